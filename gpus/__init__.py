@@ -1,0 +1,1 @@
+"""What hardware there is, and who holds which slice of it."""

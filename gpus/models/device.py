@@ -1,0 +1,101 @@
+"""Devices: the cards of a node and how much of each is taken."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class Device(models.Model):
+    """A card, as its node's register annotation describes it.
+
+    `used_*` is what we decided; a trigger refuses to raise it above the card. `found_*` is what others hold there: it is always
+    stored, may exceed the card, and then shows as drift.
+    """
+
+    node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices")
+    uuid = models.CharField(max_length=128)
+    index = models.PositiveIntegerField()
+    vendor = models.CharField(max_length=32, default="NVIDIA")
+    type = models.CharField(max_length=128, blank=True, help_text="The model, as its vendor's plugin names it.")
+    slots = models.PositiveIntegerField(help_text="How many slices it may hold at once.")
+    memory_mib = models.PositiveBigIntegerField()
+    cores_percent = models.PositiveIntegerField(default=100)
+    used_slots = models.PositiveIntegerField(default=0)
+    used_memory_mib = models.PositiveBigIntegerField(default=0)
+    used_cores_percent = models.PositiveIntegerField(default=0)
+    found_slots = models.PositiveIntegerField(default=0)
+    found_memory_mib = models.PositiveBigIntegerField(default=0)
+    found_cores_percent = models.PositiveIntegerField(default=0)
+    numa = models.IntegerField(default=0)
+    mode = models.CharField(max_length=32, blank=True)
+    healthy = models.BooleanField(default=True)
+    cordoned = models.BooleanField(default=False)
+    mig_profiles = models.JSONField(default=list, blank=True)
+    custom_info = models.JSONField(default=dict, blank=True)
+    pair_scores = models.JSONField(default=dict, blank=True)
+    missing_since = models.DateTimeField(null=True, blank=True, help_text="Its node no longer lists it, but slices of it are held.")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["node", "index"]
+        constraints = [models.UniqueConstraint(fields=["node", "uuid"], name="device_unique")]
+        indexes = [models.Index(fields=["uuid"], name="device_uuid"), models.Index(fields=["vendor", "type"], name="device_type")]
+
+    def __str__(self) -> str:
+        return self.uuid
+
+
+class AllocationSource(models.TextChoices):
+    """Who says that a slice is held."""
+
+    DECIDED = "decided"
+    FOUND = "found"
+
+
+class DeviceAllocation(models.Model):
+    """A slice of a card, held by one container of one replica of a workload's pod set (decided), or by a foreign pod (found)."""
+
+    cluster = models.ForeignKey("queues.Cluster", on_delete=models.PROTECT, related_name="+")
+    node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")
+    device = models.ForeignKey(
+        "gpus.Device",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="allocations",
+        help_text="Empty: the slice names a card that its node does not list.",
+    )
+    device_uuid = models.CharField(max_length=128, blank=True)
+    source = models.CharField(max_length=8, choices=AllocationSource.choices, default=AllocationSource.DECIDED)
+    workload = models.ForeignKey("queues.Workload", on_delete=models.PROTECT, null=True, blank=True, related_name="device_allocations")
+    pod_set = models.CharField(max_length=63, blank=True)
+    replica = models.PositiveIntegerField(default=0)
+    container = models.CharField(max_length=253, blank=True)
+    container_index = models.PositiveSmallIntegerField(default=0, help_text="Init containers first, then app containers, as HAMi counts.")
+    namespace = models.CharField(max_length=63, blank=True)
+    pod_name = models.CharField(max_length=253, blank=True)
+    pod_uid = models.CharField(max_length=64, blank=True)
+    memory_mib = models.PositiveBigIntegerField()
+    cores_percent = models.PositiveIntegerField()
+    malformed = models.TextField(blank=True, help_text="The annotation as found, when it could not be read.")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(source="found") | Q(workload__isnull=False, device__isnull=False), name="device_allocation_decided_is_whole"
+            ),
+            models.UniqueConstraint(
+                fields=["workload", "pod_set", "replica", "container_index", "device"],
+                condition=Q(source="decided"),
+                name="device_allocation_unique",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["device", "source"], name="device_allocation_device"),
+            models.Index(fields=["cluster", "namespace"], name="device_allocation_namespace"),
+            models.Index(fields=["pod_uid"], name="device_allocation_pod"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.device_uuid}: {self.memory_mib} MiB, {self.cores_percent} %"

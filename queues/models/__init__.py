@@ -1,0 +1,33 @@
+"""The rows of queues, one noun family per file."""
+
+from queues.models.cluster import Cluster, ClusterMode
+from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue
+from queues.models.job import Job
+from queues.models.namespace import Namespace, Role, RoleBinding
+from queues.models.priority import PriorityClass, WorkloadPriorityClass
+from queues.models.quota import FlavorQuota, ResourceGroup
+from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
+from queues.models.workload import Pod, PodSet, Workload, WorkloadEvent
+
+__all__ = [
+    "AdmissionCheck",
+    "Cluster",
+    "ClusterMode",
+    "ClusterQueue",
+    "Cohort",
+    "FlavorQuota",
+    "Job",
+    "LocalQueue",
+    "Namespace",
+    "Pod",
+    "PodSet",
+    "PriorityClass",
+    "ResourceFlavor",
+    "ResourceGroup",
+    "Role",
+    "RoleBinding",
+    "Topology",
+    "Workload",
+    "WorkloadEvent",
+    "WorkloadPriorityClass",
+]

@@ -1,0 +1,71 @@
+"""ClusterQueues and the cohorts they share quota in."""
+
+from decimal import Decimal
+
+from django.db import models
+
+from queues.models.base import ClusterObject, NamespacedObject
+
+DEFAULT_WEIGHT = Decimal(1)
+
+
+class Cohort(ClusterObject):
+    """Kueue's Cohort: a node of the quota tree; quota of its own is in `resource_groups`."""
+
+    parent_name = models.CharField(max_length=253, blank=True)
+    fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
+    preemption_protection = models.JSONField(
+        default=dict, blank=True, help_text="Beyond Kueue: {minimum_run_seconds, cool_down_seconds} for the subtree; empty: none."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="cohort_unique")]
+
+
+class ClusterQueue(ClusterObject):
+    """Kueue's ClusterQueue. Its quotas are rows in `resource_groups`; an empty `cohort_name` means that it shares nothing.
+
+    `namespace_selector` NULL selects no namespace, `{}` all of them (Kueue's rule).
+    """
+
+    cohort_name = models.CharField(max_length=253, blank=True)
+    queueing_strategy = models.CharField(max_length=32, default="BestEffortFIFO")
+    namespace_selector = models.JSONField(null=True, blank=True)
+    when_can_borrow = models.CharField(max_length=32, default="MayStopSearch")
+    when_can_preempt = models.CharField(max_length=32, default="TryNextFlavor")
+    flavor_preference = models.CharField(max_length=32, blank=True)
+    within_cluster_queue = models.CharField(max_length=32, default="Never")
+    reclaim_within_cohort = models.CharField(max_length=32, default="Never")
+    borrow_within_cohort_policy = models.CharField(max_length=32, default="Never")
+    borrow_within_cohort_max_priority_threshold = models.IntegerField(null=True, blank=True)
+    admission_checks = models.JSONField(default=list, blank=True, help_text="[{name, onFlavors: [...]}]")
+    stop_policy = models.CharField(max_length=16, default="None")
+    fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
+    admission_mode = models.CharField(max_length=64, blank=True)
+    concurrent_admission_policy = models.JSONField(default=dict, blank=True)
+    preempt_for_devices = models.BooleanField(
+        default=False, help_text="Beyond Kueue: preempt when quota is free but every device is taken."
+    )
+    preemption_protection = models.JSONField(
+        default=dict, blank=True, help_text="Beyond Kueue: {minimum_run_seconds, cool_down_seconds}; empty: none."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="cluster_queue_unique")]
+        indexes = [models.Index(fields=["cluster", "cohort_name"], name="cluster_queue_cohort")]
+
+
+class LocalQueue(NamespacedObject):
+    """Kueue's LocalQueue: a namespace's door to a ClusterQueue."""
+
+    cluster_queue_name = models.CharField(max_length=253)
+    stop_policy = models.CharField(max_length=16, default="None")
+    fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
+    admission_fair_sharing = models.JSONField(default=dict, blank=True, help_text="{consumedResources, lastUpdate}")
+
+    class Meta:
+        ordering = ["namespace", "name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "namespace", "name"], name="local_queue_unique")]
+        indexes = [models.Index(fields=["cluster", "cluster_queue_name"], name="local_queue_cluster_queue")]

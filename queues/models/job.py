@@ -1,0 +1,22 @@
+"""The jobs that workloads come from."""
+
+from django.db import models
+
+from queues.models.base import NamespacedObject
+
+
+class Job(NamespacedObject):
+    """A job of any kind (batch/v1 Job, v1 Pod, apps/v1 Deployment ...), kept as it was submitted.
+
+    What is pushed to the cluster is derived from `manifest` and from the admission of the workloads that it owns.
+    """
+
+    kind = models.CharField(max_length=63)
+    manifest = models.JSONField(help_text="The object as submitted: apiVersion, kind, metadata, spec.")
+    managed = models.BooleanField(default=True, help_text="False: it names no queue, so we keep it and leave it alone.")
+    found_in_cluster = models.BooleanField(default=False, help_text="Someone else made it in the cluster; we never delete it there.")
+    suspended = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["namespace", "name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="job_unique")]

@@ -1,0 +1,31 @@
+"""Where a workload's priority comes from."""
+
+from django.db import models
+
+from queues.models.base import ClusterObject
+
+
+class WorkloadPriorityClass(ClusterObject):
+    """Kueue's WorkloadPriorityClass; a change of value changes every unfinished workload that names it."""
+
+    value = models.IntegerField()
+    description = models.CharField(max_length=2048, blank=True)
+
+    class Meta:
+        ordering = ["-value", "name"]
+        verbose_name_plural = "workload priority classes"
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="workload_priority_class_unique")]
+
+
+class PriorityClass(ClusterObject):
+    """Kubernetes' PriorityClass, for jobs that name no WorkloadPriorityClass."""
+
+    value = models.IntegerField()
+    description = models.CharField(max_length=2048, blank=True)
+    global_default = models.BooleanField(default=False)
+    preemption_policy = models.CharField(max_length=32, blank=True)
+
+    class Meta:
+        ordering = ["-value", "name"]
+        verbose_name_plural = "priority classes"
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="priority_class_unique")]

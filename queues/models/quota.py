@@ -1,0 +1,57 @@
+"""Quota cells: how much of a resource, in a flavor, a ClusterQueue or a Cohort owns, may borrow and lends."""
+
+from django.db import models
+from django.db.models import Q
+
+
+class ResourceGroup(models.Model):
+    """Resources that are assigned one flavor together; `position` keeps Kueue's order."""
+
+    cluster_queue = models.ForeignKey(
+        "queues.ClusterQueue", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups"
+    )
+    cohort = models.ForeignKey("queues.Cohort", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups")
+    position = models.PositiveSmallIntegerField()
+    covered_resources = models.JSONField(help_text="[resource name, ...] in Kueue's order")
+    flavors = models.JSONField(help_text="[flavor name, ...]; the scheduler tries them in this order")
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(cluster_queue__isnull=False, cohort__isnull=True) | Q(cluster_queue__isnull=True, cohort__isnull=False),
+                name="resource_group_has_one_owner",
+            ),
+            models.UniqueConstraint(fields=["cluster_queue", "position"], name="resource_group_cluster_queue_position"),
+            models.UniqueConstraint(fields=["cohort", "position"], name="resource_group_cohort_position"),
+        ]
+
+    def __str__(self) -> str:
+        return ", ".join(self.covered_resources)
+
+
+class FlavorQuota(models.Model):
+    """One cell: amounts are integers in base units (milli for cpu, bytes for memory, else whole units)."""
+
+    resource_group = models.ForeignKey(ResourceGroup, on_delete=models.CASCADE, related_name="quotas")
+    flavor = models.CharField(max_length=253)
+    resource = models.CharField(max_length=317)
+    nominal_quota = models.BigIntegerField()
+    borrowing_limit = models.BigIntegerField(null=True, blank=True, help_text="Empty: no limit.")
+    lending_limit = models.BigIntegerField(null=True, blank=True, help_text="Empty: all of it may be lent.")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["resource_group", "flavor", "resource"], name="flavor_quota_unique"),
+            models.CheckConstraint(condition=Q(nominal_quota__gte=0), name="flavor_quota_nominal_not_negative"),
+            models.CheckConstraint(
+                condition=Q(borrowing_limit__isnull=True) | Q(borrowing_limit__gte=0), name="flavor_quota_borrowing_not_negative"
+            ),
+            models.CheckConstraint(
+                condition=Q(lending_limit__isnull=True) | Q(lending_limit__gte=0), name="flavor_quota_lending_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.flavor}/{self.resource}: {self.nominal_quota}"

@@ -1,0 +1,138 @@
+"""Workloads: what waits, holds quota, runs and ends; all or nothing."""
+
+from django.db import models
+from django.db.models import F, Q
+
+from queues.models.base import NamespacedObject
+
+
+class Workload(NamespacedObject):
+    """Kueue's Workload. `status`, the times, `reason` and `message` repeat what `conditions` say, so that lists can filter.
+
+    Whoever writes one updates named columns under a condition; never a bare save(): the scheduler writes these rows too.
+    """
+
+    job = models.ForeignKey("queues.Job", on_delete=models.CASCADE, null=True, blank=True, related_name="workloads")
+    queue_name = models.CharField(max_length=253, blank=True)
+    priority = models.IntegerField(default=0)
+    priority_class_group = models.CharField(max_length=64, blank=True)
+    priority_class_kind = models.CharField(max_length=64, blank=True)
+    priority_class_name = models.CharField(max_length=253, blank=True)
+    active = models.BooleanField(default=True)
+    never_preempt = models.BooleanField(default=False, help_text="Beyond Kueue: never a victim of reclaim.")
+    maximum_execution_seconds = models.PositiveIntegerField(null=True, blank=True)
+    preemption_gates = models.JSONField(default=list, blank=True)
+    submitted_by = models.CharField(max_length=150, blank=True)
+
+    status = models.CharField(max_length=16, default="Pending")
+    reason = models.CharField(max_length=64, blank=True, help_text="Why it waits: the reason of QuotaReserved=False, else of the last step.")
+    message = models.TextField(blank=True)
+    conditions = models.JSONField(default=list, blank=True, help_text="[{type, status, reason, message, lastTransitionTime}]")
+    cluster_queue_name = models.CharField(
+        max_length=253, blank=True, help_text="Where it holds quota, or, while it waits, where its LocalQueue led when last decided."
+    )
+    admission_check_states = models.JSONField(default=list, blank=True, help_text="[{name, state, message, lastTransitionTime ...}]")
+    quota_reserved_at = models.DateTimeField(null=True, blank=True)
+    admitted_at = models.DateTimeField(null=True, blank=True)
+    evicted_at = models.DateTimeField(null=True, blank=True, help_text="Set until quota is held again; with a reservation: its pods are stopping.")
+    finished_at = models.DateTimeField(null=True, blank=True)
+    pods_ready_at = models.DateTimeField(null=True, blank=True)
+    requeue_count = models.PositiveIntegerField(default=0)
+    requeue_at = models.DateTimeField(null=True, blank=True)
+    last_preempted_at = models.DateTimeField(null=True, blank=True)
+    accumulated_execution_seconds = models.PositiveIntegerField(default=0)
+    eviction_counts = models.JSONField(default=list, blank=True, help_text="[{reason, underlyingCause, count}]")
+    unhealthy_nodes = models.JSONField(default=list, blank=True)
+
+    push_sequence = models.BigIntegerField(default=0, help_text="Goes up with each decision that the cluster must hear of.")
+    pushed_sequence = models.BigIntegerField(default=0, help_text="The last of them that the cluster has heard.")
+    push_error = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "namespace", "name"], name="workload_unique")]
+        indexes = [
+            models.Index(fields=["cluster", "status", "id"], name="workload_status"),
+            models.Index(fields=["cluster", "cluster_queue_name", "status", "id"], name="workload_cluster_queue"),
+            models.Index(fields=["cluster", "namespace", "queue_name", "id"], name="workload_local_queue"),
+            models.Index(fields=["cluster", "priority_class_name", "id"], name="workload_priority_class"),
+            models.Index(fields=["cluster"], condition=~Q(status="Finished"), name="workload_unfinished"),
+            models.Index(
+                fields=["cluster"], condition=Q(push_sequence__gt=F("pushed_sequence")), name="workload_unpushed"
+            ),
+            models.Index(fields=["requeue_at"], condition=Q(requeue_at__isnull=False), name="workload_requeue_at"),
+        ]
+
+
+class PodSet(models.Model):
+    """A group of identical pods of a workload; the admission columns are empty while it holds no quota."""
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
+    position = models.PositiveSmallIntegerField(default=0)
+    name = models.CharField(max_length=63, default="main")
+    count = models.PositiveIntegerField(default=1)
+    min_count = models.PositiveIntegerField(null=True, blank=True)
+    template = models.JSONField(help_text="The pod template as submitted: {metadata: {labels, annotations}, spec}")
+    requests = models.JSONField(help_text="{resource: amount per pod}, base units, before Kueue's transformations")
+    topology_request = models.JSONField(default=dict, blank=True)
+    reclaimable_count = models.PositiveIntegerField(default=0)
+    admitted_count = models.PositiveIntegerField(null=True, blank=True)
+    flavors = models.JSONField(default=dict, blank=True, help_text="{resource: flavor}")
+    resource_usage = models.JSONField(default=dict, blank=True, help_text="{resource: amount of all its pods}, base units, as charged")
+    topology_assignment = models.JSONField(null=True, blank=True, help_text="{levels: [...], domains: [{values, count}]}")
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["workload", "name"], name="pod_set_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.name} x {self.count}"
+
+
+class WorkloadEvent(models.Model):
+    """One step in a workload's life. Names are copied in, so that it outlives the workload."""
+
+    cluster = models.ForeignKey("queues.Cluster", on_delete=models.CASCADE, related_name="+")
+    workload_uid = models.UUIDField()
+    namespace = models.CharField(max_length=63)
+    workload_name = models.CharField(max_length=253)
+    at = models.DateTimeField()
+    type = models.CharField(max_length=8, default="Normal", help_text="Normal or Warning")
+    reason = models.CharField(max_length=96)
+    message = models.TextField(blank=True)
+    actor = models.CharField(max_length=150, blank=True, help_text="A user's name, `scheduler`, `watcher` or a check's name.")
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(fields=["workload_uid", "id"], name="workload_event_workload"),
+            models.Index(fields=["cluster", "-id"], name="workload_event_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.workload_name}: {self.reason}"
+
+
+class Pod(models.Model):
+    """A pod of a workload as the cluster shows it."""
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pods")
+    pod_set = models.CharField(max_length=63)
+    replica = models.PositiveIntegerField()
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=64)
+    phase = models.CharField(max_length=16, default="Pending")
+    ready = models.BooleanField(default=False)
+    terminating = models.BooleanField(default=False)
+    node_name = models.CharField(max_length=253, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pod_set", "replica"]
+        constraints = [models.UniqueConstraint(fields=["workload", "uid"], name="pod_unique")]
+        indexes = [models.Index(fields=["node_name"], name="pod_node")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,84 @@
+"""What the engine keeps: its to-do list, its lease, and a log of what it decided that is never rewritten."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Lease(models.Model):
+    """Who leads the scheduling of a cluster. A new leader raises `epoch`; batches of an older epoch write nothing."""
+
+    cluster = models.OneToOneField("queues.Cluster", on_delete=models.CASCADE, related_name="scheduler_lease")
+    epoch = models.BigIntegerField(default=0)
+    holder = models.CharField(max_length=255, blank=True)
+    acquired_at = models.DateTimeField(null=True, blank=True)
+    renewed_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.cluster}: epoch {self.epoch}"
+
+
+class Change(models.Model):
+    """A row that changed, to be read as it is now; written by triggers, deleted by the batch that has seen it."""
+
+    cluster_id = models.BigIntegerField()
+    kind = models.CharField(max_length=32, help_text="The object's kind: workload, clusterqueue, node ...")
+    object_id = models.BigIntegerField()
+    key = models.CharField(max_length=320, blank=True, help_text="Its name, or namespace/name: enough to forget it when it is gone.")
+    noted_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["cluster_id", "id"], name="change_cluster")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+class SchedulingCycle(models.Model):
+    """One cycle that decided something."""
+
+    cluster = models.ForeignKey("queues.Cluster", on_delete=models.CASCADE, related_name="+")
+    epoch = models.BigIntegerField()
+    number = models.BigIntegerField(help_text="Counts through an epoch, the idle cycles included.")
+    started_at = models.DateTimeField()
+    duration_seconds = models.FloatField()
+    heads = models.PositiveIntegerField()
+    admitted = models.PositiveIntegerField()
+    preempted = models.PositiveIntegerField()
+    parked = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["cluster", "-id"], name="scheduling_cycle_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.epoch}.{self.number}"
+
+
+class Decision(models.Model):
+    """What was decided on a workload, when, in which cycle, why and at whose cost. Partitioned by month; names are copied in."""
+
+    pk = models.CompositePrimaryKey("id", "decided_at")
+    id = models.BigIntegerField()
+    decided_at = models.DateTimeField()
+    cluster_name = models.CharField(max_length=63)
+    epoch = models.BigIntegerField()
+    cycle = models.BigIntegerField()
+    action = models.CharField(max_length=16, help_text="Admit, Preempt, Evict, Park, Skip, Requeue, Finish ...")
+    namespace = models.CharField(max_length=63)
+    workload_name = models.CharField(max_length=253)
+    workload_uid = models.UUIDField()
+    cluster_queue_name = models.CharField(max_length=253, blank=True)
+    reason = models.CharField(max_length=64)
+    message = models.TextField(blank=True)
+    detail = models.JSONField(default=dict, blank=True, help_text="Flavors, counts, devices; the preemptor of a victim.")
+
+    class Meta:
+        ordering = ["-decided_at", "-id"]
+        indexes = [
+            models.Index(fields=["cluster_name", "-decided_at"], name="decision_newest"),
+            models.Index(fields=["workload_uid", "-decided_at"], name="decision_workload"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.namespace}/{self.workload_name}: {self.reason}"
