@@ -1,0 +1,1 @@
+"""The project: settings, addresses, the web server's and the workers' entry points. Nobody imports it."""

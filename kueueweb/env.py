@@ -1,0 +1,140 @@
+"""Typed readers of environment variables.
+
+A value that cannot be read fails when the settings load, naming the variable, what it held and what it should hold.
+Every variable `NAME` can also be given as `NAME_FILE`, a path whose content is the value (secrets mounted as files).
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off"}
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable, or the content of the file that `NAME_FILE` points to, or the default."""
+    path = os.environ.get(f"{name}_FILE", "")
+    if path and name in os.environ:
+        raise _bad(name, "…", f"only one of {name} and {name}_FILE")
+    if path:
+        try:
+            return Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise _bad(f"{name}_FILE", path, f"a readable file ({error.strerror})") from error
+    return os.environ.get(name, default).strip()
+
+
+def boolean(name: str, default: bool) -> bool:
+    """1, true, yes, on; or 0, false, no, off; in any case."""
+    value = text(name).lower()
+    if not value:
+        return default
+    if value in _TRUE:
+        return True
+    if value in _FALSE:
+        return False
+    raise _bad(name, value, "true or false")
+
+
+def integer(name: str, default: int, minimum: int = 0) -> int:
+    """A whole number, at least `minimum`."""
+    value = text(name)
+    if not value:
+        return default
+    try:
+        number = int(value)
+    except ValueError:
+        raise _bad(name, value, f"a whole number, at least {minimum}") from None
+    if number < minimum:
+        raise _bad(name, value, f"a whole number, at least {minimum}")
+    return number
+
+
+def number(name: str, default: float, minimum: float = 0.0) -> float:
+    """A number, at least `minimum`."""
+    value = text(name)
+    if not value:
+        return default
+    try:
+        result = float(value)
+    except ValueError:
+        raise _bad(name, value, f"a number, at least {minimum}") from None
+    if not result >= minimum:
+        raise _bad(name, value, f"a number, at least {minimum}")
+    return result
+
+
+def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    value = text(name, default)
+    if value not in choices:
+        raise _bad(name, value, "one of " + ", ".join(choices))
+    return value
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """Words separated by commas; empty ones are dropped."""
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def database(name: str) -> dict[str, Any]:
+    """Django's database settings from a libpq URL, `postgresql://user:password@host:port/name?option=value`.
+
+    A unix socket is a folder in `host`: `postgresql:///kueueweb?host=/run/postgresql&user=kueueweb`. Without a value,
+    a database that says so on first use: commands that need none (simulate, place) run without it.
+    """
+    url = text(name)
+    if not url:
+        return {"ENGINE": "kueueweb.unset_database", "NAME": ""}
+    if urlsplit(url).scheme not in {"postgresql", "postgres"}:
+        raise _bad(name, _redacted(url), "a URL like postgresql://user:password@host:5432/name")
+    from psycopg import ProgrammingError, conninfo  # here, as it takes a while and not every command needs it
+
+    try:
+        parts = dict(conninfo.conninfo_to_dict(url))
+    except ProgrammingError as error:
+        raise _bad(name, _redacted(url), f"a libpq URL ({str(error).strip()})") from None
+    if not parts.get("dbname"):
+        raise _bad(name, _redacted(url), "a URL with the database's name as its path")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.pop("dbname"),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": str(parts.pop("port", "") or ""),
+        "OPTIONS": parts,
+    }
+
+
+def redis_url(name: str, default: str) -> str:
+    """A URL as redis-py reads it: `redis://`, `rediss://` or `unix:///path/to/socket?db=0`."""
+    url = text(name, default)
+    parts = urlsplit(url)
+    if parts.scheme not in {"redis", "rediss", "unix"} or (parts.scheme == "unix" and not parts.path):
+        raise _bad(name, _redacted(url), "a URL like redis://host:6379/0 or unix:///path/to/socket?db=0")
+    return url
+
+
+def celery_broker_url(url: str) -> str:
+    """The same server in the words of Celery's transport, which calls a unix socket `redis+socket://`."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix":
+        return url
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    virtual_host = query.pop("db", "0")
+    return f"redis+socket://{parts.path}?{urlencode({'virtual_host': virtual_host, **query})}"
+
+
+def _redacted(url: str) -> str:
+    """The URL without its password: what is wrong with it must not carry the secret into a log."""
+    password = urlsplit(url).password
+    return url.replace(f":{password}@", ":…@") if password else url
+
+
+def _bad(name: str, value: str, wanted: str) -> ImproperlyConfigured:
+    return ImproperlyConfigured(f"The environment variable {name} is {value!r}, but should be {wanted}.")

@@ -1,0 +1,211 @@
+"""The one settings file: every value is a literal or read by `env` from a variable that docs/operations.md lists."""
+
+from pathlib import Path
+from typing import Any
+
+from kueueweb import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- Who may reach us -------------------------------------------------------------------------------------------------
+
+DEBUG = env.boolean("DEBUG", default=False)
+SECRET_KEY = env.text("SECRET_KEY")  # Django refuses to sign anything while it is empty
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+SECURE_COOKIES = env.boolean("SECURE_COOKIES", default=False)
+SESSION_COOKIE_SECURE = SECURE_COOKIES
+CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.boolean("BEHIND_TLS_PROXY", default=False) else None
+)
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# The demo shows its accounts on the login page; nothing else depends on it.
+DEMO = env.boolean("DEMO", default=False)
+
+# --- What we are made of ----------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "kueueweb",
+    "queues",
+    "gpus",
+    "scheduler",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "django_filters",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "channels",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "kueueweb.urls"
+ASGI_APPLICATION = "kueueweb.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- Where rows and messages live -------------------------------------------------------------------------------------
+
+# A web process serves requests from a few threads, each with its own connection, so a pool would add nothing.
+DATABASES = {
+    "default": {
+        **env.database("DATABASE_URL"),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "TEST": {"TEMPLATE": "template0"},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.redis_url("REDIS_URL", default="redis://127.0.0.1:6379/0")
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "kueueweb",
+    }
+}
+CHANNEL_LAYERS = {
+    "default": {
+        # The list-based layer loses its groups when Redis restarts; this one recovers by itself.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}], "prefix": "kueueweb"},
+    }
+}
+
+# --- Workers ----------------------------------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = env.celery_broker_url(REDIS_URL)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "global_keyprefix": "kueueweb:celery:",
+    "visibility_timeout": 300,  # seconds; longer than the longest task, or a task would be delivered twice
+    "socket_connect_timeout": 2,
+}
+CELERY_TASK_IGNORE_RESULT = True  # what a task did is in the rows
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+CELERY_TASK_DEFAULT_QUEUE = "push"
+CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
+CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # the table below is the schedule: beat needs no file to remember it
+CELERY_BEAT_SCHEDULE = {
+    # The tick drives timers and finds what a lost wake-up left behind. It expires at once, so ticks never pile up.
+    "run-cycles": {
+        "task": "scheduler.tasks.run_cycles",
+        "schedule": 1.0,
+        "options": {"queue": "scheduler", "expires": 1},
+    },
+    "push-cluster": {
+        "task": "scheduler.tasks.push_cluster",
+        "schedule": 5.0,
+        "options": {"queue": "push", "expires": 5},
+    },
+}
+
+# --- REST -------------------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "knox.auth.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "kueueweb",
+    "DESCRIPTION": "Quota, GPU slices and the scheduler of a shared cluster.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+LOGIN_URL = "/login"
+LOGIN_REDIRECT_URL = "/"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# --- The front end and other static files -----------------------------------------------------------------------------
+
+FRONTEND_DIST = BASE_DIR / "frontend" / "dist"
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.text("STATIC_ROOT", default=str(BASE_DIR / ".run" / "static")))
+STATICFILES_DIRS = [FRONTEND_DIST] if FRONTEND_DIST.is_dir() else []
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    # Not the manifest storage: it would rename files that Vite's chunks already import by their hashed names.
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = env.boolean("SERVE_UNCOLLECTED_STATIC", default=False)
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^.+[.-][0-9A-Za-z_-]{8}\..+$"
+
+# --- Time, language, log ----------------------------------------------------------------------------------------------
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+
+LOG_FORMAT = env.choice("LOG_FORMAT", default="console", choices=("console", "json"))
+LOG_LEVEL = env.choice("LOG_LEVEL", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        LOG_FORMAT: {
+            "console": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+            "json": {"()": "kueueweb.logs.json_formatter"},
+        }[LOG_FORMAT]
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {
+        "kubernetes": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},  # one line per tick and second is noise
+        "celery.beat": {"level": "WARNING"},
+        "uvicorn.access": {"level": "WARNING"},
+    },
+}
