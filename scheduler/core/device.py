@@ -1,0 +1,109 @@
+"""Devices that jobs share in slices, after HAMi: a card, what a container asks of it, and the slice that it gets.
+
+Units everywhere: memory in MiB, cores in percent points of one card (100 is the whole card unless its vendor or its
+core scaling says otherwise), slots as the number of containers that may share the card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PERCENTAGE_UNSET = 101
+"""HAMi's sentinel: no share of the card's memory was asked for."""
+
+HAMI_CORE_MODE = "hami-core"
+MIG_MODE = "mig"
+
+
+@dataclass(frozen=True, slots=True)
+class MigPlacement:
+    """Where on a card a MIG instance may lie: `size` memory slices from slice `start`."""
+
+    start: int
+    size: int
+
+    def overlaps(self, other: MigPlacement) -> bool:
+        """Whether both claim a memory slice."""
+        return self.start < other.start + other.size and other.start < self.start + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class MigProfile:
+    """A kind of MIG instance that a card may be cut into, such as `2g.10gb`."""
+
+    name: str
+    memory_mib: int
+    cores_percent: int
+    slice_count: int
+    placements: tuple[MigPlacement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """A MIG instance on a card: its profile's name and where it lies."""
+
+    profile: str
+    placement: MigPlacement
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One card of a node, as its device plugin registered it.
+
+    `vendor` is the vendor's word (`NVIDIA`), `type` the model; `slots`, `memory_mib` and `cores_percent` are totals
+    after the plugin's scaling. `health` is the plugin's word, `cordoned` an operator's. `pair_scores` are link scores
+    to other cards of the node by UUID; `attributes` are vendor extras (network group, chip count) by name.
+    """
+
+    uuid: str
+    index: int
+    vendor: str
+    type: str
+    slots: int
+    memory_mib: int
+    cores_percent: int
+    numa: int = 0
+    mode: str = HAMI_CORE_MODE
+    health: bool = True
+    cordoned: bool = False
+    mig_profiles: tuple[MigProfile, ...] = ()
+    pair_scores: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """What one container asks of one vendor: `count` distinct cards, from each the same memory and cores.
+
+    `memory_mib` 0 with `memory_percentage` unset is never produced by reading a pod: a request that names no memory
+    asks for 100 percent. Where both are set, the fit takes `memory_mib`.
+    """
+
+    vendor: str
+    count: int
+    memory_mib: int = 0
+    memory_percentage: int = PERCENTAGE_UNSET
+    cores_percent: int = 0
+
+    def memory_on(self, total_memory_mib: int) -> int:
+        """The MiB that this request takes from a card of `total_memory_mib` (percentages are rounded down)."""
+        if self.memory_mib:
+            return self.memory_mib
+        if self.memory_percentage == PERCENTAGE_UNSET:
+            return 0
+        return total_memory_mib * self.memory_percentage // 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSlice:
+    """The part of one card that one container holds."""
+
+    uuid: str
+    node: str
+    memory_mib: int
+    cores_percent: int
+    index: int = 0
+    vendor: str = "NVIDIA"
+    mig: MigInstance | None = None
+    slots: int = 1

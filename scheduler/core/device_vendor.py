@@ -1,0 +1,182 @@
+"""What the scheduler must know about a vendor, as plain data: a new vendor is a row, not code.
+
+A row names the vendor's resources and annotations and says which of HAMi's rules its cards follow. The rows themselves
+are in `gpus.vendors`; `NVIDIA` is here because it is the model that all others are described against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class InventoryEncoding(StrEnum):
+    """How a node tells which cards of the vendor it has."""
+
+    JSON = "json"
+    STRING = "string"
+    METAX_JSON = "metax-json"
+    ENFLAME_JSON = "enflame-json"
+    CAPACITY = "capacity"
+
+
+class MemoryRounding(StrEnum):
+    """What becomes of a memory request that the vendor's hardware can't cut exactly."""
+
+    EXACT = "exact"
+    TEMPLATE = "template"
+    """Rounded up to the next template's memory and cores; above the largest, to the whole card."""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorResources:
+    """Resource names in a container's limits; empty where the vendor has none. Memory units are in MiB."""
+
+    count: str
+    memory: str = ""
+    memory_percentage: str = ""
+    cores: str = ""
+    priority: str = ""
+    memory_unit_mib: int = 1
+    bare_memory_unit_mib: int = 0
+    """Above 0: a bare integer counts in this unit, a quantity with a suffix in bytes (MetaX sGPU)."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All resource names of the vendor."""
+        all_names = (self.count, self.memory, self.memory_percentage, self.cores, self.priority)
+        return frozenset(name for name in all_names if name)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDefaults:
+    """What a container gets that leaves something out.
+
+    `count` is added where only memory or cores are named (0: never). `cores_percent` stands for missing cores.
+    `exclusive_cores` are written by the webhook for a container that asks for whole cards (None: nothing is written).
+    `memory_mib` stands for missing memory; 0 means all of the card. `count_needed_for_whole_cards`: from this count on
+    a request is for whole cards whatever else it names (0: never).
+    """
+
+    count: int = 0
+    memory_mib: int = 0
+    cores_percent: int = 0
+    exclusive_cores: int | None = None
+    whole_cards_from_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CardTemplate:
+    """A fixed cut of a card: its name, memory and cores (in the card's own core units)."""
+
+    name: str
+    memory_mib: int
+    cores: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardModel:
+    """A chip type with its totals and the templates that it may be cut into, smallest first."""
+
+    name: str
+    memory_mib: int
+    cores: int
+    templates: tuple[CardTemplate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FitRules:
+    """Which of HAMi's checks the vendor's Fit makes beyond health, UUID, slots, memory and cores."""
+
+    type_filter: bool = False
+    cordon: bool = False
+    numa_bind: bool = False
+    topology_aware: bool = False
+    mutex: bool = False
+    resource_quota: bool = False
+    exclusive_cores: bool = False
+    """A request for all cores of a 100-core card needs an empty card."""
+    cores_exhausted: bool = False
+    """A request without cores can't join a card whose cores are all given away."""
+    whole_cards: bool = False
+    """A card is given to one container, entirely."""
+    equal_slices: bool = False
+    """A card only holds slices of one size."""
+    one_card_per_pod: bool = False
+    """All containers of a pod share one card (Moore Threads)."""
+    request_is_total: bool = False
+    """Memory and cores are divided by the count (Moore Threads)."""
+    module_size: int = 1
+    """Cards are taken in modules of this many neighbours by index (Ascend 910C: 2)."""
+    counts: tuple[int, ...] = ()
+    """The counts that may be asked for; empty: any."""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorAnnotations:
+    """Annotation keys; empty where the vendor has none. The first four are HAMi's, the rest are the user's on the pod."""
+
+    to_allocate: str = ""
+    allocated: str = ""
+    register: str = ""
+    handshake: str = ""
+    use_type: str = ""
+    nouse_type: str = ""
+    use_uuid: str = ""
+    nouse_uuid: str = ""
+    numa_bind: str = ""
+    mode: str = ""
+    pair_scores: str = ""
+    cordon: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceVendor:
+    """One vendor, or one chip type of a vendor that names its resources by chip."""
+
+    word: str
+    resources: VendorResources
+    annotations: VendorAnnotations = field(default_factory=VendorAnnotations)
+    inventory: InventoryEncoding = InventoryEncoding.CAPACITY
+    defaults: RequestDefaults = field(default_factory=RequestDefaults)
+    rules: FitRules = field(default_factory=FitRules)
+    rounding: MemoryRounding = MemoryRounding.EXACT
+    model: CardModel | None = None
+
+
+NVIDIA = DeviceVendor(
+    word="NVIDIA",
+    resources=VendorResources(
+        count="nvidia.com/gpu",
+        memory="nvidia.com/gpumem",
+        memory_percentage="nvidia.com/gpumem-percentage",
+        cores="nvidia.com/gpucores",
+        priority="nvidia.com/priority",
+    ),
+    annotations=VendorAnnotations(
+        to_allocate="hami.io/vgpu-devices-to-allocate",
+        allocated="hami.io/vgpu-devices-allocated",
+        register="hami.io/node-nvidia-register",
+        handshake="hami.io/node-handshake",
+        use_type="nvidia.com/use-gputype",
+        nouse_type="nvidia.com/nouse-gputype",
+        use_uuid="nvidia.com/use-gpuuuid",
+        nouse_uuid="nvidia.com/nouse-gpuuuid",
+        numa_bind="nvidia.com/numa-bind",
+        mode="nvidia.com/vgpu-mode",
+        pair_scores="hami.io/node-nvidia-score",
+        cordon="hami.io/device-cordon",
+    ),
+    inventory=InventoryEncoding.JSON,
+    defaults=RequestDefaults(count=1, exclusive_cores=100),
+    rules=FitRules(
+        type_filter=True,
+        cordon=True,
+        numa_bind=True,
+        topology_aware=True,
+        mutex=True,
+        resource_quota=True,
+        exclusive_cores=True,
+        cores_exhausted=True,
+    ),
+)

@@ -1,0 +1,44 @@
+"""A node of the cluster, as far as deciding needs it: what it offers, whom it repels, which devices it carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduler.core.device import Device
+from scheduler.core.node_selection import HOSTNAME_LABEL, Taint
+
+CPU = "cpu"
+MEMORY = "memory"
+PODS = "pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node; a change makes a new one.
+
+    `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes, pods
+    in pods. `foreign_usage` is what runs there and is not a reservation of ours: the requests of all other pods that
+    are neither Succeeded nor Failed, and their number under `pods`. A node that states no amount of cpu, memory or
+    pods is not limited by it; a resource of another name that it does not state is not there. `unhealthy_vendors`
+    holds the vendor words whose device plugin stopped answering: their cards are refused as unhealthy.
+    `device_scores` are numbers that a vendor's device plugin publishes for the node as a whole, by name.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    allocatable: Mapping[str, int] = field(default_factory=dict)
+    foreign_usage: Mapping[str, int] = field(default_factory=dict)
+    ready: bool = True
+    unschedulable: bool = False
+    devices: tuple[Device, ...] = ()
+    unhealthy_vendors: frozenset[str] = frozenset()
+    device_scores: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def selectable_labels(self) -> Mapping[str, str]:
+        """The labels that selectors see; the host name is a label of every node."""
+        if HOSTNAME_LABEL in self.labels:
+            return self.labels
+        return {**self.labels, HOSTNAME_LABEL: self.name}
