@@ -1,0 +1,110 @@
+"""Kubernetes quantities ("500m", "10Gi") and the integers that the core computes with.
+
+A quantity is held exactly as an integer of nano units (10^-9), the finest step that Kubernetes knows. An *amount* is the
+integer in base units that Kueue's scheduler works on: cpu in milli, everything else in whole units (memory in bytes),
+both rounded up.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+NANOS = 10**9
+UNLIMITED = 2**63 - 1
+"""Amounts of this size and above mean "no limit", as in Kueue."""
+
+_SUFFIXES: dict[str, int] = {
+    "n": 1,
+    "u": 10**3,
+    "m": 10**6,
+    "": NANOS,
+    "k": 10**3 * NANOS,
+    "M": 10**6 * NANOS,
+    "G": 10**9 * NANOS,
+    "T": 10**12 * NANOS,
+    "P": 10**15 * NANOS,
+    "E": 10**18 * NANOS,
+    "Ki": 2**10 * NANOS,
+    "Mi": 2**20 * NANOS,
+    "Gi": 2**30 * NANOS,
+    "Ti": 2**40 * NANOS,
+    "Pi": 2**50 * NANOS,
+    "Ei": 2**60 * NANOS,
+}
+_QUANTITY = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[a-zA-Z]*))"
+)
+_BINARY = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+_BYTE_RESOURCES = ("memory", "ephemeral-storage", "storage")
+_BYTE_PREFIXES = ("hugepages-",)
+
+
+class InvalidQuantity(ValueError):
+    """The text is not a Kubernetes quantity; the message names the text and what is accepted."""
+
+
+@lru_cache(maxsize=65536)
+def _parse_text(text: str) -> int:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or not (match["whole"] or match["fraction"]):
+        raise InvalidQuantity(f'"{text}" is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi')
+    suffix = match["suffix"] or ""
+    if suffix not in _SUFFIXES:
+        raise InvalidQuantity(f'"{text}" has the unknown suffix "{suffix}": use one of n u m k M G T P E Ki Mi Gi Ti Pi Ei')
+    fraction = match["fraction"] or ""
+    digits = int((match["whole"] or "") + fraction)
+    numerator, denominator = digits * _SUFFIXES[suffix], 10 ** len(fraction)
+    exponent = int(match["exponent"] or 0)
+    if exponent >= 0:
+        numerator *= 10**exponent
+    else:
+        denominator *= 10**-exponent
+    nanos = -(-numerator // denominator)
+    return -nanos if match["sign"] == "-" else nanos
+
+
+def parse_quantity(text: str | int | float) -> int:
+    """The quantity in nano units, rounded up to a whole nano; raises `InvalidQuantity`. YAML numbers are accepted too."""
+    if isinstance(text, bool):
+        raise InvalidQuantity(f"{text} is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi")
+    return _parse_text(text if isinstance(text, str) else repr(text))
+
+
+def to_amount(resource: str, nanos: int) -> int:
+    """Nano units -> base units of the resource: milli for cpu, whole units otherwise, rounded up, at most `UNLIMITED`."""
+    step = 10**6 if resource == "cpu" else NANOS
+    return min(-(-nanos // step), UNLIMITED)
+
+
+def to_nanos(resource: str, amount: int) -> int:
+    """Base units of the resource -> nano units."""
+    return amount * (10**6 if resource == "cpu" else NANOS)
+
+
+@lru_cache(maxsize=65536)
+def _parse_amount_text(resource: str, text: str) -> int:
+    return to_amount(resource, _parse_text(text))
+
+
+def parse_amount(resource: str, text: str | int | float) -> int:
+    """A quantity as the integer in base units of the resource; raises `InvalidQuantity`."""
+    if isinstance(text, str):
+        return _parse_amount_text(resource, text)
+    return to_amount(resource, parse_quantity(text))
+
+
+def is_bytes(resource: str) -> bool:
+    """Whether amounts of the resource are bytes, and so are written with binary suffixes."""
+    return resource in _BYTE_RESOURCES or resource.startswith(_BYTE_PREFIXES)
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """The canonical quantity of an amount: `500m` and `2` for cpu, `10Gi` for bytes, plain numbers otherwise."""
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if is_bytes(resource) and amount:
+        for suffix, factor in _BINARY:
+            if amount % factor == 0:
+                return f"{amount // factor}{suffix}"
+    return str(amount)
