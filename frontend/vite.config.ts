@@ -1,0 +1,32 @@
+import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+/** Where the development server finds the API: a running kueueweb, or `npm run dev:mock`. */
+const backend = process.env.KUEUEWEB_BACKEND ?? "http://127.0.0.1:8000";
+
+export default defineConfig(({ command }) => ({
+  base: command === "build" ? "/static/" : "/",
+  plugins: [react()],
+  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  build: {
+    // Not in `.vite/`: collectstatic skips folders that begin with a dot.
+    manifest: "manifest.json",
+    target: "es2022",
+    sourcemap: false,
+  },
+  server: {
+    port: 5173,
+    strictPort: true,
+    proxy: {
+      "/api": { target: backend },
+      "/ws": { target: backend, ws: true },
+    },
+  },
+  test: {
+    environment: "jsdom",
+    setupFiles: ["./src/test-setup.ts"],
+    include: ["src/**/*.test.{ts,tsx}"],
+    clearMocks: true,
+  },
+}));
