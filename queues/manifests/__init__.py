@@ -1,0 +1,1 @@
+"""Kueue YAML <-> rows; every error located."""

@@ -1,0 +1,61 @@
+"""Workloads as they are handed in: what every reader (our JSON, a Job manifest, a Workload manifest) makes of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetSpec:
+    """A group of identical pods. `requests` is per pod, in base units (milli for cpu), before Kueue's transformations.
+
+    `template` is the pod template as submitted ({metadata, spec}); `requests` is what it asks for by Kubernetes' formula.
+    """
+
+    name: str
+    count: int
+    template: Mapping[str, Any]
+    requests: Mapping[str, int]
+    min_count: int | None = None
+    topology_request: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """The job that workloads come from, kept as it was submitted; `manifest` has apiVersion, kind, metadata and spec."""
+
+    kind: str
+    name: str
+    namespace: str
+    manifest: Mapping[str, Any]
+    managed: bool = True
+    suspended: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """A workload to store. A name that ends in `-` and `generate_name` asks for five random characters behind it.
+
+    `priority` None: taken from the class that is named, else from the cluster's global default PriorityClass, else 0.
+    `priority_class_kind` is `WorkloadPriorityClass`, `PriorityClass` or empty. `document` is the index in its call: errors
+    that only show when it is stored name it.
+    """
+
+    namespace: str
+    name: str
+    queue_name: str
+    pod_sets: tuple[PodSetSpec, ...]
+    generate_name: bool = False
+    priority: int | None = None
+    priority_class_kind: str = ""
+    priority_class_name: str = ""
+    active: bool = True
+    never_preempt: bool = False
+    maximum_execution_seconds: int | None = None
+    preemption_gates: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    api_version: str = ""
+    applied_set: str = ""
+    job: JobSpec | None = None
+    document: int = 0
