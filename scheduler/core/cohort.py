@@ -1,0 +1,43 @@
+"""Cohort and the quota that Cohorts and ClusterQueues own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceQuota:
+    """One cell (flavor, resource) of quota in base units; None is unlimited."""
+
+    nominal: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorQuotas:
+    """A flavor of a resource group and its quota per covered resource. An absent resource never refuses."""
+
+    name: str
+    resources: Mapping[str, ResourceQuota] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroup:
+    """Resources that are decided together: one flavor of the list for all of them, tried in this order."""
+
+    covered_resources: tuple[str, ...]
+    flavors: tuple[FlavorQuotas, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """Kueue's Cohort: ClusterQueues and Cohorts below it share what they do not use. Limits count only with a parent."""
+
+    name: str
+    parent_name: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    fair_weight: Fraction = Fraction(1)
+    preemption_protection_seconds: float = 0.0
