@@ -1,0 +1,12 @@
+"""What goes wrong when a server is to be started here."""
+
+
+class ServerUnavailable(Exception):
+    """A server cannot run on this machine. The message says why, and which variable names one that runs elsewhere."""
+
+    def __init__(self, server: str, variable: str, why: str) -> None:
+        super().__init__(
+            f"{server} could not be started: {why.strip()}\nSet {variable} to use a server that already runs."
+        )
+        self.server = server
+        self.variable = variable

@@ -1,0 +1,41 @@
+"""Folders for unix sockets, whose paths the kernel limits."""
+
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from kueueweb.embedded.errors import ServerUnavailable
+
+_LONGEST_SOCKET_PATH = 103  # bytes; macOS has 104 with the closing zero, Linux 108
+
+
+def check_length(path: Path) -> None:
+    """Raises ServerUnavailable for a path that no unix socket can have."""
+    length = len(os.fsencode(path))
+    if length > _LONGEST_SOCKET_PATH:
+        raise ServerUnavailable(
+            "The server",
+            "DATABASE_URL and REDIS_URL",
+            f"the socket's path {path} has {length} bytes, {_LONGEST_SOCKET_PATH} at most.",
+        )
+
+
+def state_directory(project: Path) -> Path:
+    """A short folder that belongs to this user and this copy of the project, the same each time, made if it is missing.
+
+    It is in the system's temporary folder rather than in the project: a path there is short enough for sockets, and
+    other users, as whom servers run when we are root, can reach it.
+    """
+    name = f"kueueweb-{os.geteuid()}-{hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:8]}"
+    root = Path(tempfile.gettempdir())
+    if len(os.fsencode(root)) > 50:
+        root = Path("/tmp")  # noqa: S108 (the ownership of what is there is checked below)
+    directory = root / name
+    directory.mkdir(mode=0o711, exist_ok=True)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise PermissionError(f"{directory} belongs to someone else; remove it, or set TMPDIR to another folder.")
+    directory.chmod(0o711)
+    return directory
