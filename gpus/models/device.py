@@ -32,13 +32,18 @@ class Device(models.Model):
     mig_profiles = models.JSONField(default=list, blank=True)
     custom_info = models.JSONField(default=dict, blank=True)
     pair_scores = models.JSONField(default=dict, blank=True)
-    missing_since = models.DateTimeField(null=True, blank=True, help_text="Its node no longer lists it, but slices of it are held.")
+    missing_since = models.DateTimeField(
+        null=True, blank=True, help_text="Its node no longer lists it, but slices of it are held."
+    )
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         ordering = ["node", "index"]
         constraints = [models.UniqueConstraint(fields=["node", "uuid"], name="device_unique")]
-        indexes = [models.Index(fields=["uuid"], name="device_uuid"), models.Index(fields=["vendor", "type"], name="device_type")]
+        indexes = [
+            models.Index(fields=["uuid"], name="device_uuid"),
+            models.Index(fields=["vendor", "type"], name="device_type"),
+        ]
 
     def __str__(self) -> str:
         return self.uuid
@@ -66,11 +71,15 @@ class DeviceAllocation(models.Model):
     )
     device_uuid = models.CharField(max_length=128, blank=True)
     source = models.CharField(max_length=8, choices=AllocationSource.choices, default=AllocationSource.DECIDED)
-    workload = models.ForeignKey("queues.Workload", on_delete=models.PROTECT, null=True, blank=True, related_name="device_allocations")
+    workload = models.ForeignKey(
+        "queues.Workload", on_delete=models.PROTECT, null=True, blank=True, related_name="device_allocations"
+    )
     pod_set = models.CharField(max_length=63, blank=True)
     replica = models.PositiveIntegerField(default=0)
     container = models.CharField(max_length=253, blank=True)
-    container_index = models.PositiveSmallIntegerField(default=0, help_text="Init containers first, then app containers, as HAMi counts.")
+    container_index = models.PositiveSmallIntegerField(
+        default=0, help_text="Init containers first, then app containers, as HAMi counts."
+    )
     namespace = models.CharField(max_length=63, blank=True)
     pod_name = models.CharField(max_length=253, blank=True)
     pod_uid = models.CharField(max_length=64, blank=True)
@@ -83,7 +92,8 @@ class DeviceAllocation(models.Model):
         ordering = ["id"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(source="found") | Q(workload__isnull=False, device__isnull=False), name="device_allocation_decided_is_whole"
+                condition=Q(source="found") | Q(workload__isnull=False, device__isnull=False),
+                name="device_allocation_decided_is_whole",
             ),
             models.UniqueConstraint(
                 fields=["workload", "pod_set", "replica", "container_index", "device"],

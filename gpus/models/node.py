@@ -14,9 +14,13 @@ class Node(models.Model):
     labels = models.JSONField(default=dict, blank=True)
     annotations = models.JSONField(default=dict, blank=True)
     taints = models.JSONField(default=list, blank=True)
-    allocatable = models.JSONField(default=dict, blank=True, help_text="{resource: amount}; empty: not known, so not limiting")
+    allocatable = models.JSONField(
+        default=dict, blank=True, help_text="{resource: amount}; empty: not known, so not limiting"
+    )
     capacity = models.JSONField(default=dict, blank=True)
-    foreign_usage = models.JSONField(default=dict, blank=True, help_text="{resource: amount} requested by pods that are not ours")
+    foreign_usage = models.JSONField(
+        default=dict, blank=True, help_text="{resource: amount} requested by pods that are not ours"
+    )
     ready = models.BooleanField(default=True)
     unschedulable = models.BooleanField(default=False)
     generation = models.BigIntegerField(default=1)

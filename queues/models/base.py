@@ -18,16 +18,22 @@ class ClusterObject(models.Model):
     labels = models.JSONField(default=dict, blank=True)
     annotations = models.JSONField(default=dict, blank=True)
     api_version = models.CharField(
-        max_length=64, blank=True, help_text="The version that it was last applied with; `get` gives it back in that version."
+        max_length=64,
+        blank=True,
+        help_text="The version that it was last applied with; `get` gives it back in that version.",
     )
     applied_set = models.CharField(
         max_length=253, blank=True, help_text="The set that applied it last; pruning that set removes it."
     )
-    generation = models.BigIntegerField(default=1, help_text="Goes up with each change that the scheduler did not make.")
+    generation = models.BigIntegerField(
+        default=1, help_text="Goes up with each change that the scheduler did not make."
+    )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField(auto_now=True)
     deletion_requested_at = models.DateTimeField(
-        null=True, blank=True, help_text="Set while it is in use: it goes when nothing holds it, as with Kueue's finalizer."
+        null=True,
+        blank=True,
+        help_text="Set while it is in use: it goes when nothing holds it, as with Kueue's finalizer.",
     )
 
     class Meta:

@@ -17,17 +17,26 @@ class Cluster(models.Model):
     """A Kubernetes cluster; every quota, queue, workload and node belongs to exactly one."""
 
     name = models.SlugField(max_length=63, unique=True)
-    mode = models.CharField(max_length=16, choices=[(mode.value, mode.value) for mode in ClusterMode], default=ClusterMode.SCHEDULE)
-    server_url = models.CharField(max_length=255, blank=True, help_text="The API server; empty: from the process's own configuration.")
+    mode = models.CharField(
+        max_length=16, choices=[(mode.value, mode.value) for mode in ClusterMode], default=ClusterMode.SCHEDULE
+    )
+    server_url = models.CharField(
+        max_length=255, blank=True, help_text="The API server; empty: from the process's own configuration."
+    )
     configuration = models.JSONField(
-        default=dict, blank=True, help_text="Kueue's Configuration as applied: fair sharing, resource transformations, pods-ready ..."
+        default=dict,
+        blank=True,
+        help_text="Kueue's Configuration as applied: fair sharing, resource transformations, pods-ready ...",
     )
     configuration_applied_set = models.CharField(max_length=253, blank=True)
     configuration_generation = models.BigIntegerField(
-        default=1, help_text="Goes up with each edit of a quota, queue, node or device; a batch of decisions stands only if it did not move."
+        default=1,
+        help_text="Goes up with each edit of a quota, queue, node or device; a batch of decisions stands only if it did not move.",
     )
     device_plugin_configuration = models.JSONField(
-        default=dict, blank=True, help_text="HAMi's device-plugin settings: split count, memory and core scaling, resource names."
+        default=dict,
+        blank=True,
+        help_text="HAMi's device-plugin settings: split count, memory and core scaling, resource names.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

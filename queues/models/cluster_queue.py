@@ -15,7 +15,9 @@ class Cohort(ClusterObject):
     parent_name = models.CharField(max_length=253, blank=True)
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
     preemption_protection = models.JSONField(
-        default=dict, blank=True, help_text="Beyond Kueue: {minimum_run_seconds, cool_down_seconds} for the subtree; empty: none."
+        default=dict,
+        blank=True,
+        help_text="Beyond Kueue: {minimum_run_seconds, cool_down_seconds} for the subtree; empty: none.",
     )
 
     class Meta:

@@ -14,7 +14,9 @@ class Job(NamespacedObject):
     kind = models.CharField(max_length=63)
     manifest = models.JSONField(help_text="The object as submitted: apiVersion, kind, metadata, spec.")
     managed = models.BooleanField(default=True, help_text="False: it names no queue, so we keep it and leave it alone.")
-    found_in_cluster = models.BooleanField(default=False, help_text="Someone else made it in the cluster; we never delete it there.")
+    found_in_cluster = models.BooleanField(
+        default=False, help_text="Someone else made it in the cluster; we never delete it there."
+    )
     suspended = models.BooleanField(default=False)
 
     class Meta:

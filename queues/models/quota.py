@@ -10,7 +10,9 @@ class ResourceGroup(models.Model):
     cluster_queue = models.ForeignKey(
         "queues.ClusterQueue", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups"
     )
-    cohort = models.ForeignKey("queues.Cohort", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups")
+    cohort = models.ForeignKey(
+        "queues.Cohort", on_delete=models.CASCADE, null=True, blank=True, related_name="resource_groups"
+    )
     position = models.PositiveSmallIntegerField()
     covered_resources = models.JSONField(help_text="[resource name, ...] in Kueue's order")
     flavors = models.JSONField(help_text="[flavor name, ...]; the scheduler tries them in this order")
@@ -19,7 +21,8 @@ class ResourceGroup(models.Model):
         ordering = ["position"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(cluster_queue__isnull=False, cohort__isnull=True) | Q(cluster_queue__isnull=True, cohort__isnull=False),
+                condition=Q(cluster_queue__isnull=False, cohort__isnull=True)
+                | Q(cluster_queue__isnull=True, cohort__isnull=False),
                 name="resource_group_has_one_owner",
             ),
             models.UniqueConstraint(fields=["cluster_queue", "position"], name="resource_group_cluster_queue_position"),
@@ -46,10 +49,12 @@ class FlavorQuota(models.Model):
             models.UniqueConstraint(fields=["resource_group", "flavor", "resource"], name="flavor_quota_unique"),
             models.CheckConstraint(condition=Q(nominal_quota__gte=0), name="flavor_quota_nominal_not_negative"),
             models.CheckConstraint(
-                condition=Q(borrowing_limit__isnull=True) | Q(borrowing_limit__gte=0), name="flavor_quota_borrowing_not_negative"
+                condition=Q(borrowing_limit__isnull=True) | Q(borrowing_limit__gte=0),
+                name="flavor_quota_borrowing_not_negative",
             ),
             models.CheckConstraint(
-                condition=Q(lending_limit__isnull=True) | Q(lending_limit__gte=0), name="flavor_quota_lending_not_negative"
+                condition=Q(lending_limit__isnull=True) | Q(lending_limit__gte=0),
+                name="flavor_quota_lending_not_negative",
             ),
         ]
 

@@ -10,7 +10,9 @@ class ResourceFlavor(ClusterObject):
 
     node_labels = models.JSONField(default=dict, blank=True)
     node_taints = models.JSONField(default=list, blank=True, help_text="[{key, value, effect}]")
-    tolerations = models.JSONField(default=list, blank=True, help_text="[{key, operator, value, effect, tolerationSeconds}]")
+    tolerations = models.JSONField(
+        default=list, blank=True, help_text="[{key, operator, value, effect, tolerationSeconds}]"
+    )
     topology_name = models.CharField(max_length=253, blank=True)
 
     class Meta:

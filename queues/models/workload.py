@@ -25,16 +25,31 @@ class Workload(NamespacedObject):
     submitted_by = models.CharField(max_length=150, blank=True)
 
     status = models.CharField(max_length=16, default="Pending")
-    reason = models.CharField(max_length=64, blank=True, help_text="Why it waits: the reason of QuotaReserved=False, else of the last step.")
-    message = models.TextField(blank=True)
-    conditions = models.JSONField(default=list, blank=True, help_text="[{type, status, reason, message, lastTransitionTime}]")
-    cluster_queue_name = models.CharField(
-        max_length=253, blank=True, help_text="Where it holds quota, or, while it waits, where its LocalQueue led when last decided."
+    reason = models.CharField(
+        max_length=64, blank=True, help_text="Why it waits: the reason of QuotaReserved=False, else of the last step."
     )
-    admission_check_states = models.JSONField(default=list, blank=True, help_text="[{name, state, message, lastTransitionTime ...}]")
+    message = models.TextField(blank=True)
+    conditions = models.JSONField(
+        default=list, blank=True, help_text="[{type, status, reason, message, lastTransitionTime}]"
+    )
+    cluster_queue_name = models.CharField(
+        max_length=253,
+        blank=True,
+        help_text="Where it holds quota, or, while it waits, where its LocalQueue led when last decided.",
+    )
+    admission_check_states = models.JSONField(
+        default=list, blank=True, help_text="[{name, state, message, lastTransitionTime ...}]"
+    )
     quota_reserved_at = models.DateTimeField(null=True, blank=True)
     admitted_at = models.DateTimeField(null=True, blank=True)
-    evicted_at = models.DateTimeField(null=True, blank=True, help_text="Set until quota is held again; with a reservation: its pods are stopping.")
+    evicted_at = models.DateTimeField(
+        null=True, blank=True, help_text="Set until quota is held again; with a reservation: its pods are stopping."
+    )
+    pods_stopped_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="An evicted workload's pods have stopped: the scheduler may take its quota back.",
+    )
     finished_at = models.DateTimeField(null=True, blank=True)
     pods_ready_at = models.DateTimeField(null=True, blank=True)
     requeue_count = models.PositiveIntegerField(default=0)
@@ -44,7 +59,9 @@ class Workload(NamespacedObject):
     eviction_counts = models.JSONField(default=list, blank=True, help_text="[{reason, underlyingCause, count}]")
     unhealthy_nodes = models.JSONField(default=list, blank=True)
 
-    push_sequence = models.BigIntegerField(default=0, help_text="Goes up with each decision that the cluster must hear of.")
+    push_sequence = models.BigIntegerField(
+        default=0, help_text="Goes up with each decision that the cluster must hear of."
+    )
     pushed_sequence = models.BigIntegerField(default=0, help_text="The last of them that the cluster has heard.")
     push_error = models.TextField(blank=True)
 
@@ -78,8 +95,12 @@ class PodSet(models.Model):
     reclaimable_count = models.PositiveIntegerField(default=0)
     admitted_count = models.PositiveIntegerField(null=True, blank=True)
     flavors = models.JSONField(default=dict, blank=True, help_text="{resource: flavor}")
-    resource_usage = models.JSONField(default=dict, blank=True, help_text="{resource: amount of all its pods}, base units, as charged")
-    topology_assignment = models.JSONField(null=True, blank=True, help_text="{levels: [...], domains: [{values, count}]}")
+    resource_usage = models.JSONField(
+        default=dict, blank=True, help_text="{resource: amount of all its pods}, base units, as charged"
+    )
+    topology_assignment = models.JSONField(
+        null=True, blank=True, help_text="{levels: [...], domains: [{values, count}]}"
+    )
 
     class Meta:
         ordering = ["position"]
@@ -100,7 +121,9 @@ class WorkloadEvent(models.Model):
     type = models.CharField(max_length=8, default="Normal", help_text="Normal or Warning")
     reason = models.CharField(max_length=96)
     message = models.TextField(blank=True)
-    actor = models.CharField(max_length=150, blank=True, help_text="A user's name, `scheduler`, `watcher` or a check's name.")
+    actor = models.CharField(
+        max_length=150, blank=True, help_text="A user's name, `scheduler`, `watcher` or a check's name."
+    )
 
     class Meta:
         ordering = ["id"]
