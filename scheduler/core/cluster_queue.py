@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
-from scheduler.core.cohort import ResourceGroup
+from scheduler.core.cohort import PreemptionProtection, ResourceGroup
 from scheduler.core.decisions import (
     AdmissionMode,
     BorrowWithinCohortPolicy,
@@ -55,15 +54,6 @@ class AdmissionCheckRule:
 
 
 @dataclass(frozen=True, slots=True)
-class PreemptionProtection:
-    """Our own protection from preemption, off by default: a workload may be preempted only after it ran for
-    `minimum_run_seconds`, and not again within `cool_down_seconds` of its last preemption."""
-
-    minimum_run_seconds: float = 0.0
-    cool_down_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterQueue:
     """Kueue's ClusterQueue, defaulted. `namespace_selector` None selects no namespace.
 
@@ -77,7 +67,7 @@ class ClusterQueue:
     namespace_selector: LabelSelector | None = None
     preemption: ClusterQueuePreemption = ClusterQueuePreemption()
     flavor_fungibility: FlavorFungibility = FlavorFungibility()
-    fair_weight: Fraction = Fraction(1)
+    fair_weight: float = 1.0
     stop_policy: StopPolicy = StopPolicy.NONE
     admission_checks: tuple[AdmissionCheckRule, ...] = ()
     admission_mode: AdmissionMode = AdmissionMode.NO_ADMISSION_FAIR_SHARING

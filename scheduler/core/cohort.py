@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,20 @@ class ResourceGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class PreemptionProtection:
+    """Our own protection from preemption, off by default: a workload may be preempted only after it ran for
+    `minimum_run_seconds`, and not again within `cool_down_seconds` of its last preemption."""
+
+    minimum_run_seconds: float = 0.0
+    cool_down_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Cohort:
     """Kueue's Cohort: ClusterQueues and Cohorts below it share what they do not use. Limits count only with a parent."""
 
     name: str
     parent_name: str = ""
     resource_groups: tuple[ResourceGroup, ...] = ()
-    fair_weight: Fraction = Fraction(1)
-    preemption_protection_seconds: float = 0.0
+    fair_weight: float = 1.0
+    protection: PreemptionProtection = PreemptionProtection()

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from scheduler.core.placement_model import Placement
     from scheduler.core.workload import PodSetAssignment
 
 
@@ -255,19 +256,6 @@ class DecisionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSlice:
-    """A slice of one device given to one container of one pod: the content of a DeviceAllocation."""
-
-    pod_set: str
-    replica: int
-    container: str
-    node: str
-    uuid: str
-    memory_mib: int
-    cores_percent: int
-
-
-@dataclass(frozen=True, slots=True)
 class Admit:
     """A workload got its quota (and its topology and devices); `admitted` is False while admission checks are pending."""
 
@@ -277,7 +265,7 @@ class Admit:
     admitted: bool
     cycle: int
     message: str = ""
-    devices: tuple[DeviceSlice, ...] = ()
+    placement: Placement | None = None
     replaces: str | None = None
     kind: DecisionKind = field(default=DecisionKind.ADMIT, init=False)
 

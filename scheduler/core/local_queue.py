@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from scheduler.core.decisions import StopPolicy
 
@@ -21,7 +20,7 @@ class LocalQueue:
     name: str
     cluster_queue: str
     stop_policy: StopPolicy = StopPolicy.NONE
-    fair_weight: Fraction = Fraction(1)
+    fair_weight: float = 1.0
     consumed: Mapping[str, float] = field(default_factory=dict)
     consumed_at: float | None = None
     terminating: bool = False

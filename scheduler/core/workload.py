@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduler.core.admission_check import AdmissionCheckState
-from scheduler.core.decisions import ConditionStatus, ConditionType, DeviceSlice, WorkloadStatus
+from scheduler.core.decisions import ConditionStatus, ConditionType, WorkloadStatus
+from scheduler.core.placement_model import Placement
 from scheduler.core.pod import PodTemplate
 from scheduler.core.resources import Amounts
 from scheduler.core.topology import TopologyAssignment, TopologyRequest
@@ -69,7 +70,7 @@ class Workload:
 
     `replaces` is the key of the workload slice that this one replaces (elastic jobs). `admission_gates` is the
     admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed` marks a
-    workload that only its own ClusterQueue may preempt. `devices` are the slices that it already holds.
+    workload that only its own ClusterQueue may preempt. `placement` is where its pods and devices already are.
     """
 
     namespace: str
@@ -94,7 +95,7 @@ class Workload:
     allowed_flavors: tuple[str, ...] = ()
     never_reclaimed: bool = False
     last_preempted_at: float | None = None
-    devices: tuple[DeviceSlice, ...] = ()
+    placement: Placement | None = None
 
     @property
     def key(self) -> str:
