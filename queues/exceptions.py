@@ -1,27 +1,9 @@
 """What may go wrong with a request about queues; each error has a stable `reason` that clients may test for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-
-@dataclass(frozen=True, slots=True)
-class LocatedError:
-    """One mistake in what was sent.
-
-    `document` counts from 0 in the call; `path` is the field as in `spec.podSets[0].count`; `value` is what stood there;
-    `rule` says what is asked for; `remedy` says what to write instead.
-    """
-
-    document: int
-    path: str
-    value: Any
-    rule: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        remedy = f" {self.remedy}" if self.remedy else ""
-        return f"document {self.document}, {self.path or 'whole'}: {self.value!r}: {self.rule}{remedy}"
+from scheduler.core.manifest import LocatedError as LocatedError
 
 
 class QueuesError(Exception):

@@ -1,0 +1,82 @@
+"""Mistakes in a manifest, each with the place where it stands, and what was let pass with a warning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class MistakeReason(StrEnum):
+    """What kind of mistake it is; stable, so that clients may test for it. Kubernetes' causes where it has one."""
+
+    INVALID = "Invalid"
+    REQUIRED = "Required"
+    NOT_SUPPORTED = "NotSupported"
+    DUPLICATE = "Duplicate"
+    FORBIDDEN = "Forbidden"
+    IMMUTABLE = "Immutable"
+    TOO_MANY = "TooMany"
+    TOO_LONG = "TooLong"
+    UNKNOWN_FIELD = "UnknownField"
+    WRONG_TYPE = "WrongType"
+    UNSUPPORTED_KIND = "UnsupportedKind"
+    NOT_PERMITTED = "NotPermitted"
+    MALFORMED = "Malformed"
+    HOSTILE = "Hostile"
+    IN_USE = "InUse"
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedError:
+    """One mistake in what was sent.
+
+    `document` counts from 0 in the call; `path` is the field as in `spec.podSets[0].count`; `value` is what stood
+    there; `rule` says what is asked for; `remedy` says what to write instead; `source` names the file, where there is
+    one.
+    """
+
+    document: int
+    path: str
+    value: Any
+    rule: str
+    remedy: str = ""
+    reason: str = MistakeReason.INVALID
+    source: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.source}, document {self.document}" if self.source else f"document {self.document}"
+        remedy = f" {self.remedy}" if self.remedy else ""
+        return f"{place}, {self.path or 'whole'}: {self.value!r}: {self.rule}{remedy}"
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found in one document: mistakes, which refuse it, and warnings, which do not."""
+
+    document: int = 0
+    source: str = ""
+    errors: list[LocatedError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def error(
+        self, path: str, value: Any, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID
+    ) -> None:
+        """Note a mistake. Long values are not repeated whole."""
+        self.errors.append(LocatedError(self.document, path, _brief(value), rule, remedy, reason, self.source))
+
+    def warn(self, path: str, text: str) -> None:
+        """Note something that is taken, but that its author should know of."""
+        self.warnings.append(f"{path}: {text}" if path else text)
+
+
+_LONGEST_VALUE = 200
+
+
+def _brief(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) > _LONGEST_VALUE:
+        return f"{text[:_LONGEST_VALUE]}…"
+    return value
