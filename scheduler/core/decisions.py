@@ -116,6 +116,7 @@ class FinishedReason(StrEnum):
     OWNER_NOT_FOUND = "OwnerNotFound"
     WORKLOAD_SLICE_REPLACED = "WorkloadSliceReplaced"
     FAILED_TO_START = "FailedToStart"
+    CANCELLED = "Cancelled"
 
 
 class PodsReadyReason(StrEnum):

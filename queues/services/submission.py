@@ -1,0 +1,254 @@
+"""Storing workloads: one or thousands in a call, whole or not at all."""
+
+import secrets
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from psycopg import Error as DatabaseError
+
+from queues.events import wake_scheduler
+from queues.exceptions import AlreadyExists, ManifestErrors
+from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.models import Cluster, Job, Namespace, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
+from queues.services.bulk import copy_rows, json_text, next_ids
+from scheduler.core.manifest import LocatedError
+
+_GENERATED: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""The characters of generated names: Kubernetes' choice, without vowels and look-alikes."""
+_GENERATED_LENGTH: Final = 5
+_NAME_LENGTH: Final = 253
+_PRIORITY_GROUPS: Final = {"WorkloadPriorityClass": "kueue.x-k8s.io", "PriorityClass": "scheduling.k8s.io"}
+
+_WORKLOAD_COLUMNS: Final = (
+    "id", "uid", "cluster_id", "namespace", "name", "labels", "annotations", "api_version", "applied_set", "created_at",
+    "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
+    "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by",
+)  # fmt: skip
+_POD_SET_COLUMNS: Final = (
+    "workload_id", "position", "name", "count", "min_count", "template", "requests", "topology_request",
+)  # fmt: skip
+_EVENT_COLUMNS: Final = ("cluster_id", "workload_uid", "namespace", "workload_name", "at", "reason", "message", "actor")
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedWorkload:
+    """A workload that was stored, in the order of the call."""
+
+    id: int
+    uid: uuid.UUID
+    namespace: str
+    name: str
+    spec: WorkloadSpec
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Priority:
+    value: int
+    kind: str
+    name: str
+
+
+def create_workloads(
+    cluster: Cluster,
+    specs: Sequence[WorkloadSpec],
+    *,
+    actor: str,
+    submitted_by: str = "",
+    now: datetime | None = None,
+) -> list[CreatedWorkload]:
+    """Store the workloads, their pod sets, jobs and first events; wake the scheduler when that is committed.
+
+    Specs that share one `JobSpec` instance share one job. A LocalQueue that is missing is no error (Kueue: the
+    workload waits as Misconfigured). Raises `ManifestErrors` for a missing namespace or priority class or a name used
+    twice in the call, and `AlreadyExists` when all that is wrong is that workloads of those names are there; each
+    error names the document. Nothing is stored then.
+    """
+    if not specs:
+        return []
+    now = now or timezone.now()
+    try:
+        with transaction.atomic():
+            priorities = _checked_priorities(cluster, specs)
+            created = _named(specs)
+            _refuse_taken_names(cluster, created)
+            jobs = _store_jobs(cluster, specs, now)
+            _store(cluster, created, priorities, jobs, actor, submitted_by, now)
+            wake_scheduler(cluster.name)
+    except IntegrityError as error:
+        raise AlreadyExists(_taken_meanwhile(error)) from error
+    return created
+
+
+def _named(specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:
+    ids = next_ids(Workload, len(specs))
+    return [
+        CreatedWorkload(
+            id_, uuid.uuid4(), spec.namespace, generated_name(spec.name) if spec.generate_name else spec.name, spec
+        )
+        for id_, spec in zip(ids, specs, strict=True)
+    ]
+
+
+def generated_name(prefix: str) -> str:
+    """The prefix, cut so that the whole stays a legal name, and five random characters."""
+    suffix = "".join(secrets.choice(_GENERATED) for _ in range(_GENERATED_LENGTH))
+    return prefix[: _NAME_LENGTH - _GENERATED_LENGTH] + suffix
+
+
+def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[_Priority]:
+    """Each spec's priority, by Kueue's order: its own value, the class it names, the cluster's default class, 0."""
+    errors = _missing_namespaces(cluster, specs)
+    named = {(spec.priority_class_kind, spec.priority_class_name) for spec in specs if spec.priority_class_name}
+    values = _class_values(cluster, named)
+    needs_default = any(spec.priority is None and not spec.priority_class_name for spec in specs)
+    default = _default_priority(cluster) if needs_default else _Priority(0, "", "")
+    priorities: list[_Priority] = []
+    for spec in specs:
+        kind, name = spec.priority_class_kind, spec.priority_class_name
+        if name and (kind, name) not in values and spec.priority is None:
+            errors.append(
+                LocatedError(
+                    spec.document,
+                    "priority_class",
+                    name,
+                    f"there is no {kind} of that name in cluster {cluster.name}.",
+                    f"Create the {kind} first, or name one that exists.",
+                )
+            )
+        elif spec.priority is None and not name:
+            priorities.append(default)
+        else:
+            value = spec.priority if spec.priority is not None else values[kind, name]
+            priorities.append(_Priority(value, kind if name else "", name))
+    if errors:
+        raise ManifestErrors(sorted(errors, key=lambda error: error.document))
+    return priorities
+
+
+def _missing_namespaces(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[LocatedError]:
+    wanted = {spec.namespace for spec in specs}
+    there = set(Namespace.objects.filter(cluster=cluster, name__in=wanted).values_list("name", flat=True))
+    return [
+        LocatedError(
+            spec.document,
+            "namespace",
+            spec.namespace,
+            f"there is no such namespace in cluster {cluster.name}.",
+            "Create the namespace first.",
+        )
+        for spec in specs
+        if spec.namespace not in there
+    ]
+
+
+def _class_values(cluster: Cluster, named: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    values: dict[tuple[str, str], int] = {}
+    for model in (WorkloadPriorityClass, PriorityClass):
+        names = {name for kind, name in named if kind == model.__name__}
+        if names:
+            rows = model._default_manager.filter(cluster=cluster, name__in=names).values_list("name", "value")
+            values |= {(model.__name__, name): value for name, value in rows}
+    return values
+
+
+def _default_priority(cluster: Cluster) -> _Priority:
+    row = PriorityClass.objects.filter(cluster=cluster, global_default=True).order_by("value").first()
+    return _Priority(row.value, "PriorityClass", row.name) if row else _Priority(0, "", "")
+
+
+def _refuse_taken_names(cluster: Cluster, created: Sequence[CreatedWorkload]) -> None:
+    uses = Counter(workload.key for workload in created)
+    twice = [
+        _name_error(workload, "two documents of this call have this namespace and name.", "Leave one of them out.")
+        for workload in created
+        if uses[workload.key] > 1
+    ]
+    if twice:
+        raise ManifestErrors(twice)
+    similar = Workload.objects.filter(
+        cluster=cluster,
+        namespace__in={workload.namespace for workload in created},
+        name__in=[workload.name for workload in created],
+    )
+    taken = {f"{namespace}/{name}" for namespace, name in similar.values_list("namespace", "name")}
+    there = [
+        _name_error(workload, "a workload of this name is there already.", "Use another name, or generate_name.")
+        for workload in created
+        if workload.key in taken
+    ]
+    if there:
+        raise AlreadyExists(f"{len(there)} of {len(created)} workloads exist already; nothing was stored.", there)
+
+
+def _name_error(workload: CreatedWorkload, rule: str, remedy: str) -> LocatedError:
+    return LocatedError(workload.spec.document, "name", workload.key, rule, remedy)
+
+
+def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) -> dict[int, int]:
+    """The primary key of each JobSpec's row, by the instance's identity."""
+    jobs: dict[int, JobSpec] = {id(spec.job): spec.job for spec in specs if spec.job is not None}
+    rows = Job.objects.bulk_create(
+        Job(
+            cluster=cluster,
+            namespace=job.namespace,
+            name=job.name,
+            kind=job.kind,
+            manifest=job.manifest,
+            managed=job.managed,
+            suspended=job.suspended,
+            created_at=now,
+        )
+        for job in jobs.values()
+    )
+    return {identity: row.pk for identity, row in zip(jobs, rows, strict=True)}
+
+
+def _store(
+    cluster: Cluster,
+    created: Sequence[CreatedWorkload],
+    priorities: Sequence[_Priority],
+    jobs: dict[int, int],
+    actor: str,
+    submitted_by: str,
+    now: datetime,
+) -> None:
+    def workload_row(workload: CreatedWorkload, priority: _Priority) -> tuple[Any, ...]:
+        spec = workload.spec
+        return (
+            workload.id, workload.uid, cluster.pk, workload.namespace, workload.name, json_text(spec.labels),
+            json_text(spec.annotations), spec.api_version, spec.applied_set, now, jobs.get(id(spec.job)),
+            spec.queue_name, priority.value, _PRIORITY_GROUPS.get(priority.kind, ""), priority.kind, priority.name,
+            spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates), submitted_by,
+        )  # fmt: skip
+
+    pod_set_rows = (
+        (
+            workload.id, position, pod_set.name, pod_set.count, pod_set.min_count, json_text(pod_set.template),
+            json_text(pod_set.requests), json_text(pod_set.topology_request),
+        )
+        for workload in created
+        for position, pod_set in enumerate(workload.spec.pod_sets)
+    )  # fmt: skip
+    event_rows = (
+        (cluster.pk, workload.uid, workload.namespace, workload.name, now, "Created", "", actor) for workload in created
+    )
+    copy_rows(Workload, _WORKLOAD_COLUMNS, map(workload_row, created, priorities), now)
+    copy_rows(PodSet, _POD_SET_COLUMNS, pod_set_rows, now)
+    copy_rows(WorkloadEvent, _EVENT_COLUMNS, event_rows, now)
+
+
+def _taken_meanwhile(error: IntegrityError) -> str:
+    """Two calls used a name at once: the database says which."""
+    cause = error.__cause__
+    detail = (cause.diag.message_detail or "") if isinstance(cause, DatabaseError) else ""
+    return f"Another call stored an object of the same name; nothing of this one was stored. {detail}".strip()

@@ -1,0 +1,329 @@
+"""A workload's life, as users and the cluster drive it: hold, release, cancel, priority; pods ready, stopped, finished.
+
+The engine owns the admission columns and the conditions QuotaReserved, Admitted, Evicted, Preempted and Requeued. What
+is here writes `active`, `priority`, PodsReady, Finished and `pods_stopped_at`, each as one conditional UPDATE of named
+columns over any number of workloads, with an event per workload that really changed, and then wakes the scheduler.
+
+Every function takes (namespace, name) keys, passes over workloads that are missing or not in a state for it, and
+returns the keys of those that it changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, LiteralString
+
+from django.db import connection, transaction
+from django.utils import timezone
+from psycopg import sql
+
+from queues.events import request_push, wake_scheduler
+from queues.models import Cluster
+from queues.services.bulk import json_text
+from scheduler.core.decisions import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason
+
+Keys = Iterable[tuple[str, str]]
+
+_STATEMENT: Final = sql.SQL(
+    """
+    WITH wanted AS (
+        SELECT DISTINCT * FROM unnest(%(namespaces)s::text[], %(names)s::text[]) AS wanted (namespace, name)
+    ), locked AS (
+        SELECT workload.id
+        FROM queues_workload AS workload JOIN wanted USING (namespace, name)
+        WHERE workload.cluster_id = %(cluster_id)s AND ({guard})
+        ORDER BY workload.id
+        FOR UPDATE OF workload
+    ), changed AS (
+        UPDATE queues_workload AS workload SET updated_at = %(now)s, {changes}
+        FROM locked WHERE workload.id = locked.id
+        RETURNING workload.cluster_id, workload.uid, workload.namespace, workload.name
+    )
+    INSERT INTO queues_workloadevent
+        (cluster_id, workload_uid, namespace, workload_name, at, type, reason, message, actor)
+    SELECT cluster_id, uid, namespace, name, %(now)s, %(event_type)s, %(event)s, %(message)s, %(actor)s FROM changed
+    RETURNING namespace, workload_name
+    """
+)
+_WITH_CONDITION: Final[LiteralString] = """
+    conditions = coalesce(
+        (
+            SELECT jsonb_agg(condition ORDER BY position)
+            FROM jsonb_array_elements(workload.conditions) WITH ORDINALITY AS listed (condition, position)
+            WHERE condition ->> 'type' <> %(condition_type)s
+        ),
+        '[]'::jsonb
+    ) || %(condition)s::jsonb
+"""
+_UNFINISHED: Final[LiteralString] = "workload.status <> 'Finished'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Transition:
+    """One step: which workloads may take it, what it writes, and the event that tells of it."""
+
+    guard: LiteralString
+    changes: LiteralString
+    event: str
+    message: str = ""
+    event_type: str = "Normal"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def hold(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+    """Set spec.active to false (Kueue): the engine evicts an admitted workload, a waiting one is passed over."""
+    step = _Transition(f"{_UNFINISHED} AND workload.active", "active = false", "Held", f"Held by {actor}")
+    return _take(cluster, keys, step, actor, now)
+
+
+def release(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+    """Set spec.active to true again: the workload queues anew. One that is being cancelled stays ended."""
+    step = _Transition(
+        f"{_UNFINISHED} AND NOT workload.active AND workload.deletion_requested_at IS NULL",
+        "active = true",
+        "Released",
+        f"Released by {actor}",
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
+def change_priority(
+    cluster: Cluster,
+    keys: Keys,
+    priority: int,
+    *,
+    actor: str,
+    priority_class_name: str = "",
+    now: datetime | None = None,
+) -> list[tuple[str, str]]:
+    """Give unfinished workloads another priority, and the WorkloadPriorityClass that it comes from, if any."""
+    from_class = f" (class {priority_class_name})" if priority_class_name else ""
+    step = _Transition(
+        _UNFINISHED,
+        "priority = %(priority)s, priority_class_name = %(class_name)s, priority_class_kind = %(class_kind)s, "
+        "priority_class_group = %(class_group)s",
+        "PriorityChanged",
+        f"Priority {priority}{from_class} set by {actor}",
+        parameters={
+            "priority": priority,
+            "class_name": priority_class_name,
+            "class_kind": "WorkloadPriorityClass" if priority_class_name else "",
+            "class_group": "kueue.x-k8s.io" if priority_class_name else "",
+        },
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
+def cancel(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+    """End workloads for good; their jobs leave the cluster.
+
+    One that holds no quota is finished at once (reason Cancelled). One that does is deactivated: the engine evicts it,
+    and it is finished when the cluster says that its pods stopped: its quota and devices are not free before that.
+    """
+    now = now or timezone.now()
+    keys = list(keys)
+    message = f"Cancelled by {actor}"
+    waiting = _finish("workload.quota_reserved_at IS NULL", FinishedReason.CANCELLED, message, now)
+    holding = _Transition(
+        f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.deletion_requested_at IS NULL",
+        "active = false, deletion_requested_at = %(now)s",
+        "CancelRequested",
+        message,
+    )
+    with transaction.atomic():
+        finished = _take(cluster, keys, waiting, actor, now)
+        stopping = _take(cluster, keys, holding, actor, now)
+        _withdraw_jobs(cluster, [*finished, *stopping], now)
+    return [*finished, *stopping]
+
+
+def record_pods_ready(
+    cluster: Cluster,
+    keys: Keys,
+    *,
+    ready: bool = True,
+    recovering: bool = False,
+    actor: str = "watcher",
+    now: datetime | None = None,
+) -> list[tuple[str, str]]:
+    """Set the PodsReady condition of admitted workloads; `recovering` when they were ready before and lost pods."""
+    if ready:
+        status, reason = ConditionStatus.TRUE, PodsReadyReason.RECOVERED if recovering else PodsReadyReason.STARTED
+        message = "All pods are ready"
+    else:
+        status = ConditionStatus.FALSE
+        reason = PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START
+        message = "Not all pods are ready"
+    now = now or timezone.now()
+    step = _Transition(
+        "workload.status = 'Admitted' AND (workload.pods_ready_at IS NOT NULL) <> %(ready)s",
+        "pods_ready_at = CASE WHEN %(ready)s THEN %(now)s END, " + _WITH_CONDITION,
+        "PodsReady" if ready else "PodsNotReady",
+        message,
+        parameters={"ready": ready, **_condition(ConditionType.PODS_READY, status, reason, message, now)},
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
+def record_stopped(
+    cluster: Cluster, keys: Keys, *, actor: str = "watcher", now: datetime | None = None
+) -> list[tuple[str, str]]:
+    """The cluster says that no pod of these workloads runs any more.
+
+    For an evicted one that is when its quota may be released; one that was being cancelled is finished by it. A
+    workload that nobody stopped is left alone.
+    """
+    now = now or timezone.now()
+    keys = list(keys)
+    cancelled = _finish(
+        "workload.deletion_requested_at IS NOT NULL AND workload.evicted_at IS NOT NULL",
+        FinishedReason.CANCELLED,
+        "Cancelled, and its pods have stopped",
+        now,
+        changes="pods_stopped_at = %(now)s, ",
+    )
+    stopped = _Transition(
+        f"{_UNFINISHED} AND workload.evicted_at IS NOT NULL AND workload.pods_stopped_at IS NULL",
+        "pods_stopped_at = %(now)s",
+        "Stopped",
+        "Its pods have stopped",
+    )
+    with transaction.atomic():
+        return [*_take(cluster, keys, cancelled, actor, now), *_take(cluster, keys, stopped, actor, now)]
+
+
+def record_finished(
+    cluster: Cluster,
+    keys: Keys,
+    reason: FinishedReason = FinishedReason.SUCCEEDED,
+    message: str = "",
+    *,
+    actor: str = "watcher",
+    now: datetime | None = None,
+) -> list[tuple[str, str]]:
+    """Set the Finished condition: the engine takes back quota and devices at once, as Kueue does."""
+    now = now or timezone.now()
+    step = _finish("true", reason, message or "The job finished", now)
+    return _take(cluster, keys, step, actor, now)
+
+
+def delete_workloads(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+    """Remove workloads; their events stay. One that holds quota is cancelled instead, and goes when its pods stopped.
+
+    Returns the keys of those that are gone now.
+    """
+    now = now or timezone.now()
+    keys = list(keys)
+    with transaction.atomic():
+        cancel(cluster, keys, actor=actor, now=now)
+        gone = _take(
+            cluster,
+            keys,
+            _Transition(
+                "workload.status = 'Finished' AND NOT EXISTS "
+                "(SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = workload.id)",
+                "deletion_requested_at = %(now)s",
+                "Deleted",
+                f"Deleted by {actor}",
+            ),
+            actor,
+            now,
+        )
+        _delete_rows(cluster, gone)
+    return gone
+
+
+def _finish(
+    guard: LiteralString, reason: FinishedReason, message: str, now: datetime, changes: LiteralString = ""
+) -> _Transition:
+    return _Transition(
+        f"{_UNFINISHED} AND {guard}",
+        changes
+        + "status = 'Finished', finished_at = %(now)s, reason = %(reason)s, message = %(message)s, requeue_at = NULL, "
+        + _WITH_CONDITION,
+        "Finished",
+        message,
+        event_type="Normal" if reason in (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED) else "Warning",
+        parameters=_condition(ConditionType.FINISHED, ConditionStatus.TRUE, reason, message, now),
+    )
+
+
+def _condition(
+    type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: datetime
+) -> dict[str, Any]:
+    condition = {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": now.isoformat().replace("+00:00", "Z"),
+    }
+    return {"condition_type": str(type_), "condition": json_text(condition), "reason": str(reason)}
+
+
+def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: datetime | None) -> list[tuple[str, str]]:
+    keys = list(keys)
+    parameters = {
+        **step.parameters,
+        "namespaces": [namespace for namespace, _ in keys],
+        "names": [name for _, name in keys],
+        "cluster_id": cluster.pk,
+        "now": now or timezone.now(),
+        "event": step.event,
+        "event_type": step.event_type,
+        "message": step.message,
+        "actor": actor,
+    }
+    statement = _STATEMENT.format(guard=sql.SQL(step.guard), changes=sql.SQL(step.changes))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        changed = [(namespace, name) for namespace, name in cursor.fetchall()]
+        if changed:
+            wake_scheduler(cluster.name)
+    return changed
+
+
+def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
+    """Mark the jobs of ended workloads for removal, and have the cluster hear of it."""
+    keys = list(keys)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH ended AS (
+                UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1
+                FROM unnest(%s::text[], %s::text[]) AS key (namespace, name)
+                WHERE workload.cluster_id = %s AND workload.namespace = key.namespace AND workload.name = key.name
+                    AND workload.job_id IS NOT NULL
+                RETURNING workload.job_id
+            )
+            UPDATE queues_job SET deletion_requested_at = %s FROM ended WHERE queues_job.id = ended.job_id
+            """,
+            [[key[0] for key in keys], [key[1] for key in keys], cluster.pk, now],
+        )
+    request_push(cluster.name)
+
+
+def _delete_rows(cluster: Cluster, keys: Keys) -> None:
+    """In one statement each: Django would load every row, to look at what cascades."""
+    keys = list(keys)
+    parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
+    with connection.cursor() as cursor:
+        for table in ("queues_podset", "queues_pod"):
+            cursor.execute(
+                sql.SQL(
+                    """
+                    DELETE FROM {table} USING queues_workload AS workload,
+                        unnest(%s::text[], %s::text[]) AS key (namespace, name)
+                    WHERE {table}.workload_id = workload.id AND workload.cluster_id = %s
+                        AND workload.namespace = key.namespace AND workload.name = key.name
+                    """
+                ).format(table=sql.Identifier(table)),
+                parameters,
+            )
+        cursor.execute(
+            """
+            DELETE FROM queues_workload AS workload USING unnest(%s::text[], %s::text[]) AS key (namespace, name)
+            WHERE workload.cluster_id = %s AND workload.namespace = key.namespace AND workload.name = key.name
+            """,
+            parameters,
+        )
