@@ -7,31 +7,11 @@ The tree of one flavor lives in `topology_flavor`, the algorithm in `topology_aw
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from scheduler.core.node_selection import HOSTNAME_LABEL, RequiredNodeAffinity, Taint, Toleration
-
-PODS = "pods"
-"""The resource that each pod uses one of; charged to leaves without being requested."""
-
-
-class TopologyNode(Protocol):
-    """What topology-aware scheduling reads of a node; amounts are integers in base units, `pods` included."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def labels(self) -> Mapping[str, str]: ...
-    @property
-    def taints(self) -> Sequence[Taint]: ...
-    @property
-    def allocatable(self) -> Mapping[str, int]: ...
-    @property
-    def ready(self) -> bool: ...
-    @property
-    def unschedulable(self) -> bool: ...
+from scheduler.core.node_selection import HOSTNAME_LABEL, RequiredNodeAffinity, Toleration
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +30,11 @@ class Topology:
     def ends_with_hostname(self) -> bool:
         """Whether leaves are single nodes: then the node itself is checked, and only its name is recorded."""
         return self.levels[-1] == HOSTNAME_LABEL
+
+    @property
+    def assigned_levels(self) -> tuple[str, ...]:
+        """The levels that an assignment records."""
+        return self.levels[-1:] if self.ends_with_hostname else self.levels
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,219 @@
+"""How many pods and slices each domain of a topology can hold (phase 1 of placing, Kueue's fillInCounts).
+
+The counts depend on the pods' shape only: requests, leader, slices and node selection. They are kept per shape and
+brought up to date leaf by leaf, since between two placements few leaves change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from scheduler.core.topology_tree import TopologyTree
+
+PodRequests = tuple[tuple[str, int], ...]
+"""One pod's positive requests by resource name, sorted, `pods` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLayers:
+    """Slices of `size` pods that must each lie in one domain of `level`.
+
+    `inner_sizes` has, per level of the topology, the size of the inner layer's slices that the domain's pods are
+    counted in; 1 where no inner layer applies.
+    """
+
+    level: int
+    size: int
+    inner_sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafState:
+    """What the leaves have, by leaf number; both are live views.
+
+    `free` is allocatable minus foreign usage; `used` is the usage of topology-aware workloads.
+    """
+
+    free: Sequence[Mapping[str, int]]
+    used: Sequence[Mapping[str, int]]
+
+
+LeafFilter = Callable[[int], bool]
+"""Says whether the pods may use a leaf at all."""
+
+
+def pods_that_fit(requests: PodRequests, free: Mapping[str, int], used: Mapping[str, int]) -> int:
+    """How many pods the leaf has room for; a resource that it does not list counts as 0, overuse as no room."""
+    fewest = -1
+    for resource, amount in requests:
+        count = (free.get(resource, 0) - used.get(resource, 0)) // amount
+        if count <= 0:
+            return 0
+        if fewest < 0 or count < fewest:
+            fewest = count
+    return max(fewest, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """What the counts depend on, apart from the leaves and from which of them may be used.
+
+    `ignore_used` counts as if no topology-aware workload were there.
+    """
+
+    requests: PodRequests
+    leader_requests: PodRequests | None
+    slices: SliceLayers
+    ignore_used: bool = False
+
+
+class Capacities:
+    """The counts of all domains for one shape, as lists by level and domain number.
+
+    `pods` and `slices` are what the domain holds; `pods_with_leader` and `slices_with_leader` what it holds beside
+    the leader; `leaders` is 1 where the leader can be, and 0 everywhere when there is no leader. Slices are counted
+    from the slice level upwards and are 0 below.
+    """
+
+    __slots__ = (
+        "_state",
+        "_tree",
+        "_usable",
+        "leaders",
+        "pods",
+        "pods_with_leader",
+        "shape",
+        "slices",
+        "slices_with_leader",
+    )
+
+    def __init__(self, tree: TopologyTree, state: LeafState, shape: PodShape, usable: LeafFilter | None) -> None:
+        self._tree = tree
+        self._state = state
+        self._usable = _every_leaf if usable is None else usable
+        self.shape = shape
+        self.pods = _zeros(tree)
+        self.slices = _zeros(tree)
+        self.leaders = _zeros(tree)
+        has_leader = shape.leader_requests is not None
+        self.pods_with_leader = _zeros(tree) if has_leader else self.pods
+        self.slices_with_leader = _zeros(tree) if has_leader else self.slices
+        self.update(range(len(tree.leaf_keys)))
+
+    def update(self, leaves: Iterable[int]) -> None:
+        """Count these leaves anew, and every domain above them."""
+        used = self._state.used
+        self.count({leaf: _NOTHING if self.shape.ignore_used else used[leaf] for leaf in leaves})
+
+    def with_assumed(self, assumed: Mapping[int, Mapping[str, int]]) -> Self:
+        """The counts when the leaves given by number are used that much more."""
+        copy = self._copy()
+        used = self._state.used
+        copy.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
+        return copy
+
+    def _copy(self) -> Self:
+        copy = object.__new__(type(self))
+        copy._tree, copy._state, copy._usable, copy.shape = self._tree, self._state, self._usable, self.shape
+        copy.pods = [list(level) for level in self.pods]
+        copy.slices = [list(level) for level in self.slices]
+        if self.shape.leader_requests is None:
+            copy.leaders, copy.pods_with_leader, copy.slices_with_leader = self.leaders, copy.pods, copy.slices
+        else:
+            copy.leaders = [list(level) for level in self.leaders]
+            copy.pods_with_leader = [list(level) for level in self.pods_with_leader]
+            copy.slices_with_leader = [list(level) for level in self.slices_with_leader]
+        return copy
+
+    def count(self, used: Mapping[int, Mapping[str, int]]) -> None:
+        """Count the leaves given by number with what is used on them, and every domain above them."""
+        if self.shape.leader_requests is None:
+            self._count_pods(used)
+        else:
+            self._count_pods_and_leader(used, self.shape.leader_requests)
+        level = self._tree.last_level
+        domains: Iterable[int] = used
+        self._round_and_slice(level, domains)
+        while level > 0:
+            parents = self._tree.parents[level]
+            domains = {parents[domain] for domain in domains}
+            level -= 1
+            self._sum_children(level, domains)
+            self._round_and_slice(level, domains)
+
+    def _count_pods(self, used: Mapping[int, Mapping[str, int]]) -> None:
+        pods, free, requests = self.pods[-1], self._state.free, self.shape.requests
+        for leaf, leaf_used in used.items():
+            pods[leaf] = pods_that_fit(requests, free[leaf], leaf_used) if self._usable(leaf) else 0
+
+    def _count_pods_and_leader(self, used: Mapping[int, Mapping[str, int]], leader_requests: PodRequests) -> None:
+        self._count_pods(used)
+        for leaf, leaf_used in used.items():
+            free = self._state.free[leaf]
+            leads = self._usable(leaf) and pods_that_fit(leader_requests, free, leaf_used) > 0
+            self.leaders[-1][leaf] = int(leads)
+            self.pods_with_leader[-1][leaf] = (
+                pods_that_fit(self.shape.requests, free, _sum(leaf_used, dict(leader_requests)))
+                if leads
+                else self.pods[-1][leaf]
+            )
+
+    def _sum_children(self, level: int, domains: Iterable[int]) -> None:
+        ranges = self._tree.children[level]
+        pods, lower_pods = self.pods[level], self.pods[level + 1]
+        slices, lower_slices = self.slices[level], self.slices[level + 1]
+        sum_slices = level < self.shape.slices.level
+        for domain in domains:
+            first, end = ranges[domain].start, ranges[domain].stop
+            pods[domain] = sum(lower_pods[first:end])
+            if sum_slices:
+                slices[domain] = sum(lower_slices[first:end])
+            if self.shape.leader_requests is not None:
+                self._seat_leader(level, domain, ranges[domain])
+
+    def _seat_leader(self, level: int, domain: int, children: range) -> None:
+        """Put the leader where it costs the fewest pods, and where the fewest slices; nothing fits without a seat."""
+        lower = level + 1
+        seats = [child for child in children if self.leaders[lower][child]]
+        self.leaders[level][domain] = int(bool(seats))
+        if not seats:
+            self.pods_with_leader[level][domain] = self.slices_with_leader[level][domain] = 0
+            return
+        pods, beside = self.pods[lower], self.pods_with_leader[lower]
+        self.pods_with_leader[level][domain] = self.pods[level][domain] - min(pods[c] - beside[c] for c in seats)
+        slices, beside = self.slices[lower], self.slices_with_leader[lower]
+        self.slices_with_leader[level][domain] = self.slices[level][domain] - min(slices[c] - beside[c] for c in seats)
+
+    def _round_and_slice(self, level: int, domains: Iterable[int]) -> None:
+        layers = self.shape.slices
+        has_leader = self.shape.leader_requests is not None
+        inner = layers.inner_sizes[level]
+        if inner > 1:
+            for counts in (self.pods[level], self.pods_with_leader[level]):
+                for domain in domains:
+                    counts[domain] -= counts[domain] % inner
+        if level == layers.level:
+            for domain in domains:
+                self.slices[level][domain] = self.pods[level][domain] // layers.size
+                if has_leader:
+                    self.slices_with_leader[level][domain] = self.pods_with_leader[level][domain] // layers.size
+
+
+_NOTHING: Mapping[str, int] = {}
+
+
+def _every_leaf(leaf: int) -> bool:
+    return True
+
+
+def _zeros(tree: TopologyTree) -> list[list[int]]:
+    return [[0] * len(level) for level in tree.values]
+
+
+def _sum(used: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    total = dict(used)
+    for resource, amount in more.items():
+        total[resource] = total.get(resource, 0) + amount
+    return total
