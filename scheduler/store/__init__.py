@@ -1,0 +1,1 @@
+"""Rows -> World, changes -> World, decisions -> rows."""

@@ -1,0 +1,58 @@
+"""The engine's to-do list: which rows changed, to be read as they are now.
+
+Notes are taken as they become visible and deleted by id in the transaction of the batch that has seen them. There is no "last id
+read": ids become visible out of order, since transactions commit in any order, and gaps mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import connection
+
+LIMIT = 20_000
+"""Notes taken at once; the rest is taken by the next batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed: kind -> row id -> key, in the order noted; and the generation of the configuration before they were read."""
+
+    configuration_generation: int
+    ids: tuple[int, ...] = ()
+    by_kind: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.ids)
+
+
+def read_changes(cluster_id: int) -> Changes:
+    """What is there now. The generation is read first: an edit between the two makes the batch's check fail, never pass."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s", [cluster_id])
+        row = cursor.fetchone()
+        if row is None:
+            raise LookupError(f"cluster {cluster_id} is gone")
+        cursor.execute(
+            "SELECT id, kind, object_id, key FROM scheduler_change WHERE cluster_id = %s ORDER BY id LIMIT %s", [cluster_id, LIMIT]
+        )
+        notes = cursor.fetchall()
+    by_kind: dict[str, dict[int, str]] = defaultdict(dict)
+    for _, kind, object_id, key in notes:
+        by_kind[kind][object_id] = key
+    return Changes(int(row[0]), tuple(note[0] for note in notes), by_kind)
+
+
+def forget_changes(ids: tuple[int, ...]) -> None:
+    """Delete the notes that have been seen."""
+    if ids:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM scheduler_change WHERE id = ANY(%s)", [list(ids)])
+
+
+def forget_all_changes(cluster_id: int) -> None:
+    """Delete every note visible to this transaction: a full load in the same snapshot has seen the rows."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM scheduler_change WHERE cluster_id = %s", [cluster_id])

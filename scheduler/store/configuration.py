@@ -1,0 +1,107 @@
+"""Kueue's Configuration, as stored with a cluster, read into what decides anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from scheduler.core.configuration import (
+    DEFAULT_PREEMPTION_STRATEGIES,
+    AdmissionFairSharing,
+    Configuration,
+    FairSharing,
+    RequeuingStrategy,
+    WaitForPodsReady,
+)
+from scheduler.core.decisions import (
+    PreemptionStrategy,
+    QuotaCheckStrategy,
+    RequeuingTimestamp,
+    TransformationStrategy,
+)
+from scheduler.core.quantity import parse_quantity
+from scheduler.core.resources import Transformation
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
+    """The Configuration of a cluster; an empty one is Kueue's default without fair sharing and without pods-ready.
+
+    Kueue switches waitForPodsReady on when the block is absent; a cluster of ours waits for pods only when told to, since
+    an observed cluster may have its own controller for that.
+    """
+    resources = manifest.get("resources") or {}
+    return Configuration(
+        fair_sharing=_fair_sharing(manifest.get("fairSharing")),
+        admission_fair_sharing=_admission_fair_sharing(manifest.get("admissionFairSharing")),
+        wait_for_pods_ready=_wait_for_pods_ready(manifest.get("waitForPodsReady")),
+        transformations=tuple(_transformation(rule) for rule in resources.get("transformations") or ()),
+        exclude_resource_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
+        quota_check_strategy=QuotaCheckStrategy(resources.get("quotaCheckStrategy") or QuotaCheckStrategy.BLOCK_UNDECLARED),
+        balanced_placement=bool((manifest.get("featureGates") or {}).get("TASBalancedPlacement", False)),
+    )
+
+
+def duration_seconds(text: str) -> float:
+    """A Go duration (`1h30m`, `500ms`, `0s`) in seconds. Raises ValueError."""
+    position, total = 0, 0.0
+    for match in _DURATION.finditer(text):
+        if match.start() != position:
+            break
+        total += float(match["number"]) * _SECONDS[match["unit"]]
+        position = match.end()
+    if not text or position != len(text):
+        raise ValueError(f"{text!r} is not a duration such as 30m or 1h15m")
+    return total
+
+
+def _seconds(block: Mapping[str, Any], key: str, default: float) -> float:
+    value = block.get(key)
+    return default if value is None else duration_seconds(str(value))
+
+
+def _fair_sharing(block: Mapping[str, Any] | None) -> FairSharing | None:
+    if block is None or block.get("enable") is False:  # `enable` is v1beta1's
+        return None
+    strategies = tuple(PreemptionStrategy(word) for word in block.get("preemptionStrategies") or ())
+    return FairSharing(strategies or DEFAULT_PREEMPTION_STRATEGIES)
+
+
+def _admission_fair_sharing(block: Mapping[str, Any] | None) -> AdmissionFairSharing | None:
+    if block is None:
+        return None
+    return AdmissionFairSharing(
+        usage_half_life_seconds=_seconds(block, "usageHalfLifeTime", 0.0),
+        usage_sampling_interval_seconds=_seconds(block, "usageSamplingInterval", 300.0),
+        resource_weights={name: float(weight) for name, weight in (block.get("resourceWeights") or {}).items()},
+    )
+
+
+def _wait_for_pods_ready(block: Mapping[str, Any] | None) -> WaitForPodsReady | None:
+    if block is None or block.get("enable") is False:
+        return None
+    timeout = _seconds(block, "timeout", 1800.0)
+    strategy = block.get("requeuingStrategy") or {}
+    return WaitForPodsReady(
+        timeout_seconds=timeout,
+        recovery_timeout_seconds=_seconds(block, "recoveryTimeout", timeout),
+        block_admission=bool(block.get("blockAdmission", False)),
+        requeuing_strategy=RequeuingStrategy(
+            timestamp=RequeuingTimestamp(strategy.get("timestamp") or RequeuingTimestamp.EVICTION),
+            backoff_limit_count=strategy.get("backoffLimitCount"),
+            backoff_base_seconds=float(strategy.get("backoffBaseSeconds", 60)),
+            backoff_max_seconds=float(strategy.get("backoffMaxSeconds", 3600)),
+        ),
+    )
+
+
+def _transformation(rule: Mapping[str, Any]) -> Transformation:
+    return Transformation(
+        input=rule["input"],
+        strategy=TransformationStrategy(rule.get("strategy") or TransformationStrategy.RETAIN),
+        multiply_by=rule.get("multiplyBy") or None,
+        outputs={name: parse_quantity(quantity) for name, quantity in (rule.get("outputs") or {}).items()},
+    )

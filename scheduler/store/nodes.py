@@ -1,0 +1,86 @@
+"""Node and device rows -> the core's nodes, with what others hold on their cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpus.models import AllocationSource, DeviceAllocation
+from gpus.models import Device as DeviceModel
+from gpus.models import Node as NodeModel
+from scheduler.core.device import HAMI_CORE_MODE, Device, DeviceSlice, MigPlacement, MigProfile
+from scheduler.core.node import Node
+from scheduler.core.node_selection import Taint
+
+
+def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:
+    """The nodes of a cluster, or the named ones, each with its row (and the row's devices prefetched)."""
+    rows = NodeModel.objects.filter(cluster_id=cluster_id)
+    if ids is not None:
+        rows = rows.filter(pk__in=list(ids))
+    found: dict[int, list[DeviceAllocation]] = {}
+    nodes = list(rows.prefetch_related("devices"))
+    held = DeviceAllocation.objects.filter(source=AllocationSource.FOUND, node__in=nodes).select_related("device")
+    for allocation in held:
+        found.setdefault(allocation.node_id, []).append(allocation)
+    return [(row, _node(row, found.get(row.pk, ()))) for row in nodes]
+
+
+def _node(row: NodeModel, found: Iterable[DeviceAllocation]) -> Node:
+    devices = tuple(_device(device) for device in row.devices.all())
+    return Node(
+        name=row.name,
+        labels=row.labels,
+        taints=tuple(Taint.from_manifest(taint) for taint in row.taints),
+        allocatable=row.allocatable,
+        foreign_usage=row.foreign_usage,
+        ready=row.ready,
+        unschedulable=row.unschedulable,
+        devices=devices,
+        found=tuple(_slice(row.name, allocation) for allocation in found if allocation.device is not None),
+    )
+
+
+def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
+    """What was found; an annotation that could not be read counts as the whole card until someone resolves it."""
+    device = allocation.device
+    assert device is not None  # the caller leaves out slices of cards that the node does not list
+    whole = bool(allocation.malformed)
+    return DeviceSlice(
+        uuid=device.uuid,
+        node=node,
+        memory_mib=device.memory_mib if whole else allocation.memory_mib,
+        cores_percent=device.cores_percent if whole else allocation.cores_percent,
+        index=device.index,
+        vendor=device.vendor,
+        slots=device.slots if whole else 1,
+    )
+
+
+def _device(row: DeviceModel) -> Device:
+    return Device(
+        uuid=row.uuid,
+        index=row.index,
+        vendor=row.vendor,
+        type=row.type,
+        slots=row.slots,
+        memory_mib=row.memory_mib,
+        cores_percent=row.cores_percent,
+        numa=row.numa,
+        mode=row.mode or HAMI_CORE_MODE,
+        health=row.healthy and row.missing_since is None,
+        cordoned=row.cordoned,
+        mig_profiles=tuple(_mig_profile(fields) for fields in row.mig_profiles),
+        pair_scores=row.pair_scores,
+        attributes=row.custom_info,
+    )
+
+
+def _mig_profile(fields: Mapping[str, Any]) -> MigProfile:
+    return MigProfile(
+        name=fields["name"],
+        memory_mib=fields["memory_mib"],
+        cores_percent=fields.get("cores_percent", 0),
+        slice_count=fields.get("slice_count", 1),
+        placements=tuple(MigPlacement(place["start"], place["size"]) for place in fields.get("placements") or ()),
+    )

@@ -1,0 +1,249 @@
+"""Workload rows <-> the core's workloads.
+
+Reading is plain SQL: one query for the rows with their pod sets, one for the slices they hold. Templates repeat across the
+workloads of a load, so reading one is remembered by its text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from scheduler.core.admission_check import AdmissionCheckState
+from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, DeviceSlice
+from scheduler.core.pod import PodTemplate
+from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
+from scheduler.core.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
+
+ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
+
+_WORKLOADS = """
+SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.priority, w.active, w.created_at,
+    w.conditions::text, w.cluster_queue_name, w.requeue_count, w.requeue_at, w.admission_check_states::text,
+    w.maximum_execution_seconds, w.annotations::text, w.preemption_gates::text, w.unhealthy_nodes::text, w.never_preempt,
+    w.last_preempted_at, w.pods_stopped_at, w.finished_at IS NOT NULL, w.quota_reserved_at IS NOT NULL,
+    (SELECT json_agg(json_build_array(p.name, p.count, p.min_count, p.template::text, p.topology_request,
+        p.reclaimable_count, p.admitted_count, p.flavors, p.resource_usage, p.topology_assignment) ORDER BY p.position)
+     FROM queues_podset p WHERE p.workload_id = w.id)::text,
+    w.deletion_requested_at IS NOT NULL
+FROM queues_workload w
+WHERE w.cluster_id = %s AND {condition}
+ORDER BY w.id
+"""
+
+_SLICES = """
+SELECT a.workload_id, a.pod_set, a.replica, a.container, n.name, a.device_uuid, a.memory_mib, a.cores_percent
+FROM gpus_deviceallocation a JOIN gpus_node n ON n.id = a.node_id
+WHERE a.source = 'decided' AND a.workload_id = ANY(%s)
+ORDER BY a.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWorkload:
+    """A workload as its row says: the core's object, the row's id and generation, and what only the engine reads of it."""
+
+    id: int
+    generation: int
+    workload: Workload
+    pods_stopped: bool
+    deletion_requested: bool
+
+
+def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
+    """The unfinished workloads of a cluster, or the named ones (finished ones included)."""
+    with connection.cursor() as cursor:
+        if ids is None:
+            cursor.execute(_WORKLOADS.format(condition="w.status <> 'Finished'"), [cluster_id])
+        else:
+            cursor.execute(_WORKLOADS.format(condition="w.id = ANY(%s)"), [cluster_id, list(ids)])
+        rows = cursor.fetchall()
+        holding = [row[0] for row in rows if row[22]]
+        slices: dict[int, list[DeviceSlice]] = defaultdict(list)
+        if holding:
+            cursor.execute(_SLICES, [holding])
+            for workload_id, *fields in cursor.fetchall():
+                slices[workload_id].append(DeviceSlice(*fields))
+    return [_stored(row, tuple(slices.get(row[0], ()))) for row in rows]
+
+
+def _stored(row: tuple[Any, ...], devices: tuple[DeviceSlice, ...]) -> StoredWorkload:
+    annotations = _loads(row[15])
+    pod_sets = orjson.loads(row[23]) if row[23] else []
+    workload = Workload(
+        namespace=row[2],
+        name=row[3],
+        uid=row[4],
+        queue_name=row[5],
+        pod_sets=tuple(_pod_set(fields) for fields in pod_sets),
+        priority=row[6],
+        active=row[7],
+        created_at=row[8].timestamp(),
+        conditions=read_conditions(_loads(row[9])),
+        admission=_admission(row[10], pod_sets) if row[22] else None,
+        requeue_state=RequeueState(row[11], seconds(row[12])) if row[11] or row[12] else None,
+        reclaimable_pods={fields[0]: fields[5] for fields in pod_sets if fields[5]},
+        admission_checks=tuple(_check_state(fields) for fields in _loads(row[13])),
+        maximum_execution_time_seconds=row[14],
+        admission_gates=_words(annotations.get(ADMISSION_GATES)),
+        closed_preemption_gates=tuple(gate["name"] for gate in _loads(row[16]) if gate.get("position") != "Open"),
+        unhealthy_nodes=tuple(_loads(row[17])),
+        replaces=annotations.get(REPLACES),
+        allowed_flavors=_words(annotations.get(ALLOWED_FLAVORS)),
+        never_reclaimed=row[18],
+        last_preempted_at=seconds(row[19]),
+        devices=devices,
+    )
+    return StoredWorkload(row[0], row[1], workload, pods_stopped=row[20] is not None, deletion_requested=row[24])
+
+
+def _loads(text: str) -> Any:
+    return orjson.loads(text) if len(text) > 2 else ({} if text == "{}" else [])
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip()) if text else ()
+
+
+@lru_cache(maxsize=4096)
+def _template(text: str) -> PodTemplate:
+    return PodTemplate.from_manifest(json.loads(text))
+
+
+@lru_cache(maxsize=65536)
+def _plain_pod_set(name: str, count: int, min_count: int | None, template: str) -> PodSet:
+    """Workloads of one shape share one PodSet, and with it all that the core remembers about it."""
+    return PodSet(name=name, count=count, min_count=min_count, template=_template(template))
+
+
+def _pod_set(fields: list[Any]) -> PodSet:
+    if not fields[4]:
+        return _plain_pod_set(fields[0], fields[1], fields[2], fields[3])
+    return PodSet(
+        name=fields[0],
+        count=fields[1],
+        min_count=fields[2],
+        template=_template(fields[3]),
+        topology_request=TopologyRequest.from_manifest(fields[4]),
+    )
+
+
+def _admission(cluster_queue: str, pod_sets: list[list[Any]]) -> Admission:
+    return Admission(
+        cluster_queue,
+        tuple(
+            PodSetAssignment(
+                name=fields[0],
+                count=fields[1] if fields[6] is None else fields[6],
+                flavors=fields[7],
+                resource_usage=fields[8],
+                topology_assignment=read_topology_assignment(fields[9]),
+                delayed_topology_request=(fields[9] or {}).get("delayed", ""),
+            )
+            for fields in pod_sets
+        ),
+    )
+
+
+def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignment | None:
+    """A stored `{levels, domains: [{values, count}]}`; None where no topology was assigned."""
+    if not value or not value.get("levels"):
+        return None
+    domains = tuple(TopologyDomain(tuple(domain["values"]), domain["count"]) for domain in value["domains"])
+    return TopologyAssignment(tuple(value["levels"]), domains)
+
+
+def write_topology_assignment(assignment: PodSetAssignment) -> dict[str, Any] | None:
+    """What `read_topology_assignment` reads, and `delayed` while the topology is still to come."""
+    stored: dict[str, Any] = {}
+    if assignment.topology_assignment is not None:
+        stored["levels"] = list(assignment.topology_assignment.levels)
+        stored["domains"] = [
+            {"values": list(domain.values), "count": domain.count} for domain in assignment.topology_assignment.domains
+        ]
+    if assignment.delayed_topology_request:
+        stored["delayed"] = assignment.delayed_topology_request
+    return stored or None
+
+
+def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
+    """Stored conditions by type."""
+    return {
+        ConditionType(fields["type"]): Condition(
+            ConditionType(fields["type"]),
+            ConditionStatus(fields["status"]),
+            fields.get("reason", ""),
+            fields.get("message", ""),
+            _seconds_of_text(fields.get("lastTransitionTime")),
+        )
+        for fields in conditions
+    }
+
+
+def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict[str, str]]:
+    """Conditions as Kubernetes writes them."""
+    return [
+        {
+            "type": condition.type.value,
+            "status": condition.status.value,
+            "reason": str(condition.reason),
+            "message": condition.message,
+            "lastTransitionTime": moment(condition.last_transition_time).isoformat().replace("+00:00", "Z"),
+        }
+        for condition in conditions.values()
+    ]
+
+
+def _check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
+    return AdmissionCheckState(
+        name=fields["name"],
+        state=AdmissionCheckStatus(fields.get("state", AdmissionCheckStatus.PENDING)),
+        message=fields.get("message", ""),
+        last_transition_time=_seconds_of_text(fields.get("lastTransitionTime")),
+        requeue_after_seconds=fields.get("requeueAfterSeconds"),
+        retry_count=fields.get("retryCount", 0),
+    )
+
+
+def write_check_states(states: Sequence[AdmissionCheckState], stored: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """Check states as Kubernetes writes them; `podSetUpdates` of a stored check that is Ready stay."""
+    updates = {fields["name"]: fields.get("podSetUpdates") for fields in stored}
+    written: list[dict[str, Any]] = []
+    for state in states:
+        fields: dict[str, Any] = {
+            "name": state.name,
+            "state": state.state.value,
+            "message": state.message,
+            "lastTransitionTime": moment(state.last_transition_time).isoformat().replace("+00:00", "Z"),
+            "retryCount": state.retry_count,
+        }
+        if state.requeue_after_seconds is not None:
+            fields["requeueAfterSeconds"] = state.requeue_after_seconds
+        if state.state is AdmissionCheckStatus.READY and updates.get(state.name):
+            fields["podSetUpdates"] = updates[state.name]
+        written.append(fields)
+    return written
+
+
+def seconds(time: datetime | None) -> float | None:
+    """Seconds since the epoch."""
+    return None if time is None else time.timestamp()
+
+
+def moment(time: float) -> datetime:
+    """The aware time of seconds since the epoch."""
+    return datetime.fromtimestamp(time, UTC)
+
+
+def _seconds_of_text(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
