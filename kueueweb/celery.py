@@ -9,4 +9,5 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 app = Celery("kueueweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.set_default()  # the current app is per thread; without a default, a web thread would send to an app without a broker
+# The current app is per thread: without a default one, a web thread would send to an app that has no broker.
+app.set_default()

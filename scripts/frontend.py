@@ -70,7 +70,11 @@ def npm(*arguments: str) -> int:
         return 1
     home = Path(wheel.submodule_search_locations[0])
     # The wheel's own `npm` is a copy of a link and cannot find its library, so npm is started as a script.
-    command = [home / "bin" / "node", home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js", *arguments]
+    command: list[str | Path] = [
+        home / "bin" / "node",
+        home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
+        *arguments,
+    ]
     path = os.pathsep.join([str(home / "bin"), os.environ.get("PATH", "")])
     return subprocess.run(command, cwd=FRONTEND, env={**os.environ, "PATH": path}, check=False).returncode
 
