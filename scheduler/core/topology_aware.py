@@ -53,7 +53,11 @@ def place(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Pl
         return chosen
     level, domains = chosen
     taken = consume(domains, plan.wanted, plan.leaders, best_fit=not plan.least_free)
-    placed = descend(plan, tree, capacities, level, taken)
+    return checked(plan, descend(plan, tree, capacities, level, taken))
+
+
+def checked(plan: PlacementPlan, placed: Placed) -> Placed | TooSmall:
+    """The placement, if it is whole: beside a leader the counts of a domain are a bound that may not be reached."""
     slices = sum(count for _, count in placed.workers) // plan.slices.size
     seated = sum(count for _, count in placed.leaders)
     return placed if slices == plan.wanted and seated == plan.leaders else TooSmall(min(slices, plan.wanted - 1))
@@ -122,32 +126,45 @@ def _combine_domains(plan: PlacementPlan, capacities: Capacities, level: int) ->
 
 
 def descend(
-    plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, level: int, taken: Sequence[Candidate]
+    plan: PlacementPlan,
+    tree: TopologyTree,
+    capacities: Capacities,
+    level: int,
+    taken: Sequence[Candidate],
+    *,
+    pool: bool = True,
 ) -> Placed:
     """Hand the pods of the taken domains of `level` down to the leaves (Kueue's updateCountsToMinimum per level).
 
-    Down to the slice level the domains below all taken ones are pooled; from there on each domain's pods stay in it.
+    Down to the slice level the domains below all taken ones are pooled, unless `pool` is off; from there on, each
+    domain's pods stay in it.
     """
-    best_fit = not plan.least_free
     for lower in range(level + 1, tree.depth):
-        children = tree.children[lower - 1]
-        if lower <= plan.slices.level:
-            pool = [number for domain in taken for number in children[domain.number]]
-            pooled = in_order(plan, capacities, lower, pool)
-            taken = consume(pooled, plan.wanted, plan.leaders, best_fit)
-            continue
-        size = plan.slices.size if lower - 1 == plan.slices.level else 1
-        below: list[Candidate] = []
-        for domain in taken:
-            inside = in_order(plan, capacities, lower, children[domain.number])
-            below += consume(inside, domain.units * size, domain.leaders, best_fit)
-        taken = below
+        if pool and lower <= plan.slices.level:
+            children = tree.children[lower - 1]
+            numbers = [number for domain in taken for number in children[domain.number]]
+            ordered = in_order(plan, capacities, lower, numbers)
+            taken = consume(ordered, plan.wanted, plan.leaders, not plan.least_free)
+        else:
+            taken = _split_each(plan, tree, capacities, lower, taken)
     size = plan.slices.size if plan.slices.level == tree.last_level else 1
-    in_leaf_order = sorted(taken, key=lambda domain: domain.number)
+    leaves = sorted(taken, key=lambda domain: domain.number)
     return Placed(
-        tuple((leaf.number, leaf.units * size) for leaf in in_leaf_order if leaf.units > 0),
-        tuple((leaf.number, leaf.leaders) for leaf in in_leaf_order if leaf.leaders > 0),
+        tuple((leaf.number, leaf.units * size) for leaf in leaves if leaf.units > 0),
+        tuple((leaf.number, leaf.leaders) for leaf in leaves if leaf.leaders > 0),
     )
+
+
+def _split_each(
+    plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, lower: int, taken: Sequence[Candidate]
+) -> list[Candidate]:
+    """Hand each domain's pods to its own children on the level `lower`."""
+    size = plan.slices.size if lower - 1 == plan.slices.level else 1
+    below: list[Candidate] = []
+    for domain in taken:
+        inside = in_order(plan, capacities, lower, tree.children[lower - 1][domain.number])
+        below += consume(inside, domain.units * size, domain.leaders, not plan.least_free)
+    return below
 
 
 def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]) -> list[Candidate]:

@@ -20,6 +20,7 @@ from scheduler.core.topology import (
     TopologyUsage,
 )
 from scheduler.core.topology_aware import Placed, TooSmall, place
+from scheduler.core.topology_balanced import place_balanced
 from scheduler.core.topology_capacities import pods_that_fit
 from scheduler.core.topology_leaves import Selection, TopologyLeaves
 from scheduler.core.topology_plan import (
@@ -109,16 +110,14 @@ class TopologyFlavor:
         *,
         simulate_empty: bool = False,
         within: tuple[str, ...] = (),
-        relaxed_slice_size: int | None = None,
     ) -> dict[str, TopologyAssignment] | TopologyFailure:
         """Place pod sets that belong together, given what else the workload takes.
 
-        `within` keeps them in the domain with these values of the first levels; `relaxed_slice_size` leaves out
-        larger slice layers.
+        `within` keeps them in the domain with these values of the first levels.
         """
         workers, leader = split_leader(group)
         try:
-            plan = make_plan(self.topology, workers, leader, relaxed_slice_size)
+            plan = make_plan(self.topology, workers, leader)
         except UnservableRequest as problem:
             return TopologyFailure(workers.pod_set, str(problem))
         selection = Selection.of(workers, self.tolerations) if self.topology.ends_with_hostname else None
@@ -132,7 +131,8 @@ class TopologyFlavor:
         extra = {tree.leaf_numbers[leaf]: amounts for leaf, amounts in taken.items() if leaf in tree.leaf_numbers}
         if extra:
             capacities = capacities.with_assumed(extra)
-        placed = place(plan, tree, capacities)
+        balanced = place_balanced(plan, tree, capacities) if self.balanced_placement else None
+        placed = balanced or place(plan, tree, capacities)
         if isinstance(placed, TooSmall):
             return self._too_small(workers, plan, placed)
         return self._assignments(workers, leader, placed)

@@ -80,20 +80,12 @@ def make_plan(
     topology: Topology,
     workers: PodSetTopologyRequest,
     leader: PodSetTopologyRequest | None,
-    relaxed_slice_size: int | None = None,
 ) -> PlacementPlan:
-    """The plan for one group; raises UnservableRequest.
-
-    `relaxed_slice_size` replaces the slice layers' sizes for the replacement of failed nodes: layers larger than it
-    are left out.
-    """
+    """The plan for one group; raises UnservableRequest."""
     asked = workers.topology or TopologyRequest()
     problem = level_problem(topology, asked)
     if problem:
         raise UnservableRequest(problem)
-    layers = asked.slices
-    if relaxed_slice_size is not None:
-        layers = tuple(layer for layer in layers if layer.size <= relaxed_slice_size)
     named = asked.required or asked.preferred
     if named:
         level = topology.levels.index(named)
@@ -101,7 +93,7 @@ def make_plan(
         level = 0
     else:
         level = len(topology.levels) - 1
-    slices = _slice_layers(topology, layers)
+    slices = _slice_layers(topology, asked.slices)
     if level > slices.level:
         raise UnservableRequest(
             f'the slice level "{topology.levels[slices.level]}" is wider than the level "{topology.levels[level]}"'
