@@ -21,10 +21,12 @@ SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env.boolean("BEHIND_TLS_PROXY", default=False) else None
 )
 SECURE_REFERRER_POLICY = "same-origin"
+CSRF_FAILURE_VIEW = "kueueweb.api.errors.csrf_failed"
 X_FRAME_OPTIONS = "DENY"
 
 # The demo shows its accounts on the login page; nothing else depends on it.
 DEMO = env.boolean("DEMO", default=False)
+DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("demo", "researcher")] if DEMO else []
 
 # --- What we are made of ----------------------------------------------------------------------------------------------
 
@@ -143,10 +145,13 @@ REST_FRAMEWORK = {
         "knox.auth.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PERMISSION_CLASSES": ["kueueweb.api.scope.Scoped"],
+    "DEFAULT_SCHEMA_CLASS": "kueueweb.api.schema.Schema",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "kueueweb.api.pagination.KeysetPagination",
+    "DEFAULT_PARSER_CLASSES": ["kueueweb.api.content.JSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
+    "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False}

@@ -1,0 +1,59 @@
+"""How bodies are read and answers are written: orjson, and a limit to what is read."""
+
+from collections.abc import Mapping
+from typing import IO, Any, Final
+
+import orjson
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+
+from kueueweb.api.exceptions import TooLarge
+
+MAXIMUM_BODY_BYTES: Final = 64 * 2**20
+
+
+class JSONRenderer(BaseRenderer):
+    """JSON as orjson writes it: times as RFC 3339 in UTC with Z."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """The bytes of the answer; none for an answer without content."""
+        if data is None:
+            return b""
+        return orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS)
+
+
+class BodyParser(BaseParser):
+    """Hands over the body's bytes, for views that read them themselves."""
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The bytes; raises `TooLarge` above `MAXIMUM_BODY_BYTES`."""
+        body = stream.read(MAXIMUM_BODY_BYTES + 1)
+        if len(body) > MAXIMUM_BODY_BYTES:
+            raise TooLarge(f"The body has more than {MAXIMUM_BODY_BYTES // 2**20} MiB; send it in several requests.")
+        return body
+
+
+class JSONParser(BodyParser):
+    """JSON as orjson reads it."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The value; raises ParseError with the place of the mistake."""
+        body = super().parse(stream, media_type, parser_context)
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise ParseError(f"The body is not JSON: {error}") from None

@@ -1,0 +1,153 @@
+"""One shape for every error: `{"reason": "StableToken", "message": "...", "errors": [...]}`.
+
+`errors` locates each mistake: document, path, value, rule and remedy. `reason` is stable; `message` is for people.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, JsonResponse
+from redis import RedisError
+from rest_framework import exceptions as drf
+from rest_framework import status
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from kueueweb.api.exceptions import TooLarge
+from queues import exceptions as queues
+from scheduler.core.manifest import LocatedError
+
+_STATUS: Final[Mapping[type[queues.QueuesError], int]] = {
+    queues.NotPermitted: status.HTTP_403_FORBIDDEN,
+    queues.NotFound: status.HTTP_404_NOT_FOUND,
+    queues.Conflict: status.HTTP_409_CONFLICT,
+    queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
+}
+_REASON: Final[Mapping[str, str]] = {
+    "authentication_failed": "AuthenticationFailed",
+    "error": "Invalid",
+    "invalid": "Invalid",
+    "method_not_allowed": "MethodNotAllowed",
+    "not_acceptable": "NotAcceptable",
+    "not_authenticated": "NotAuthenticated",
+    "not_found": "NotFound",
+    "parse_error": "Malformed",
+    "permission_denied": "NotPermitted",
+    "throttled": "Throttled",
+    "unsupported_media_type": "UnsupportedMediaType",
+}
+_UNAVAILABLE: Final = "The database or Redis does not answer. Nothing was stored; try again in a moment."
+
+_log = logging.getLogger(__name__)
+
+
+def error_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
+    """DRF's exception handler: every error that a request may cause, in our shape; None for our own mistakes (500)."""
+    if isinstance(error, queues.QueuesError):
+        set_rollback()
+        return Response(_body(error.reason, error.message, map(located, error.errors)), _status(error))
+    if isinstance(error, OperationalError | InterfaceError | RedisError):
+        _log.error("A request failed: %s", error)
+        set_rollback()
+        return Response(
+            _body("Unavailable", _UNAVAILABLE), status.HTTP_503_SERVICE_UNAVAILABLE, headers={"Retry-After": "1"}
+        )
+    problem = _as_api_exception(error)
+    if problem is None:
+        return None
+    set_rollback()
+    return Response(_api_exception_body(problem), problem.status_code, headers=_headers(problem))
+
+
+def located(error: LocatedError) -> dict[str, Any]:
+    """A located mistake as JSON."""
+    return {
+        "document": error.document,
+        "path": error.path,
+        "value": error.value if isinstance(error.value, str | int | float | bool | None) else str(error.value),
+        "rule": error.rule,
+        "remedy": error.remedy,
+        "reason": str(error.reason),
+    }
+
+
+def _status(error: queues.QueuesError) -> int:
+    return next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+
+
+def _as_api_exception(error: Exception) -> drf.APIException | None:
+    if isinstance(error, drf.APIException):
+        return error
+    if isinstance(error, Http404):
+        return drf.NotFound(str(error) or None)
+    if isinstance(error, PermissionDenied):
+        return drf.PermissionDenied(str(error) or None)
+    if isinstance(error, RequestDataTooBig):
+        return TooLarge()
+    if isinstance(error, BadRequest | SuspiciousOperation):
+        return drf.ParseError(str(error) or None)
+    return None
+
+
+def _api_exception_body(error: drf.APIException) -> dict[str, Any]:
+    codes: Any = error.get_codes()
+    code = codes if isinstance(codes, str) else "invalid"
+    if isinstance(error, drf.ValidationError):
+        mistakes = list(_located_details(error.detail))
+        return _body("Invalid", f"{mistakes[0]['path']}: {mistakes[0]['rule']}" if mistakes else "Invalid.", mistakes)
+    return _body(_REASON.get(code, code), str(error.detail))
+
+
+def _located_details(detail: Any, path: str = "") -> Iterator[dict[str, Any]]:
+    """DRF's nested details, flattened into located mistakes."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            yield from _located_details(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(detail, list):
+        for index, inner in enumerate(detail):
+            yield from _located_details(inner, path if isinstance(inner, str) else f"{path}[{index}]")
+    else:
+        rule = str(detail)
+        yield {"document": 0, "path": path, "value": None, "rule": rule, "remedy": "", "reason": "Invalid"}
+
+
+def _headers(error: drf.APIException) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if challenge := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = challenge
+    if wait := getattr(error, "wait", None):
+        headers["Retry-After"] = str(int(wait))
+    return headers
+
+
+def _body(reason: str, message: str, errors: Any = ()) -> dict[str, Any]:
+    return {"reason": reason, "message": message, "errors": list(errors)}
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
+    """Django's handler of 400 outside DRF."""
+    return JsonResponse(_body("Malformed", "This request cannot be understood."), status=400)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> JsonResponse:
+    """Django's handler of 403 outside DRF."""
+    return JsonResponse(_body("NotPermitted", str(exception) or "This is not allowed."), status=403)
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> JsonResponse:
+    """A form or a script of another site, or one without its token."""
+    message = "The CSRF token is missing or wrong. Read the cookie csrftoken and send it as the header X-CSRFToken."
+    return JsonResponse(_body("CsrfFailed", message), status=403)
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None, **_: Any) -> JsonResponse:
+    """Django's handler of 404 outside DRF, and the answer to an address of the API that does not exist."""
+    return JsonResponse(_body("NotFound", f"There is nothing at {request.path}."), status=404)
+
+
+def server_error(request: HttpRequest) -> JsonResponse:
+    """Our own mistake; the log has the trace."""
+    return JsonResponse(_body("InternalError", "This is our mistake; the log says more."), status=500)

@@ -1,0 +1,86 @@
+"""The OpenAPI document: what every operation has in common, said once."""
+
+from typing import Any, Final
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import serializers
+
+from kueueweb.api.scope import Scoped
+
+
+class LocatedErrorSerializer(serializers.Serializer[Any]):
+    """One mistake in what was sent."""
+
+    document = serializers.IntegerField(help_text="Counts from 0 in the call.")
+    path = serializers.CharField(help_text="The field, as in `pod_sets[0].count`.")
+    value = serializers.JSONField(allow_null=True, help_text="What stood there.")
+    rule = serializers.CharField(help_text="What is asked for.")
+    remedy = serializers.CharField(help_text="What to write instead.")
+    reason = serializers.CharField(help_text="The kind of mistake; stable.")
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """Every error of this API."""
+
+    reason = serializers.CharField(help_text="Stable: clients may test for it.")
+    message = serializers.CharField(help_text="For people; may change.")
+    errors = LocatedErrorSerializer(many=True)  # type: ignore[assignment]  # a field of that name, as DRF allows
+
+
+_ERRORS: Final = {
+    400: "The request is malformed, or what it asks for breaks a rule; `errors` says where.",
+    401: "Nobody is logged in.",
+    403: "This account may not do that.",
+    404: "There is no such object, or it belongs to somebody else.",
+    405: "The address does not take this method.",
+    409: "The object's state does not allow it.",
+    413: "The body is too large.",
+    415: "The body's media type is not taken.",
+    429: "Too many tries; `Retry-After` says when to come back.",
+    503: "The database or Redis does not answer; nothing was stored.",
+}
+_ALWAYS: Final = (400, 401, 403, 404, 405, 503)
+_WITH_BODY: Final = (409, 413, 415)
+_CLUSTER: Final = OpenApiParameter(
+    "cluster", str, OpenApiParameter.QUERY, description="The cluster's name.", default="default"
+)
+
+
+class Schema(AutoSchema):
+    """Adds the errors that any operation may answer with, and the parameter `cluster`."""
+
+    def get_response_serializers(self) -> Any:
+        """The operation's own answers, and the errors beside them."""
+        declared: Any = super().get_response_serializers()
+        own = declared if isinstance(declared, dict) else {self._success(): declared}
+        codes = list(_ALWAYS)
+        if self.method in {"POST", "PUT", "PATCH", "DELETE"}:
+            codes += _WITH_BODY
+        if self.view.get_throttles():
+            codes.append(429)
+        errors = {code: OpenApiResponse(ErrorSerializer, _ERRORS[code]) for code in codes if code not in own}
+        return {**own, **errors}
+
+    def get_override_parameters(self) -> list[Any]:
+        """`cluster`, for the operations that happen in one."""
+        parameters = list(super().get_override_parameters())
+        if any(isinstance(permission, Scoped) for permission in self.view.get_permissions()):
+            parameters.append(_CLUSTER)
+        return parameters
+
+    def _success(self) -> int:
+        return {"POST": 201, "DELETE": 204}.get(self.method, 200)
+
+
+class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library is not typed
+    """`Authorization: Token ...`."""
+
+    target_class = "knox.auth.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        """The header and what stands in it."""
+        description = "`Token ` and a token of `auth/token/`."
+        return {"type": "apiKey", "in": "header", "name": "Authorization", "description": description}

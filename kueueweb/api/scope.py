@@ -1,0 +1,45 @@
+"""Who asks, and of which cluster: settled once per request, before any view runs."""
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from queues.exceptions import NotFound
+from queues.models import Cluster
+from queues.services.access import Access, access_of
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # which loads this module while it is being loaded itself
+
+
+class _ScopedView(Protocol):
+    access: Access
+    cluster: Cluster
+
+
+class Scoped(BasePermission):
+    """Lets in users who have any role, and gives the view their `access` and the `cluster` that `?cluster=` names.
+
+    What they may see and do there is the view's to ask of `access`. Raises `NotFound` for a cluster that is not there.
+    """
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        if not request.user.is_authenticated:
+            return False
+        access = access_of(request.user)
+        if not access.has_any_role:
+            raise PermissionDenied("You have no role yet. Ask a cluster admin to bind you to a namespace.")
+        scoped = cast("_ScopedView", view)
+        scoped.access = access
+        scoped.cluster = cluster_named(request.query_params.get("cluster", "default"))
+        return True
+
+
+def cluster_named(name: str) -> Cluster:
+    """The cluster of that name; raises `NotFound`."""
+    try:
+        return Cluster.objects.get(name=name)
+    except Cluster.DoesNotExist:
+        raise NotFound(f"There is no cluster named {name!r}.") from None
