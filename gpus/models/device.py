@@ -85,6 +85,8 @@ class DeviceAllocation(models.Model):
     pod_uid = models.CharField(max_length=64, blank=True)
     memory_mib = models.PositiveBigIntegerField()
     cores_percent = models.PositiveIntegerField()
+    slots = models.PositiveIntegerField(default=1)
+    mig_instance = models.JSONField(null=True, blank=True, help_text="{profile, start, size} of a MIG instance")
     malformed = models.TextField(blank=True, help_text="The annotation as found, when it could not be read.")
     created_at = models.DateTimeField()
 
