@@ -114,7 +114,7 @@ class FitRules:
 
 @dataclass(frozen=True, slots=True)
 class VendorAnnotations:
-    """Annotation keys; empty where the vendor has none. The first four are HAMi's, the rest are the user's on the pod."""
+    """Annotation keys; empty where the vendor has none. HAMi writes the first four, users write the others on pods."""
 
     to_allocate: str = ""
     allocated: str = ""
@@ -131,6 +131,20 @@ class VendorAnnotations:
 
 
 @dataclass(frozen=True, slots=True)
+class CapacityShape:
+    """How a vendor's cards follow from a node's capacity, where no annotation lists them.
+
+    The number of cards is the capacity of the count resource, or (`cards_from_cores`) that of the cores over
+    `cores_per_card`; `memory_mib` 0 shares the capacity of the memory resource evenly.
+    """
+
+    slots: int = 1
+    cores_per_card: int = 100
+    cards_from_cores: bool = False
+    memory_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceVendor:
     """One vendor, or one chip type of a vendor that names its resources by chip."""
 
@@ -142,6 +156,7 @@ class DeviceVendor:
     rules: FitRules = field(default_factory=FitRules)
     rounding: MemoryRounding = MemoryRounding.EXACT
     model: CardModel | None = None
+    capacity: CapacityShape | None = None
 
 
 NVIDIA = DeviceVendor(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduler.core.device import Device
+from scheduler.core.device import Device, DeviceSlice
 from scheduler.core.node_selection import HOSTNAME_LABEL, Taint
 
 CPU = "cpu"
@@ -20,8 +20,11 @@ class Node:
     `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes, pods
     in pods. `foreign_usage` is what runs there and is not a reservation of ours: the requests of all other pods that
     are neither Succeeded nor Failed, and their number under `pods`. A node that states no amount of cpu, memory or
-    pods is not limited by it; a resource of another name that it does not state is not there. `unhealthy_vendors`
-    holds the vendor words whose device plugin stopped answering: their cards are refused as unhealthy.
+    pods is not limited by it; a resource of another name that it does not state is not there.
+
+    `found` are slices of its cards that we did not decide, as found in the cluster; they may exceed a card and so close
+    it, and what can't be read is given as a slice of the whole card. Their pods' requests are in `foreign_usage`.
+    `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their cards are refused.
     `device_scores` are numbers that a vendor's device plugin publishes for the node as a whole, by name.
     """
 
@@ -33,6 +36,7 @@ class Node:
     ready: bool = True
     unschedulable: bool = False
     devices: tuple[Device, ...] = ()
+    found: tuple[DeviceSlice, ...] = ()
     unhealthy_vendors: frozenset[str] = frozenset()
     device_scores: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,0 +1,51 @@
+"""HAMi's wire formats, both directions, pure: what nodes and pods carry in their annotations."""
+
+from gpus.annotations.allocation import (
+    AllocatedDevice,
+    FoundAllocation,
+    MigAllocation,
+    align_containers,
+    decode_containers,
+    decode_mig_allocations,
+    encode_containers,
+    encode_mig_allocations,
+    found_allocation,
+    pod_annotations,
+)
+from gpus.annotations.errors import AnnotationError
+from gpus.annotations.inventory import (
+    decode_cordoned,
+    decode_devices,
+    decode_pair_scores,
+    encode_cordoned,
+    encode_devices,
+    encode_pair_scores,
+)
+from gpus.annotations.lock import MUTEX_LOCK, NodeLock, handshake_request, plugin_answers
+from gpus.annotations.node import NodeDevices, node_devices
+
+__all__ = [
+    "MUTEX_LOCK",
+    "AllocatedDevice",
+    "AnnotationError",
+    "FoundAllocation",
+    "MigAllocation",
+    "NodeDevices",
+    "NodeLock",
+    "align_containers",
+    "decode_containers",
+    "decode_cordoned",
+    "decode_devices",
+    "decode_mig_allocations",
+    "decode_pair_scores",
+    "encode_containers",
+    "encode_cordoned",
+    "encode_devices",
+    "encode_mig_allocations",
+    "encode_pair_scores",
+    "found_allocation",
+    "handshake_request",
+    "node_devices",
+    "plugin_answers",
+    "pod_annotations",
+]

@@ -1,0 +1,264 @@
+"""The devices of a pod's containers in HAMi's pod annotations, both directions.
+
+Per device `UUID,Vendor,MiB,cores:`, per container the devices and a `;`, init containers first. Reading tolerates
+HAMi's own misalignment, which leaves out the containers without a device.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpus.annotations.errors import AnnotationError
+from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
+from scheduler.core.device_requests import pod_device_request
+from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.placement_fit import peak_usage
+from scheduler.core.placement_model import PodPlacement
+
+NODE = "hami.io/vgpu-node"
+TIME = "hami.io/vgpu-time"
+BIND_TIME = "hami.io/bind-time"
+BIND_PHASE = "hami.io/bind-phase"
+MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
+
+VOLCANO_ALLOCATED = "volcano.sh/vgpu-ids-new"
+
+_RESERVED = re.compile(r"[,:;]")
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedDevice:
+    """One entry of a pod device annotation; memory is what was granted, in MiB, cores in percent points."""
+
+    uuid: str
+    vendor: str
+    memory_mib: int
+    cores_percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class MigAllocation:
+    """One MIG reservation of a pod. The runtime identity is known once the device plugin made the instance."""
+
+    container_index: int
+    device_index: int
+    uuid: str
+    instance: MigInstance
+    mig_uuid: str = ""
+    gpu_instance_id: int | None = None
+    compute_instance_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAllocation:
+    """What a pod in the cluster says it holds; slots, MiB and cores per card are the pod's peak.
+
+    `malformed` is what could not be read: such a pod counts as all cards of its node until that is resolved.
+    """
+
+    node: str
+    slices: tuple[DeviceSlice, ...] = ()
+    malformed: str = ""
+
+
+def encode_containers(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
+    """The value of a to-allocate or allocated annotation. Raises AnnotationError for a separator in a name."""
+    return "".join("".join(_encode_device(device) for device in container) + ";" for container in containers)
+
+
+def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
+    """Read a to-allocate or allocated annotation, one entry per `;`.
+
+    Raises AnnotationError for a device with fewer than four fields or an amount that is none, so that a caller can
+    count what it can't read as taken.
+    """
+    pieces = text.split(";")
+    if pieces and not pieces[-1].strip():
+        pieces.pop()
+    return tuple(_decode_container(piece) for piece in pieces)
+
+
+def encode_containers_volcano(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
+    """The same in Volcano's form: containers joined by `;`, none at the end."""
+    return ";".join("".join(_encode_device(device) for device in container) for container in containers)
+
+
+def align_containers(
+    entries: Sequence[tuple[AllocatedDevice, ...]], asking: Sequence[bool]
+) -> tuple[tuple[AllocatedDevice, ...], ...]:
+    """Entries per container of the pod, init containers first; `asking` says which containers ask for the vendor.
+
+    Where as many entries hold devices as containers ask for some, they belong to those containers in order, whatever
+    their position (HAMi leaves out the empty ones on most nodes); else by position. Raises AnnotationError for devices
+    beyond the last container.
+    """
+    filled = [entry for entry in entries if entry]
+    if len(filled) == sum(asking):
+        remaining = iter(filled)
+        return tuple(next(remaining) if asks else () for asks in asking)
+    if any(entries[len(asking) :]):
+        raise AnnotationError(f"{len(entries)} entries for {len(asking)} containers")
+    padded = [*entries, *([()] * len(asking))]
+    return tuple(padded[: len(asking)])
+
+
+def encode_mig_allocations(allocations: Iterable[MigAllocation]) -> str:
+    """The value of `hami.io/vgpu-mig-allocations`."""
+    found = []
+    for allocation in allocations:
+        place = allocation.instance.placement
+        entry: dict[str, Any] = {
+            "containerIndex": allocation.container_index,
+            "deviceIndex": allocation.device_index,
+            "gpuUUID": allocation.uuid,
+            "profile": allocation.instance.profile,
+            "placement": {"start": place.start, "size": place.size},
+        }
+        if allocation.mig_uuid:
+            entry["migUUID"] = allocation.mig_uuid
+            entry["gpuInstanceID"] = allocation.gpu_instance_id
+            entry["computeInstanceID"] = allocation.compute_instance_id
+        found.append(entry)
+    return json.dumps(found, separators=(",", ":"))
+
+
+def decode_mig_allocations(text: str) -> tuple[MigAllocation, ...]:
+    """Read `hami.io/vgpu-mig-allocations`. Raises AnnotationError, also where only some runtime ids are there."""
+    try:
+        found = json.loads(text)
+        return tuple(_mig_allocation(entry) for entry in found)
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise AnnotationError(f"not a list of MIG allocations: {error}") from error
+
+
+def pod_annotations(pod: PodPlacement, vendors: Iterable[DeviceVendor], decided_at: float) -> dict[str, str]:
+    """What to write on a pod so that HAMi's device plugin gives it exactly these slices.
+
+    Both keys of a vendor get the same value; every container has its entry, the empty ones too. `decided_at` is in
+    seconds since the epoch. Empty for a pod without devices: such a pod is none of HAMi's.
+    """
+    if not pod.slices:
+        return {}
+    found = {NODE: pod.node, TIME: str(int(decided_at))}
+    for vendor in vendors:
+        containers = [[part for part in container if part.vendor == vendor.word] for container in pod.containers]
+        if not any(containers):
+            continue
+        text = encode_containers(
+            [AllocatedDevice(part.uuid, vendor.word, part.memory_mib, part.cores_percent) for part in container]
+            for container in containers
+        )
+        for key in (vendor.annotations.to_allocate, vendor.annotations.allocated):
+            if key:
+                found[key] = text
+    instances = [
+        MigAllocation(number, position, part.uuid, part.mig)
+        for number, container in enumerate(pod.containers)
+        for position, part in enumerate(container)
+        if part.mig is not None
+    ]
+    if instances:
+        found[MIG_ALLOCATIONS] = encode_mig_allocations(instances)
+    return found
+
+
+def found_allocation(
+    pod: Mapping[str, Any], vendors: Sequence[DeviceVendor], *, init_done: bool = False
+) -> FoundAllocation | None:
+    """What a pod in the cluster holds, by its own annotations; None for a pod that HAMi placed nowhere.
+
+    `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers and the others are taken
+    together as HAMi does, or the others alone once all init containers succeeded (`init_done`).
+    """
+    annotations: Mapping[str, str] = (pod.get("metadata") or {}).get("annotations") or {}
+    node = annotations.get(NODE) or ""
+    if not node:
+        return None
+    present = [vendor for vendor in vendors if annotations.get(vendor.annotations.allocated)]
+    if not present:
+        asks = pod_device_request(pod, vendors).asks_for_devices
+        return FoundAllocation(node, malformed="it asks for devices and has no allocated annotation" if asks else "")
+    try:
+        return FoundAllocation(node, _held_slices(pod, annotations, node, present, init_done))
+    except AnnotationError as error:
+        return FoundAllocation(node, malformed=str(error))
+
+
+def _held_slices(
+    pod: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    node: str,
+    vendors: Sequence[DeviceVendor],
+    init_done: bool,
+) -> tuple[DeviceSlice, ...]:
+    request = pod_device_request(pod, vendors)
+    per_container = (*request.init_containers, *request.containers)
+    init_count = len(request.init_containers)
+    instances = {
+        (allocation.container_index, allocation.device_index): allocation.instance
+        for allocation in decode_mig_allocations(annotations.get(MIG_ALLOCATIONS) or "[]")
+    }
+    held: dict[tuple[str, str], DeviceSlice] = {}
+    for vendor in vendors:
+        entries = decode_containers(annotations[vendor.annotations.allocated])
+        asking = [any(asked.vendor == vendor.word for asked in container) for container in per_container]
+        containers = [
+            tuple(
+                DeviceSlice(
+                    device.uuid,
+                    node,
+                    device.memory_mib,
+                    device.cores_percent,
+                    vendor=vendor.word,
+                    mig=instances.get((number, position)),
+                )
+                for position, device in enumerate(container)
+            )
+            for number, container in enumerate(align_containers(entries, asking))
+        ]
+        if init_done:
+            containers[:init_count] = [()] * init_count
+        for part in peak_usage(containers, init_count).values():
+            held[(vendor.word, part.uuid)] = part
+    return tuple(held.values())
+
+
+def _encode_device(device: AllocatedDevice) -> str:
+    for text in (device.uuid, device.vendor):
+        if _RESERVED.search(text):
+            raise AnnotationError(f"{text!r} holds a separator (, : ;), which this encoding can't carry")
+    return f"{device.uuid},{device.vendor},{device.memory_mib},{device.cores_percent}:"
+
+
+def _decode_container(text: str) -> tuple[AllocatedDevice, ...]:
+    return tuple(_decode_device(piece) for piece in text.split(":") if "," in piece)
+
+
+def _decode_device(text: str) -> AllocatedDevice:
+    fields = [field.strip() for field in text.split(",")]
+    if len(fields) < 4:
+        raise AnnotationError(f"a device has {len(fields)} fields instead of 4: {text!r}")
+    for field in fields[2:4]:
+        if not _INTEGER.fullmatch(field):
+            raise AnnotationError(f"{field!r} in {text!r} is not a whole number")
+    return AllocatedDevice(fields[0], fields[1], int(fields[2]), int(fields[3]))
+
+
+def _mig_allocation(entry: Mapping[str, Any]) -> MigAllocation:
+    place = entry["placement"]
+    runtime = [entry.get("migUUID"), entry.get("gpuInstanceID"), entry.get("computeInstanceID")]
+    known = [value for value in runtime if value is not None and value != ""]
+    if len(known) not in (0, 3):
+        raise AnnotationError("migUUID, gpuInstanceID and computeInstanceID come together or not at all")
+    instance = MigInstance(entry["profile"], MigPlacement(int(place.get("start", 0)), int(place["size"])))
+    identity: tuple[str, int | None, int | None] = (
+        (str(runtime[0]), int(str(runtime[1])), int(str(runtime[2]))) if known else ("", None, None)
+    )
+    return MigAllocation(
+        int(entry.get("containerIndex", 0)), int(entry.get("deviceIndex", 0)), entry["gpuUUID"], instance, *identity
+    )

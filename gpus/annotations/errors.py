@@ -1,0 +1,7 @@
+"""What goes wrong when an annotation is read."""
+
+from __future__ import annotations
+
+
+class AnnotationError(ValueError):
+    """An annotation's value is not in HAMi's format; the message says what is wrong and where."""

@@ -1,0 +1,289 @@
+"""The cards of a node in HAMi's register annotations: JSON, the older comma-and-colon string, and Volcano's.
+
+JSON leaves out every key that is zero, false or empty: an absent `health` means unhealthy, an absent `index` means 0.
+The position in the array means nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpus.annotations.errors import AnnotationError
+from scheduler.core.device import HAMI_CORE_MODE, Device, MigPlacement, MigProfile
+from scheduler.core.device_vendor import DeviceVendor, InventoryEncoding
+
+_SEPARATORS = re.compile(r"[,:;]")
+_TRUE, _FALSE = (
+    frozenset({"1", "t", "T", "true", "TRUE", "True"}),
+    frozenset({"0", "f", "F", "false", "FALSE", "False"}),
+)
+_INT32 = range(-(2**31), 2**31)
+
+
+def encode_devices_json(devices: Iterable[Device]) -> str:
+    """The value of a JSON register annotation."""
+    return json.dumps([_device_object(device) for device in devices], separators=(",", ":"))
+
+
+def decode_devices_json(text: str, vendor: str) -> tuple[Device, ...]:
+    """Read a JSON register annotation. Raises AnnotationError, for the whole node, at the first malformed device."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise AnnotationError(f"not JSON: {error}") from error
+    if not isinstance(found, list):
+        raise AnnotationError("expected a JSON array of devices")
+    return tuple(_device_from_object(entry, number, vendor) for number, entry in enumerate(found))
+
+
+def encode_devices_string(devices: Iterable[Device]) -> str:
+    """The value of a string register annotation, nine fields per device. Raises AnnotationError for a separator."""
+    parts = []
+    for device in devices:
+        for text in (device.uuid, device.type, device.mode):
+            if _SEPARATORS.search(text):
+                raise AnnotationError(f"{text!r} holds a separator (, : ;), which this encoding can't carry")
+        fields = (
+            device.uuid,
+            device.slots,
+            device.memory_mib,
+            device.cores_percent,
+            device.type,
+            device.numa,
+            "true" if device.health else "false",
+            device.index,
+            device.mode,
+        )
+        parts.append(",".join(str(field) for field in fields) + ":")
+    return "".join(parts)
+
+
+def decode_devices_string(text: str, vendor: str) -> tuple[Device, ...]:
+    """Read a string register annotation: nine fields per device, or seven (index 0, mode hami-core).
+
+    Raises AnnotationError, for the whole node, where there is no colon, or a device with another number of fields.
+    """
+    if ":" not in text:
+        raise AnnotationError("expected devices that end in a colon")
+    devices = []
+    for piece in text.split(":"):
+        if "," not in piece:
+            continue
+        fields = piece.split(",")
+        if len(fields) not in (7, 9):
+            raise AnnotationError(f"a device has {len(fields)} fields instead of 7 or 9: {piece!r}")
+        index, mode = (_integer(fields[7], "index"), fields[8]) if len(fields) == 9 else (0, HAMI_CORE_MODE)
+        devices.append(
+            Device(
+                fields[0],
+                index,
+                vendor,
+                fields[4],
+                _integer(fields[1], "count"),
+                _integer(fields[2], "devmem"),
+                _integer(fields[3], "devcore"),
+                _integer(fields[5], "numa"),
+                mode,
+                _boolean(fields[6], "health"),
+            )
+        )
+    return tuple(devices)
+
+
+def encode_devices_volcano(devices: Iterable[Device]) -> str:
+    """The value of Volcano's `volcano.sh/node-vgpu-register`: `uuid,count,mem,type,health,mode:` per device."""
+    return "".join(
+        f"{device.uuid},{device.slots},{device.memory_mib},{device.type},{str(device.health).lower()},{device.mode}:"
+        for device in devices
+    )
+
+
+def decode_devices_volcano(text: str, vendor: str = "NVIDIA") -> tuple[Device, ...]:
+    """Read Volcano's register annotation; it knows no index, NUMA node or cores (100 each). Raises AnnotationError."""
+    if ":" not in text:
+        raise AnnotationError("expected devices that end in a colon")
+    devices: list[Device] = []
+    for piece in text.split(":"):
+        if "," not in piece:
+            continue
+        fields = piece.split(",")
+        if len(fields) != 6:
+            raise AnnotationError(f"a device has {len(fields)} fields instead of 6: {piece!r}")
+        uuid, count, memory, model, health, mode = fields
+        slots, memory_mib = _integer(count, "count"), _integer(memory, "mem")
+        healthy = _boolean(health, "health")
+        devices.append(Device(uuid, len(devices), vendor, model, slots, memory_mib, 100, 0, mode, healthy))
+    return tuple(devices)
+
+
+def decode_devices(text: str, vendor: DeviceVendor) -> tuple[Device, ...]:
+    """Read a vendor's register annotation in its own encoding. Raises AnnotationError."""
+    if vendor.inventory is InventoryEncoding.STRING:
+        return decode_devices_string(text, vendor.word)
+    return decode_devices_json(text, vendor.word)
+
+
+def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
+    """Write a vendor's register annotation in its own encoding. Raises AnnotationError."""
+    if vendor.inventory is InventoryEncoding.STRING:
+        return encode_devices_string(devices)
+    return encode_devices_json(devices)
+
+
+def encode_pair_scores(devices: Iterable[Device]) -> str:
+    """The value of `hami.io/node-nvidia-score`: link scores of every card to the others."""
+    return json.dumps(
+        [{"uuid": device.uuid, "score": dict(sorted(device.pair_scores.items()))} for device in devices],
+        separators=(",", ":"),
+    )
+
+
+def decode_pair_scores(text: str) -> dict[str, dict[str, int]]:
+    """Read `hami.io/node-nvidia-score`: UUID -> other UUID -> score. Raises AnnotationError."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise AnnotationError(f"not JSON: {error}") from error
+    scores: dict[str, dict[str, int]] = {}
+    for entry in found if isinstance(found, list) else [None]:
+        if not isinstance(entry, dict) or not isinstance(entry.get("uuid"), str):
+            raise AnnotationError("expected a JSON array of objects with uuid and score")
+        pairs = entry.get("score") or {}
+        if not isinstance(pairs, dict) or not all(_is_integer(score) for score in pairs.values()):
+            raise AnnotationError(f"the scores of {entry['uuid']} are not integers by UUID")
+        scores[entry["uuid"]] = pairs
+    return scores
+
+
+def decode_cordoned(text: str) -> frozenset[str]:
+    """Read `hami.io/device-cordon`: UUIDs separated by commas."""
+    return frozenset(uuid for uuid in (part.strip() for part in text.split(",")) if uuid)
+
+
+def encode_cordoned(uuids: Iterable[str]) -> str:
+    """Write `hami.io/device-cordon`."""
+    return ",".join(sorted(uuids))
+
+
+def _device_object(device: Device) -> dict[str, Any]:
+    everything = {
+        "id": device.uuid,
+        "index": device.index,
+        "count": device.slots,
+        "devmem": device.memory_mib,
+        "devcore": device.cores_percent,
+        "type": device.type,
+        "numa": device.numa,
+        "mode": device.mode,
+        "migProfiles": [_profile_object(profile) for profile in device.mig_profiles],
+        "health": device.health,
+    }
+    return {key: value for key, value in everything.items() if value}
+
+
+def _profile_object(profile: MigProfile) -> dict[str, Any]:
+    placements = [{"start": place.start, "size": place.size} for place in profile.placements]
+    everything = {
+        "name": profile.name,
+        "memoryMB": profile.memory_mib,
+        "core": profile.cores_percent,
+        "sliceCount": profile.slice_count,
+        "placements": placements,
+    }
+    return {key: value for key, value in everything.items() if value}
+
+
+def _device_from_object(entry: object, number: int, vendor: str) -> Device:
+    where = f"device {number}"
+    if not isinstance(entry, dict):
+        raise AnnotationError(f"{where} is not an object")
+    uuid = _text(entry, "id", where)
+    if not uuid:
+        raise AnnotationError(f"{where} has no id")
+    return Device(
+        uuid,
+        _number(entry, "index", where),
+        vendor,
+        _text(entry, "type", where),
+        _number(entry, "count", where),
+        _number(entry, "devmem", where),
+        _number(entry, "devcore", where),
+        _number(entry, "numa", where),
+        _text(entry, "mode", where),
+        _flag(entry, "health", where),
+        mig_profiles=tuple(_profile(item, where) for item in _array(entry, "migProfiles", where)),
+        attributes=_attributes(entry),
+    )
+
+
+def _attributes(entry: Mapping[str, Any]) -> dict[str, str]:
+    custom = entry.get("custominfo")
+    if not isinstance(custom, dict):
+        return {}
+    return {str(key): str(value) for key, value in custom.items()}
+
+
+def _profile(entry: object, where: str) -> MigProfile:
+    if not isinstance(entry, dict):
+        raise AnnotationError(f"a MIG profile of {where} is not an object")
+    places = []
+    for place in _array(entry, "placements", where):
+        if not isinstance(place, dict):
+            raise AnnotationError(f"a MIG placement of {where} is not an object")
+        places.append(MigPlacement(_number(place, "start", where), _number(place, "size", where)))
+    return MigProfile(
+        _text(entry, "name", where),
+        _number(entry, "memoryMB", where),
+        _number(entry, "core", where),
+        _number(entry, "sliceCount", where),
+        tuple(places),
+    )
+
+
+def _number(entry: Mapping[str, Any], key: str, where: str) -> int:
+    value = entry.get(key, 0)
+    if not _is_integer(value):
+        raise AnnotationError(f"{key} of {where} is not a 32-bit integer: {value!r}")
+    return int(value)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in _INT32
+
+
+def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
+    value = entry.get(key, "")
+    if not isinstance(value, str):
+        raise AnnotationError(f"{key} of {where} is not a text: {value!r}")
+    return value
+
+
+def _flag(entry: Mapping[str, Any], key: str, where: str) -> bool:
+    value = entry.get(key, False)
+    if not isinstance(value, bool):
+        raise AnnotationError(f"{key} of {where} is not true or false: {value!r}")
+    return value
+
+
+def _array(entry: Mapping[str, Any], key: str, where: str) -> Sequence[object]:
+    value = entry.get(key) or []
+    if not isinstance(value, list):
+        raise AnnotationError(f"{key} of {where} is not an array: {value!r}")
+    return value
+
+
+def _integer(text: str, field: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or int(text) not in _INT32:
+        raise AnnotationError(f"{field} is not a 32-bit integer: {text!r}")
+    return int(text)
+
+
+def _boolean(text: str, field: str) -> bool:
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise AnnotationError(f"{field} is not true or false: {text!r}")

@@ -1,0 +1,77 @@
+"""HAMi's node lock and the handshake of device plugins, both directions. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+from gpus.annotations.errors import AnnotationError
+
+MUTEX_LOCK = "hami.io/mutex.lock"
+LOCK_TIMEOUT_SECONDS = 300.0
+HANDSHAKE_TIMEOUT_SECONDS = 60.0
+
+_REQUESTING = "Requesting_"
+_HANDSHAKE_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLock:
+    """Who holds a node's allocation mutex, since when. The older form is a bare time without a holder."""
+
+    taken_at: float
+    namespace: str = ""
+    pod: str = ""
+
+    def encode(self) -> str:
+        """The value of `hami.io/mutex.lock`."""
+        moment = datetime.fromtimestamp(self.taken_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return f"{moment},{self.namespace},{self.pod}" if self.pod else moment
+
+    @classmethod
+    def decode(cls, text: str) -> NodeLock:
+        """Read a lock. Raises AnnotationError; such a lock blocks the node until somebody removes it."""
+        fields = text.split(",")
+        if len(fields) not in (1, 3):
+            raise AnnotationError(f"expected a time, or a time, a namespace and a pod: {text!r}")
+        try:
+            moment = datetime.fromisoformat(fields[0])
+        except ValueError as error:
+            raise AnnotationError(f"{fields[0]!r} is not a time in RFC 3339") from error
+        if moment.tzinfo is None:
+            raise AnnotationError(f"{fields[0]!r} has no time zone")
+        return cls(moment.timestamp(), *fields[1:])
+
+    def free_for(self, namespace: str, pod: str, now: float, *, holder_exists: bool) -> bool:
+        """Whether a pod may take the lock: it holds it already, it is older than 5 minutes, or its holder is gone."""
+        if (self.namespace, self.pod) == (namespace, pod):
+            return True
+        if now - self.taken_at > LOCK_TIMEOUT_SECONDS:
+            return True
+        return bool(self.pod) and not holder_exists
+
+
+def handshake_request(now: float, zone: tzinfo = UTC) -> str:
+    """What a scheduler writes to ask a device plugin whether it lives; its clock has no zone of its own."""
+    return _REQUESTING + datetime.fromtimestamp(now, zone).strftime(_HANDSHAKE_TIME)
+
+
+def plugin_answers(handshake: str | None, allocatable_count: int, now: float, zone: tzinfo = UTC) -> bool:
+    """Whether a vendor's device plugin on a node counts as alive (HAMi's rule).
+
+    A request younger than 60 s, or one that can't be read, leaves it alive; an older one does while the node still has
+    the vendor's resource. Anything else is an answer, but for the older `Deleted_` mark.
+    """
+    if handshake is None:
+        return True
+    if handshake.startswith("Deleted"):
+        return allocatable_count > 0
+    match = re.search(r"Requesting_(.*)", handshake)
+    if match is None:
+        return True
+    try:
+        asked = datetime.strptime(match[1], _HANDSHAKE_TIME).replace(tzinfo=zone).timestamp()
+    except ValueError:
+        return True
+    return now - asked < HANDSHAKE_TIMEOUT_SECONDS or allocatable_count > 0

@@ -1,0 +1,207 @@
+"""Which nodes and which cards: filter, score, reserve. Quota is decided elsewhere; both must agree in one cycle.
+
+The fit and the choices are HAMi's (its Filter with the default weights, or the pod's own policies): candidate nodes
+are ranked by how full their cards are, and the pod's containers take the cards of the best node that fits. Ties
+between nodes go to the smaller name. All pods of a workload are placed, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from scheduler.core.device import DeviceSlice
+from scheduler.core.device_requests import device_resource_names
+from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+from scheduler.core.node import Node
+from scheduler.core.placement_candidates import CandidateNodes
+from scheduler.core.placement_fit import peak_usage
+from scheduler.core.placement_model import Placement, PlacementRefusal, PodPlacement, PodSetToPlace
+from scheduler.core.placement_policy import Policy
+from scheduler.core.placement_quota import NamespaceQuotas
+from scheduler.core.placement_refusal import refusal
+from scheduler.core.placement_search import PodSetSearch, SearchSettings
+from scheduler.core.placement_table import DeviceTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What one pod holds of one node."""
+
+    node: str
+    slices: tuple[DeviceSlice, ...]
+    requests: Mapping[str, int]
+    namespace: str
+
+
+class Fleet:
+    """All nodes with their cards, who holds which slices, and the search for a place.
+
+    `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `match_vendor_by_model`
+    recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
+    `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
+    """
+
+    def __init__(
+        self,
+        vendors: Iterable[DeviceVendor] = (NVIDIA,),
+        *,
+        node_policy: str = Policy.BINPACK,
+        device_policy: str = Policy.SPREAD,
+        match_vendor_by_model: bool = False,
+        score_includes_request: bool = False,
+    ) -> None:
+        rows = {vendor.word: vendor for vendor in vendors}
+        self.settings = SearchSettings(
+            rows,
+            node_policy,
+            device_policy,
+            match_vendor_by_model,
+            score_includes_request,
+            device_resource_names(rows.values()),
+        )
+        self.quotas = NamespaceQuotas(rows.values())
+        self._nodes: dict[str, Node] = {}
+        self._reservations: dict[str, Placement] = {}
+        self._held: dict[str, tuple[_Held, ...]] = {}
+        self._decided: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._built: DeviceTable | None = None
+        self._candidates = CandidateNodes(())
+
+    # -- what is there
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return self._nodes
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether any node has a device; without, quota alone decides."""
+        return any(node.devices for node in self._nodes.values())
+
+    @property
+    def reservations(self) -> Mapping[str, Placement]:
+        """Who holds what, by workload key."""
+        return self._reservations
+
+    def decided_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
+        """What reservations take of a card: slots, MiB, cores; what was found on it is not part of that."""
+        return self._decided.get((node, uuid), (0, 0, 0))
+
+    def set_node(self, node: Node) -> None:
+        """Add a node or replace the one of that name; reservations stay."""
+        before = self._nodes.get(node.name)
+        self._nodes[node.name] = node
+        if before == node or self._built is None:
+            return
+        if not self._built.replace_node(node):
+            self._built = None
+        elif before is None or _selection(before) != _selection(node):
+            self._candidates = CandidateNodes(self._built.nodes)
+
+    def delete_node(self, name: str) -> None:
+        """Forget a node; reservations on it stay and hold again when it comes back. Unknown names are fine."""
+        if self._nodes.pop(name, None) is not None:
+            self._built = None
+
+    def reserve(self, workload_key: str, placement: Placement) -> None:
+        """Hold a placement. Raises ValueError for a workload that already holds one."""
+        if workload_key in self._held:
+            raise ValueError(f"{workload_key} already holds a placement")
+        held = tuple(self._pod_as_held(pod) for pod in placement.pods)
+        self._reservations[workload_key] = placement
+        self._held[workload_key] = held
+        self._count_decided(held, 1)
+        self._apply(held, 1)
+
+    def release(self, workload_key: str) -> Placement:
+        """Undo `reserve` exactly. Raises KeyError for a workload that holds nothing."""
+        held = self._held.pop(workload_key)
+        self._count_decided(held, -1)
+        self._apply(held, -1)
+        return self._reservations.pop(workload_key)
+
+    # -- the search
+
+    def place(
+        self, pod_sets: Sequence[PodSetToPlace], *, without: Collection[str] = ()
+    ) -> Placement | PlacementRefusal:
+        """A place for every pod of the pod sets, or why there is none; nothing is reserved.
+
+        `without` are workload keys whose reservations count as gone (what preempting them would give).
+        """
+        wanted = sum(pod_set.count for pod_set in pod_sets)
+        placed: list[PodPlacement] = []
+        tentative: list[_Held] = []
+        with self._without(without):
+            try:
+                for pod_set in pod_sets:
+                    search = PodSetSearch(self.settings, self.table, self._candidates, self.quotas, pod_set)
+                    for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
+                        pod = search.next_pod(replica)
+                        if pod is None:
+                            return refusal(pod_set, replica, len(placed), wanted, search.findings())
+                        placed.append(pod)
+                        held = self._pod_as_held(pod)
+                        tentative.append(held)
+                        self._hold(held, 1)
+            finally:
+                for held in reversed(tentative):
+                    self._hold(held, -1)
+        return Placement(tuple(placed))
+
+    @contextmanager
+    def _without(self, workload_keys: Collection[str]) -> Iterator[None]:
+        gone = [held for key in dict.fromkeys(workload_keys) for held in self._held.get(key, ())]
+        self._apply(gone, -1)
+        try:
+            yield
+        finally:
+            self._apply(gone, 1)
+
+    @property
+    def table(self) -> DeviceTable:
+        """Cards and usage as arrays, built when needed."""
+        if self._built is None:
+            self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
+            self._candidates = CandidateNodes(self._built.nodes)
+            self.quotas.reset_usage()
+            for held in self._held.values():
+                self._apply(held, 1)
+        return self._built
+
+    def _count_decided(self, held: Iterable[_Held], sign: int) -> None:
+        for pod in held:
+            for part in pod.slices:
+                key = (pod.node, part.uuid)
+                slots, memory, cores = self._decided.get(key, (0, 0, 0))
+                counted = (
+                    slots + sign * part.slots,
+                    memory + sign * part.memory_mib,
+                    cores + sign * part.cores_percent,
+                )
+                if any(counted):
+                    self._decided[key] = counted
+                else:
+                    del self._decided[key]
+
+    def _apply(self, held: Iterable[_Held], sign: int) -> None:
+        if self._built is not None:
+            for pod in held:
+                self._hold(pod, sign)
+
+    def _hold(self, held: _Held, sign: int) -> None:
+        table = self.table
+        table.add_slices(held.node, held.slices, sign)
+        table.add_requests(held.node, held.requests, sign)
+        self.quotas.add(held.namespace, held.slices, sign)
+
+    def _pod_as_held(self, pod: PodPlacement) -> _Held:
+        peak = peak_usage(pod.containers, pod.init_container_count)
+        return _Held(pod.node, tuple(peak.values()), pod.requests, pod.namespace)
+
+
+def _selection(node: Node) -> tuple[object, ...]:
+    return (node.labels, node.taints, node.ready, node.unschedulable)

@@ -1,0 +1,332 @@
+"""Whether one pod fits the cards of one node, and on which: HAMi's checks in HAMi's order, card by card.
+
+Everything here works on copies of one node's usage; the scan over many nodes is in `placement_table`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from scheduler.core.device import MIG_MODE, Device, DeviceRequest, DeviceSlice, MigInstance
+from scheduler.core.device_vendor import DeviceVendor, FitRules
+from scheduler.core.mig import choose_mig_instance
+from scheduler.core.placement_model import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
+from scheduler.core.placement_policy import DevicePolicy, card_scores
+from scheduler.core.placement_topology import choose_linked_cards
+
+QuotaCheck = Callable[[str, int, int], bool]
+"""(vendor, MiB, cores) that the pod would hold in all -> whether its namespace's quota allows that."""
+
+
+@dataclass(slots=True)
+class Card:
+    """One card with its usage, as a working copy. `mig` holds the MIG instances that are in use."""
+
+    device: Device
+    position: int
+    used_slots: int = 0
+    used_memory_mib: int = 0
+    used_cores: int = 0
+    mig: list[MigInstance] = field(default_factory=list)
+    score: float = 0.0
+    numa: int = 0
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        self.numa, self.index = self.device.numa, self.device.index
+
+    def copy(self) -> Card:
+        """A copy that can be filled without touching this one."""
+        return replace(self, mig=list(self.mig))
+
+    def hold(self, held: DeviceSlice) -> None:
+        """Add one slice."""
+        self.used_slots += held.slots
+        self.used_memory_mib += held.memory_mib
+        self.used_cores += held.cores_percent
+        if held.mig is not None:
+            self.mig.append(held.mig)
+
+
+@dataclass(frozen=True, slots=True)
+class FitContext:
+    """What a pod's fit depends on beside the node: its policy and constraints, resolved."""
+
+    policy: DevicePolicy
+    weights: ScoringWeights
+    vendors: dict[str, DeviceVendor]
+    match_by_model: bool = False
+    score_includes_request: bool = False
+    quota: QuotaCheck | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CardRefusals:
+    """Why a node's cards don't serve one container's request: cards per reason.
+
+    `cards` is the number of cards of the vendor; `request` the one that failed. Without counts the node has too few.
+    """
+
+    request: DeviceRequest
+    cards: int
+    counts: Counter[DeviceRefusal]
+
+    def __str__(self) -> str:
+        if not self.counts:
+            return DeviceRefusal.NODE_INSUFFICIENT_DEVICE
+        return ", ".join(sorted(f"{count}/{self.cards} {reason}" for reason, count in self.counts.items()))
+
+
+Containers = tuple[tuple[DeviceSlice, ...], ...]
+
+
+def fit_pod(
+    node: str, cards: Sequence[Card], pod: PodDeviceRequest, context: FitContext
+) -> tuple[Containers | None, CardRefusals | None]:
+    """The slices of each container (init ones first) on this node's cards, or what refused the first that failed.
+
+    Init containers run one after another and each sees the cards as they are now; the others add up.
+    """
+    held: list[tuple[DeviceSlice, ...]] = []
+    for requests in pod.init_containers:
+        slices, refused = _fit_container(node, [card.copy() for card in cards], requests, pod, context, ())
+        if slices is None:
+            return None, refused
+        held.append(slices)
+    working = [card.copy() for card in cards]
+    for requests in pod.containers:
+        taken = tuple(part for container in held[len(pod.init_containers) :] for part in container)
+        slices, refused = _fit_container(node, working, requests, pod, context, taken)
+        if slices is None:
+            return None, refused
+        held.append(slices)
+    return tuple(held), None
+
+
+def _fit_container(
+    node: str,
+    cards: list[Card],
+    requests: Sequence[DeviceRequest],
+    pod: PodDeviceRequest,
+    context: FitContext,
+    taken: tuple[DeviceSlice, ...],
+) -> tuple[tuple[DeviceSlice, ...] | None, CardRefusals | None]:
+    if not requests:
+        return (), None
+    _score(cards, requests, context)
+    held: list[DeviceSlice] = []
+    for request in requests:
+        vendor = context.vendors[request.vendor]
+        walk = _Walk(node, request, vendor.rules, pod.constraints_of(vendor.word), context, (*taken, *held))
+        typed = [card for card in cards if of_vendor(card.device, vendor.word, context.match_by_model)]
+        typed.sort(key=context.policy.sort_key(walk.numa_bind))
+        picks, counts = walk.pick(typed)
+        if picks is None:
+            return None, CardRefusals(request, len(typed), counts)
+        for card, part in picks:
+            card.hold(part)
+            held.append(part)
+    return tuple(held), None
+
+
+def of_vendor(device: Device, word: str, by_model: bool) -> bool:
+    """Whether a card is the vendor's. HAMi itself looks for the vendor's word in the model's name (`by_model`)."""
+    return word.lower() in device.type.lower() if by_model else device.vendor == word
+
+
+def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
+    """The model against the lists of wanted and unwanted types (substrings, case ignored) and the wanted mode."""
+    model = device.type.lower()
+    if constraints.use_types and not any(word.lower() in model for word in constraints.use_types):
+        return False
+    if any(word.lower() in model for word in constraints.nouse_types):
+        return False
+    return not constraints.mode or not device.mode or device.mode in constraints.mode
+
+
+def matches_uuid(uuid: str, constraints: DeviceConstraints) -> bool:
+    """The UUID against the lists of wanted and unwanted ones."""
+    return (not constraints.use_uuids or uuid in constraints.use_uuids) and uuid not in constraints.nouse_uuids
+
+
+def _score(cards: Sequence[Card], requests: Sequence[DeviceRequest], context: FitContext) -> None:
+    used, totals = [], []
+    for card in cards:
+        slots, cores, memory = card.used_slots, card.used_cores, card.used_memory_mib
+        if context.score_includes_request:
+            for request in requests:
+                if of_vendor(card.device, request.vendor, context.match_by_model):
+                    slots, cores = slots + 1, cores + request.cores_percent
+                    memory += request.memory_on(card.device.memory_mib)
+        used.append((slots, cores, memory))
+        totals.append((card.device.slots, card.device.cores_percent, card.device.memory_mib))
+    for card, score in zip(cards, card_scores(used, totals, context.weights), strict=True):
+        card.score = score
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One walk over a vendor's cards, in the order in which they are tried."""
+
+    node: str
+    request: DeviceRequest
+    rules: FitRules
+    constraints: DeviceConstraints
+    context: FitContext
+    taken: Collection[DeviceSlice]
+    counts: Counter[DeviceRefusal] = field(default_factory=Counter)
+    picks: list[tuple[Card, DeviceSlice]] = field(default_factory=list)
+
+    @property
+    def numa_bind(self) -> bool:
+        return self.rules.numa_bind and self.constraints.numa_bind
+
+    def pick(self, cards: Sequence[Card]) -> tuple[list[tuple[Card, DeviceSlice]] | None, Counter[DeviceRefusal]]:
+        """The cards taken, each with its slice, or None and the number of cards per reason."""
+        if self.request.count > len(cards) and not any(card.device.mode == MIG_MODE for card in cards):
+            return None, Counter()
+        collect_all = self.rules.topology_aware and self.context.policy.topology_aware
+        group: int | None = None
+        for card in cards:
+            reason = self._unusable(card)
+            if reason is not None:
+                self.counts[reason] += 1
+                continue
+            if self.numa_bind and group != card.numa:
+                if self.picks:
+                    self.counts[DeviceRefusal.NUMA_NOT_FIT] += len(self.picks)
+                    self.picks = []
+                group = card.numa
+            self._try(card, collect_all)
+            if not collect_all and len(self.picks) == self.request.count:
+                return self.picks, self.counts
+        if collect_all and len(self.picks) >= self.request.count:
+            return choose_linked_cards(self.picks, self.request.count), self.counts
+        if self.picks:
+            self.counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] += len(self.picks)
+        return None, self.counts
+
+    def _unusable(self, card: Card) -> DeviceRefusal | None:
+        """What rules a card out before NUMA groups are looked at."""
+        if not card.device.health:
+            return DeviceRefusal.CARD_NOT_HEALTH
+        if card.device.cordoned:
+            return DeviceRefusal.CARD_CORDONED
+        if self.rules.type_filter and not matches_type(card.device, self.constraints):
+            return DeviceRefusal.CARD_TYPE_MISMATCH
+        return None
+
+    def _try(self, card: Card, collect_all: bool) -> None:
+        """Take the card if it fits; a MIG card may give several instances."""
+        while len(self.picks) < self.request.count or collect_all:
+            outcome = self._slice(card)
+            if isinstance(outcome, DeviceRefusal):
+                self.counts[outcome] += 1
+                return
+            self.picks.append((card, outcome))
+            if card.device.mode != MIG_MODE:
+                return
+
+    def _slice(self, card: Card) -> DeviceSlice | DeviceRefusal:
+        device, rules = card.device, self.rules
+        if not matches_uuid(device.uuid, self.constraints):
+            return DeviceRefusal.CARD_UUID_MISMATCH
+        mine = [part for picked, part in self.picks if picked is card]
+        used_slots = card.used_slots + len(mine)
+        used_memory = card.used_memory_mib + sum(part.memory_mib for part in mine)
+        used_cores = card.used_cores + sum(part.cores_percent for part in mine)
+        memory, cores = self.request.memory_on(device.memory_mib), self.request.cores_percent
+        if rules.exclusive_cores or rules.cores_exhausted:
+            cores = min(cores, 100)
+        if used_slots >= device.slots:
+            return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
+        if rules.mutex and self.context.policy.mutex and used_slots > 0:
+            return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
+        if rules.resource_quota and not self._within_quota(memory, cores):
+            return DeviceRefusal.RESOURCE_QUOTA_NOT_FIT
+        if device.memory_mib - used_memory < memory:
+            return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
+        if device.cores_percent - used_cores < cores:
+            return DeviceRefusal.CARD_INSUFFICIENT_CORE
+        if rules.exclusive_cores and device.cores_percent == 100 and cores == 100 and used_slots > 0:
+            return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
+        if rules.cores_exhausted and device.cores_percent and used_cores == device.cores_percent and cores == 0:
+            return DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED
+        return self._special(card, mine, memory, cores)
+
+    def _special(self, card: Card, mine: Sequence[DeviceSlice], memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
+        """The checks that only some vendors or modes have."""
+        device, rules = card.device, self.rules
+        if rules.equal_slices and card.used_slots and card.used_memory_mib != memory * card.used_slots:
+            return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
+        if rules.one_card_per_pod and any(
+            part.uuid != device.uuid for part in self.taken if part.vendor == self.request.vendor
+        ):
+            return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
+        part = DeviceSlice(device.uuid, self.node, memory, cores, device.index, self.request.vendor)
+        if device.mode != MIG_MODE:
+            return part
+        in_use = [*card.mig, *(held.mig for held in mine if held.mig is not None)]
+        chosen = choose_mig_instance(device.mig_profiles, in_use, memory)
+        if chosen is None:
+            return DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE
+        profile, placement = chosen
+        instance = MigInstance(profile.name, placement)
+        return replace(part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, mig=instance)
+
+    def _within_quota(self, memory: int, cores: int) -> bool:
+        if self.context.quota is None:
+            return True
+        parts = [*self.taken, *(part for _, part in self.picks)]
+        return self.context.quota(
+            self.request.vendor,
+            memory + sum(part.memory_mib for part in parts if part.vendor == self.request.vendor),
+            cores + sum(part.cores_percent for part in parts if part.vendor == self.request.vendor),
+        )
+
+
+def peak_usage(containers: Iterable[Sequence[DeviceSlice]], init_container_count: int) -> dict[str, DeviceSlice]:
+    """What a pod holds of each card while it lives: the larger of its largest init container and the sum of the rest.
+
+    Slots are the number of containers that hold the card, at least 1. One pseudo slice per UUID (HAMi's accounting).
+    """
+    init: dict[str, DeviceSlice] = {}
+    rest: dict[str, DeviceSlice] = {}
+    for number, container in enumerate(containers):
+        of_container: dict[str, DeviceSlice] = {}
+        for part in container:
+            _add(of_container, part)
+        for uuid, part in of_container.items():
+            if number >= init_container_count:
+                _add(rest, part)
+            elif uuid in init:
+                init[uuid] = _larger(init[uuid], replace(part, slots=1))
+            else:
+                init[uuid] = replace(part, slots=1)
+    for uuid, part in init.items():
+        rest[uuid] = _larger(rest[uuid], part) if uuid in rest else part
+    return dict(sorted(rest.items()))
+
+
+def _add(total: dict[str, DeviceSlice], part: DeviceSlice) -> None:
+    so_far = total.get(part.uuid)
+    if so_far is None:
+        total[part.uuid] = part
+        return
+    total[part.uuid] = replace(
+        so_far,
+        memory_mib=so_far.memory_mib + part.memory_mib,
+        cores_percent=so_far.cores_percent + part.cores_percent,
+        slots=so_far.slots + part.slots,
+    )
+
+
+def _larger(left: DeviceSlice, right: DeviceSlice) -> DeviceSlice:
+    return replace(
+        left,
+        memory_mib=max(left.memory_mib, right.memory_mib),
+        cores_percent=max(left.cores_percent, right.cores_percent),
+        slots=max(left.slots, right.slots),
+    )

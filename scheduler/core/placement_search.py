@@ -1,0 +1,171 @@
+"""The search for the pods of one pod set: scan all nodes at once, rank them, fit the pod on the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.core.device import DeviceRequest
+from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.placement_candidates import CandidateNodes
+from scheduler.core.placement_fit import CardRefusals, FitContext, fit_pod
+from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PodPlacement, PodSetToPlace
+from scheduler.core.placement_policy import Policy, device_policy
+from scheduler.core.placement_quota import NamespaceQuotas
+from scheduler.core.placement_refusal import NodeFinding, free_memory_mib, refused_cards
+from scheduler.core.placement_table import Booleans, DeviceTable, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What holds for all searches in a fleet: vendors by word, default policies, HAMi's quirks, device resources."""
+
+    vendors: dict[str, DeviceVendor]
+    node_policy: str
+    device_policy: str
+    match_vendor_by_model: bool
+    score_includes_request: bool
+    device_resources: frozenset[str]
+
+
+class PodSetSearch:
+    """Finds one place after another for the pods of a pod set; the caller holds each before asking for the next."""
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        table: DeviceTable,
+        candidates: CandidateNodes,
+        quotas: NamespaceQuotas,
+        pod_set: PodSetToPlace,
+    ) -> None:
+        self._settings = settings
+        self._table = table
+        self._candidates = candidates
+        self._pod_set = pod_set
+        self._pod = pod_set.devices
+        self._requests: Mapping[str, int] = {
+            name: amount for name, amount in pod_set.requests.items() if name not in settings.device_resources
+        }
+        self._node_policy = self._pod.node_policy or settings.node_policy
+        self._context = FitContext(
+            device_policy(self._pod.device_policy or settings.device_policy),
+            self._pod.weights,
+            settings.vendors,
+            settings.match_vendor_by_model,
+            settings.score_includes_request,
+            quotas.check(pod_set.namespace),
+        )
+        self._asked = _distinct((*self._pod.init_containers, *self._pod.containers))
+        self._usable = candidates.usable(pod_set)
+        self._fitting = self._scan(slice(None))
+        self._taken_row: int | None = None
+
+    def next_pod(self, replica: int) -> PodPlacement | None:
+        """The best place for one more pod, with the usage as it is now; None if no node takes it."""
+        for row in self._ranked_rows():
+            name = self._table.nodes[row].name
+            containers, _ = fit_pod(name, self._table.cards(row), self._pod, self._context)
+            if containers is not None:
+                self._taken_row = row
+                return PodPlacement(
+                    self._pod_set.name,
+                    replica,
+                    name,
+                    containers,
+                    len(self._pod.init_containers),
+                    self._requests,
+                    self._pod_set.namespace,
+                )
+        return None
+
+    def _scan(self, rows: slice) -> Booleans:
+        """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
+        fitting: Booleans = self._usable[rows] & self._table.rows_with_room(self._requests, rows)
+        for request in self._asked:
+            rules = self._settings.vendors[request.vendor].rules
+            constraints = self._pod.constraints_of(request.vendor)
+            fitting &= self._table.rows_with_cards(request, rules, constraints, self._context.policy.mutex, rows)
+        return fitting
+
+    def _ranked_rows(self) -> Iterator[int]:
+        """The nodes that may take the pod, best first; the one taken last is looked at anew."""
+        if self._taken_row is not None:
+            taken = slice(self._taken_row, self._taken_row + 1)
+            self._fitting[taken] = self._scan(taken)
+        if not self._fitting.any():
+            return
+        scores = self._node_scores()
+        best = int(np.argmax(np.where(self._fitting, scores, -np.inf)))
+        yield best
+        rows = np.flatnonzero(self._fitting)
+        for row in rows[np.argsort(-scores[rows], kind="stable")].tolist():
+            if row != best:
+                yield row
+
+    def _node_scores(self) -> Floats:
+        """Per node, larger is better."""
+        scores = self._table.base_scores
+        if self._settings.score_includes_request:
+            scores = self._table.scores_with([request for container in self._pod.containers for request in container])
+        return -scores if self._node_policy == Policy.SPREAD else scores
+
+    def findings(self) -> list[NodeFinding]:
+        """What each node that the flavor and the pod select lacked, in the order of names."""
+        quick = self._refusals_by_row() if self._scan_is_exact() else None
+        found = []
+        for row in np.flatnonzero(self._candidates.selected(self._pod_set)).tolist():
+            finding = self._node_finding(row)
+            if finding is None:
+                finding = self._card_finding(row, None if quick is None else quick[row])
+            if finding is not None:
+                found.append(finding)
+        return found
+
+    def _node_finding(self, row: int) -> NodeFinding | None:
+        node = self._table.nodes[row]
+        reason = self._candidates.refusal(node, self._pod_set)
+        if reason is not None:
+            return NodeFinding(node.name, reason)
+        missing = self._table.missing_resource(row, self._requests)
+        if missing is not None:
+            return NodeFinding(node.name, f"{NodeRefusal.INSUFFICIENT_RESOURCE} {missing}")
+        if self._asked and not node.devices:
+            return NodeFinding(node.name, DeviceRefusal.NODE_UNREGISTERED)
+        return None
+
+    def _card_finding(self, row: int, refused: CardRefusals | None) -> NodeFinding | None:
+        node = self._table.nodes[row]
+        cards = self._table.cards(row)
+        if refused is None:
+            _, refused = fit_pod(node.name, cards, self._pod, self._context)
+        if refused is None:
+            return None
+        free = free_memory_mib(cards, refused.request.vendor, self._context.match_by_model)
+        return NodeFinding(node.name, str(refused), refused, free)
+
+    def _scan_is_exact(self) -> bool:
+        """Whether looking at each card alone tells what a walk over the node's cards would tell."""
+        return (
+            self._context.quota is None
+            and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1
+            and not any(constraints.numa_bind for _, constraints in self._pod.constraints)
+            and not any(_looks_beyond_a_card(self._settings.vendors[request.vendor]) for request in self._asked)
+            and not self._table.has_mig.any()
+        )
+
+    def _refusals_by_row(self) -> list[CardRefusals]:
+        request = self._asked[0]
+        vendor = self._settings.vendors[request.vendor]
+        constraints = self._pod.constraints_of(request.vendor)
+        return refused_cards(self._table, request, vendor, constraints, self._context.policy.mutex)
+
+
+def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceRequest]:
+    return list(dict.fromkeys(request for container in containers for request in container))
+
+
+def _looks_beyond_a_card(vendor: DeviceVendor) -> bool:
+    return vendor.rules.equal_slices or vendor.rules.one_card_per_pod or vendor.rules.module_size > 1

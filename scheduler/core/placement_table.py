@@ -1,0 +1,249 @@
+"""All cards of all nodes as integer arrays, so that one scan asks every card at once.
+
+Rows are nodes in the order of their names, columns the cards of a node in inventory order, padded to the widest node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.core.device import MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
+from scheduler.core.device_vendor import FitRules
+from scheduler.core.node import CPU, MEMORY, PODS, Node
+from scheduler.core.placement_fit import Card, matches_type, matches_uuid, of_vendor
+from scheduler.core.placement_model import DeviceConstraints
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Booleans = NDArray[np.bool_]
+
+UNLIMITED = np.iinfo(np.int64).max // 4
+_NOT_LIMITING_IF_MISSING = frozenset({CPU, MEMORY, PODS})
+
+SLOTS, CORES, MEMORY_MIB = 0, 1, 2
+
+
+class DeviceTable:
+    """Totals and usage of every card, and free amounts of every node, in base units.
+
+    `totals` and `used` have the shape (3, nodes, cards): slots, cores, MiB. `free` has (resources, nodes).
+    """
+
+    def __init__(self, nodes: Iterable[Node], match_by_model: bool) -> None:
+        self.match_by_model = match_by_model
+        self.nodes = sorted(nodes, key=lambda node: node.name)
+        self.rows = {node.name: row for row, node in enumerate(self.nodes)}
+        self.width = max((len(node.devices) for node in self.nodes), default=0)
+        shape = (3, len(self.nodes), self.width)
+        self.totals: Integers = np.zeros(shape, dtype=np.int64)
+        self.used: Integers = np.zeros(shape, dtype=np.int64)
+        self.healthy: Booleans = np.zeros(shape[1:], dtype=np.bool_)
+        self.cordoned: Booleans = np.zeros(shape[1:], dtype=np.bool_)
+        self.has_mig: Booleans = np.zeros(len(self.nodes), dtype=np.bool_)
+        self.mig: dict[str, list[MigInstance]] = {}
+        self.places: dict[tuple[str, str], tuple[int, int]] = {}
+        self.base_scores: Floats = np.zeros(len(self.nodes), dtype=np.float32)
+        self._columns = {name: number for number, name in enumerate(sorted(_resource_names(self.nodes)))}
+        self.free: Integers = np.zeros((len(self._columns), len(self.nodes)), dtype=np.int64)
+        self._card_masks: dict[tuple[str, DeviceConstraints, bool], Booleans] = {}
+        for row, node in enumerate(self.nodes):
+            self._load_row(row)
+            self.add_slices(node.name, node.found, 1)
+
+    def replace_node(self, node: Node) -> bool:
+        """Take a changed node in place, its cards' usage kept; False if that needs a new table."""
+        row = self.rows.get(node.name)
+        if row is None or node.devices != self.nodes[row].devices:
+            return False
+        before = self.nodes[row]
+        if _resource_names([node]) - self._columns.keys():
+            return False
+        if before.found != node.found:
+            self.add_slices(node.name, before.found, -1)
+            self.add_slices(node.name, node.found, 1)
+        self.nodes[row] = node
+        for name, column in self._columns.items():
+            self.free[column, row] += _limit(node, name) - _limit(before, name)
+        if node.unhealthy_vendors != before.unhealthy_vendors:
+            self._load_health(row)
+        return True
+
+    def _load_row(self, row: int) -> None:
+        node = self.nodes[row]
+        for column, device in enumerate(node.devices):
+            self.totals[:, row, column] = (device.slots, device.cores_percent, device.memory_mib)
+            self.places[(node.name, device.uuid)] = (row, column)
+        self.has_mig[row] = any(device.mode == MIG_MODE for device in node.devices)
+        self._load_health(row)
+        for name, number in self._columns.items():
+            self.free[number, row] = _limit(node, name)
+
+    def _load_health(self, row: int) -> None:
+        node = self.nodes[row]
+        for column, device in enumerate(node.devices):
+            self.healthy[row, column] = device.health and device.vendor not in node.unhealthy_vendors
+            self.cordoned[row, column] = device.cordoned
+
+    def add_requests(self, node: str, requests: Mapping[str, int], sign: int) -> None:
+        """Take (sign 1) or give back (-1) one pod and what it asks of its node."""
+        row = self.rows.get(node)
+        if row is None:
+            return
+        for name, amount in requests.items():
+            column = self._columns.get(name)
+            if column is not None and name != PODS:
+                self.free[column, row] -= sign * amount
+        self.free[self._columns[PODS], row] -= sign
+
+    def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
+        """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over."""
+        row = self.rows.get(node)
+        if row is None:
+            return
+        for part in slices:
+            place = self.places.get((node, part.uuid))
+            if place is None:
+                continue
+            _, column = place
+            self.used[SLOTS, row, column] += sign * part.slots
+            self.used[CORES, row, column] += sign * part.cores_percent
+            self.used[MEMORY_MIB, row, column] += sign * part.memory_mib
+            if part.mig is not None:
+                instances = self.mig.setdefault(part.uuid, [])
+                instances.append(part.mig) if sign > 0 else instances.remove(part.mig)
+        self._score_row(row)
+
+    def _score_row(self, row: int) -> None:
+        used = self.used[:, row].sum(axis=1).astype(np.float32)
+        totals = self.totals[:, row].sum(axis=1).astype(np.float32)
+        if not totals.all():
+            self.base_scores[row] = 0
+            return
+        shares = used / totals
+        self.base_scores[row] = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
+
+    def scores_with(self, requests: Sequence[DeviceRequest]) -> Floats:
+        """Node scores as if the requests were already placed on each node (what HAMi documents, not what it does)."""
+        used, totals = self.used.sum(axis=2), self.totals.sum(axis=2)
+        cards = np.maximum((self.totals[SLOTS] > 0).sum(axis=1), 1)
+        for request in requests:
+            used[SLOTS] += request.count
+            used[CORES] += request.count * request.cores_percent
+            share = totals[MEMORY_MIB] // cards * request.memory_percentage // 100
+            used[MEMORY_MIB] += request.count * (request.memory_mib or share)
+        shares = used.astype(np.float32) / np.maximum(totals, 1).astype(np.float32)
+        scores: Floats = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
+        scores[(totals == 0).any(axis=0)] = 0
+        return scores
+
+    def cards(self, row: int) -> list[Card]:
+        """Working copies of one node's cards."""
+        node = self.nodes[row]
+        used = self.used[:, row, : len(node.devices)].tolist()
+        return [
+            Card(
+                device if device.vendor not in node.unhealthy_vendors else replace(device, health=False),
+                column,
+                used[SLOTS][column],
+                used[MEMORY_MIB][column],
+                used[CORES][column],
+                self._mig(device.uuid),
+            )
+            for column, device in enumerate(node.devices)
+        ]
+
+    def _mig(self, uuid: str) -> list[MigInstance]:
+        return list(self.mig.get(uuid, ()))
+
+    def card_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
+        """The cards of a vendor that the pod's constraints let through, whatever their health and usage."""
+        key = (vendor, constraints, type_filter)
+        mask = self._card_masks.get(key)
+        if mask is None:
+            mask = np.zeros(self.healthy.shape, dtype=np.bool_)
+            for row, node in enumerate(self.nodes):
+                for column, device in enumerate(node.devices):
+                    mask[row, column] = (
+                        of_vendor(device, vendor, self.match_by_model)
+                        and (not type_filter or matches_type(device, constraints))
+                        and matches_uuid(device.uuid, constraints)
+                    )
+            if len(self._card_masks) > 256:
+                self._card_masks.clear()
+            self._card_masks[key] = mask
+        return mask
+
+    def serving_cards(
+        self, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool, rows: slice
+    ) -> Booleans:
+        """Which cards of the rows could serve the request as they are now, shape (rows, cards).
+
+        Exact but for what looks beyond one card: NUMA groups, namespace quota, MIG places and vendor rules, where it
+        may say yes too often, never no.
+        """
+        slots, cores, memory = self.totals[:, rows]
+        used_slots, used_cores, used_memory = self.used[:, rows]
+        wanted = request.cores_percent
+        if rules.exclusive_cores or rules.cores_exhausted:
+            wanted = min(wanted, 100)
+        serving = self.card_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
+        serving &= ~self.cordoned[rows]
+        serving &= used_slots < slots
+        free_memory = memory - used_memory
+        if request.memory_mib or request.memory_percentage > 100:
+            serving &= free_memory >= request.memory_mib
+        else:
+            serving &= free_memory >= memory * request.memory_percentage // 100
+        serving &= cores - used_cores >= wanted
+        if rules.mutex and mutex:
+            serving &= used_slots == 0
+        if rules.exclusive_cores and wanted == 100:
+            serving &= (used_slots == 0) | (cores != 100)
+        if rules.cores_exhausted and wanted == 0:
+            serving &= (used_cores != cores) | (cores == 0)
+        return serving
+
+    def rows_with_cards(
+        self, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool, rows: slice
+    ) -> Booleans:
+        """Which of the rows have enough serving cards for the request (a MIG card may serve several times)."""
+        serving = self.serving_cards(request, rules, constraints, mutex, rows)
+        count: Integers = serving.sum(axis=1)
+        enough: Booleans = count >= request.count
+        return enough | (self.has_mig[rows] & (count > 0))
+
+    def rows_with_room(self, requests: Mapping[str, int], rows: slice) -> Booleans:
+        """Which of the rows have the resources (beside devices) that one pod asks for."""
+        room: Booleans = self.free[self._columns[PODS], rows] >= 1
+        for name, amount in requests.items():
+            if amount <= 0 or name == PODS:
+                continue
+            column = self._columns.get(name)
+            if column is None:
+                return np.zeros(room.shape, dtype=np.bool_)
+            room &= self.free[column, rows] >= amount
+        return room
+
+    def missing_resource(self, row: int, requests: Mapping[str, int]) -> str | None:
+        """The first resource, by name, of which the node has too little for one pod."""
+        for name in sorted({**requests, PODS: 1}):
+            amount = 1 if name == PODS else requests[name]
+            column = self._columns.get(name)
+            if amount > 0 and (column is None or self.free[column, row] < amount):
+                return name
+        return None
+
+
+def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:
+    return frozenset(_NOT_LIMITING_IF_MISSING).union(*(node.allocatable for node in nodes))
+
+
+def _limit(node: Node, name: str) -> int:
+    """What is there for our own pods: allocatable less what others use; unlimited where nothing is stated."""
+    if name not in node.allocatable:
+        return UNLIMITED if name in _NOT_LIMITING_IF_MISSING else 0
+    return node.allocatable[name] - node.foreign_usage.get(name, 0)

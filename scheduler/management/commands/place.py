@@ -1,0 +1,102 @@
+"""`manage.py place INPUT --output OUTPUT`: replay recorded pods through the placement, one after another.
+
+INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds `nodePolicy` and
+`gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations) and `events` in order: `{"place": v1 Pod}` or
+`{"remove": "namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers`
+(per container a list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's reason with counts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from gpus.annotations import node_devices
+from gpus.vendors import VENDORS
+from scheduler.core.device_requests import pod_device_request
+from scheduler.core.node import Node
+from scheduler.core.placement import Fleet
+from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
+
+
+class Command(BaseCommand):
+    """Replay recorded placements."""
+
+    help = "Place the pods of recorded scenarios, one after another, as HAMi's scheduler would."
+    requires_system_checks: list[str] = []  # needs neither database nor network
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the input and output files."""
+        parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")
+        parser.add_argument("--output", type=Path, required=True, help="where to write the placements")
+
+    def handle(self, *args: object, **options: Any) -> None:
+        """Read, place, write."""
+        path: Path = options["input"]
+        try:
+            text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            cases = json.loads(text)
+            results = [{"name": case["name"], "result": placements(case["scenario"])} for case in cases]
+        except OSError as error:
+            raise CommandError(f"{path}: {error}") from error
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise CommandError(f"{path} is not a list of placement scenarios: {error!r}") from error
+        options["output"].write_text(json.dumps(results, indent=1) + "\n")
+
+
+def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry per placed pod of a scenario, in order."""
+    fleet = Fleet(
+        VENDORS,
+        node_policy=scenario["nodePolicy"],
+        device_policy=scenario["gpuPolicy"],
+        match_vendor_by_model=True,
+    )
+    for manifest in scenario["nodes"]:
+        fleet.set_node(_node(manifest))
+    entries = []
+    for event in scenario["events"]:
+        if "remove" in event:
+            if event["remove"] in fleet.reservations:
+                fleet.release(event["remove"])
+        else:
+            entries.append(_place(fleet, event["place"]))
+    return entries
+
+
+def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = pod["metadata"]
+    key = f"{metadata['namespace']}/{metadata['name']}"
+    devices = pod_device_request(pod, VENDORS)
+    outcome = fleet.place([PodSetToPlace("main", 1, devices=devices, namespace=metadata["namespace"])])
+    if isinstance(outcome, PlacementRefusal):
+        return {"pod": key, "refused": dict(outcome.reasons)}
+    if key in fleet.reservations:
+        fleet.release(key)
+    fleet.reserve(key, outcome)
+    return {"pod": key, "node": outcome.pods[0].node, "containers": _containers(outcome)}
+
+
+def _containers(placement: Placement) -> list[list[dict[str, Any]]]:
+    return [
+        [{"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent} for part in container]
+        for container in placement.pods[0].containers
+    ]
+
+
+def _node(manifest: Mapping[str, Any]) -> Node:
+    """A recorded node: only its cards decide; HAMi leaves the rest to other filters."""
+    metadata = manifest["metadata"]
+    found = node_devices(metadata["name"], metadata.get("annotations") or {}, {}, {}, VENDORS, now=0)
+    return Node(
+        metadata["name"],
+        labels=metadata.get("labels") or {},
+        devices=found.devices,
+        unhealthy_vendors=found.unhealthy_vendors,
+    )
