@@ -1,0 +1,35 @@
+"""Time in the simulated cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where the cluster reads the time. A time scale divides durations of pods and jobs, never timestamps."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+
+class WallClock:
+    """The machine's time."""
+
+    def now(self) -> float:
+        return time.time()
+
+
+class VirtualClock:
+    """Time that passes only when it is told to."""
+
+    def __init__(self, start: float = 1_700_000_000.0) -> None:
+        self._now = start
+
+    def now(self) -> float:
+        return self._now
+
+    def advance_to(self, moment: float) -> None:
+        """Moves forward to `moment`; time never goes back."""
+        self._now = max(self._now, moment)
