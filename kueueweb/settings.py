@@ -24,8 +24,9 @@ SECURE_REFERRER_POLICY = "same-origin"
 CSRF_FAILURE_VIEW = "kueueweb.api.errors.csrf_failed"
 X_FRAME_OPTIONS = "DENY"
 
-# The demo shows its accounts on the login page; nothing else depends on it.
+# The demo makes these accounts and shows them on the login page; nothing else depends on it.
 DEMO = env.boolean("DEMO", default=False)
+DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")] if DEMO else []
 DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("demo", "researcher")] if DEMO else []
 
 # --- What we are made of ----------------------------------------------------------------------------------------------
@@ -136,7 +137,10 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
     },
+    "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
+
+DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------
 
