@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from queues.models.base import NamespacedObject
+from queues.querysets import WorkloadQuerySet
 
 
 class Workload(NamespacedObject):
@@ -64,6 +65,8 @@ class Workload(NamespacedObject):
     )
     pushed_sequence = models.BigIntegerField(default=0, help_text="The last of them that the cluster has heard.")
     push_error = models.TextField(blank=True)
+
+    objects = WorkloadQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

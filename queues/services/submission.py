@@ -15,7 +15,17 @@ from psycopg import Error as DatabaseError
 from queues.events import wake_scheduler
 from queues.exceptions import AlreadyExists, ManifestErrors
 from queues.manifests.workload import JobSpec, WorkloadSpec
-from queues.models import Cluster, Job, Namespace, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
+from queues.models import (
+    Cluster,
+    Job,
+    LocalQueue,
+    Namespace,
+    PodSet,
+    PriorityClass,
+    Workload,
+    WorkloadEvent,
+    WorkloadPriorityClass,
+)
 from queues.services.bulk import copy_rows, json_text, next_ids
 from scheduler.core.manifest import LocatedError
 
@@ -28,7 +38,7 @@ _PRIORITY_GROUPS: Final = {"WorkloadPriorityClass": "kueue.x-k8s.io", "PriorityC
 _WORKLOAD_COLUMNS: Final = (
     "id", "uid", "cluster_id", "namespace", "name", "labels", "annotations", "api_version", "applied_set", "created_at",
     "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
-    "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by",
+    "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by", "cluster_queue_name",
 )  # fmt: skip
 _POD_SET_COLUMNS: Final = (
     "workload_id", "position", "name", "count", "min_count", "template", "requests", "topology_request",
@@ -222,13 +232,16 @@ def _store(
     submitted_by: str,
     now: datetime,
 ) -> None:
+    cluster_queues = _cluster_queues(cluster, (workload.spec for workload in created))
+
     def workload_row(workload: CreatedWorkload, priority: _Priority) -> tuple[Any, ...]:
         spec = workload.spec
         return (
             workload.id, workload.uid, cluster.pk, workload.namespace, workload.name, json_text(spec.labels),
             json_text(spec.annotations), spec.api_version, spec.applied_set, now, jobs.get(id(spec.job)),
             spec.queue_name, priority.value, _PRIORITY_GROUPS.get(priority.kind, ""), priority.kind, priority.name,
-            spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates), submitted_by,
+            spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates),
+            submitted_by, cluster_queues.get((spec.namespace, spec.queue_name), ""),
         )  # fmt: skip
 
     pod_set_rows = (
@@ -245,6 +258,20 @@ def _store(
     copy_rows(Workload, _WORKLOAD_COLUMNS, map(workload_row, created, priorities), now)
     copy_rows(PodSet, _POD_SET_COLUMNS, pod_set_rows, now)
     copy_rows(WorkloadEvent, _EVENT_COLUMNS, event_rows, now)
+
+
+def _cluster_queues(cluster: Cluster, specs: Iterable[WorkloadSpec]) -> dict[tuple[str, str], str]:
+    """Where each LocalQueue, known by namespace and name, leads now."""
+    wanted = {(spec.namespace, spec.queue_name) for spec in specs if spec.queue_name}
+    queues = LocalQueue.objects.filter(
+        cluster=cluster,
+        namespace__in={namespace for namespace, _ in wanted},
+        name__in={name for _, name in wanted},
+    )
+    return {
+        (namespace, name): cluster_queue
+        for namespace, name, cluster_queue in queues.values_list("namespace", "name", "cluster_queue_name")
+    }
 
 
 def _taken_meanwhile(error: IntegrityError) -> str:
