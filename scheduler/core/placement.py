@@ -21,7 +21,7 @@ from scheduler.core.placement_model import Placement, PlacementRefusal, PodPlace
 from scheduler.core.placement_policy import Policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_refusal import refusal
-from scheduler.core.placement_search import PodSetSearch, SearchSettings
+from scheduler.core.placement_search import NodeTies, PodSetSearch, SearchSettings
 from scheduler.core.placement_table import DeviceTable
 
 
@@ -41,6 +41,7 @@ class Fleet:
     `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `match_vendor_by_model`
     recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
     `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
+    `node_ties` says which of equally good nodes is taken.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Fleet:
         device_policy: str = Policy.SPREAD,
         match_vendor_by_model: bool = False,
         score_includes_request: bool = False,
+        node_ties: NodeTies = NodeTies.SMALLER_NAME,
     ) -> None:
         rows = {vendor.word: vendor for vendor in vendors}
         self.settings = SearchSettings(
@@ -59,6 +61,7 @@ class Fleet:
             device_policy,
             match_vendor_by_model,
             score_includes_request,
+            node_ties,
             device_resource_names(rows.values()),
         )
         self.quotas = NamespaceQuotas(rows.values())

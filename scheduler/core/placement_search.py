@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -15,7 +16,18 @@ from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PodPlacem
 from scheduler.core.placement_policy import Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_refusal import NodeFinding, free_memory_mib, refused_cards
-from scheduler.core.placement_table import Booleans, DeviceTable, Floats
+from scheduler.core.placement_table import Booleans, DeviceTable, Floats, Integers
+
+
+class NodeTies(StrEnum):
+    """Which of several nodes with the best score is taken.
+
+    HAMi scores nodes in parallel and takes the last of the best in the order in which they were done: on one processor
+    the last node is done first and then the others in order, so the last but one wins.
+    """
+
+    SMALLER_NAME = "smaller-name"
+    LAST_DONE = "last-done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,7 @@ class SearchSettings:
     device_policy: str
     match_vendor_by_model: bool
     score_includes_request: bool
+    node_ties: NodeTies
     device_resources: frozenset[str]
 
 
@@ -97,13 +110,20 @@ class PodSetSearch:
             self._fitting[taken] = self._scan(taken)
         if not self._fitting.any():
             return
-        scores = self._node_scores()
-        best = int(np.argmax(np.where(self._fitting, scores, -np.inf)))
+        order = self._tie_order()
+        scores = np.where(self._fitting, self._node_scores(), -np.inf)[order]
+        best = int(order[np.argmax(scores)])
         yield best
-        rows = np.flatnonzero(self._fitting)
-        for row in rows[np.argsort(-scores[rows], kind="stable")].tolist():
-            if row != best:
+        for row in order[np.argsort(-scores, kind="stable")].tolist():
+            if row != best and self._fitting[row]:
                 yield row
+
+    def _tie_order(self) -> Integers:
+        """The rows in the order in which equal scores are preferred."""
+        rows = np.arange(len(self._table.nodes))
+        if self._settings.node_ties is NodeTies.SMALLER_NAME:
+            return rows
+        return np.concatenate((rows[:-1][::-1], rows[-1:]))
 
     def _node_scores(self) -> Floats:
         """Per node, larger is better."""

@@ -3,7 +3,8 @@
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds `nodePolicy` and
 `gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations) and `events` in order: `{"place": v1 Pod}` or
 `{"remove": "namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers`
-(per container a list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's reason with counts.
+(HAMi's one pseudo container that stands for all: a list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's
+reason with counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from gpus.vendors import VENDORS
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
+from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
+from scheduler.core.placement_search import NodeTies
 
 
 class Command(BaseCommand):
@@ -57,6 +60,7 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
         node_policy=scenario["nodePolicy"],
         device_policy=scenario["gpuPolicy"],
         match_vendor_by_model=True,
+        node_ties=NodeTies.LAST_DONE,
     )
     for manifest in scenario["nodes"]:
         fleet.set_node(_node(manifest))
@@ -73,20 +77,22 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
     metadata = pod["metadata"]
     key = f"{metadata['namespace']}/{metadata['name']}"
+    if key in fleet.reservations:
+        fleet.release(key)
     devices = pod_device_request(pod, VENDORS)
     outcome = fleet.place([PodSetToPlace("main", 1, devices=devices, namespace=metadata["namespace"])])
     if isinstance(outcome, PlacementRefusal):
         return {"pod": key, "refused": dict(outcome.reasons)}
-    if key in fleet.reservations:
-        fleet.release(key)
     fleet.reserve(key, outcome)
-    return {"pod": key, "node": outcome.pods[0].node, "containers": _containers(outcome)}
+    return {"pod": key, "node": outcome.pods[0].node, "containers": [_cards(outcome)]}
 
 
-def _containers(placement: Placement) -> list[list[dict[str, Any]]]:
+def _cards(placement: Placement) -> list[dict[str, Any]]:
+    """What the pod holds per card, all its containers taken together as HAMi accounts for them."""
+    pod = placement.pods[0]
     return [
-        [{"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent} for part in container]
-        for container in placement.pods[0].containers
+        {"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent}
+        for part in peak_usage(pod.containers, pod.init_container_count).values()
     ]
 
 
