@@ -101,6 +101,9 @@ class PodSet(models.Model):
     resource_usage = models.JSONField(
         default=dict, blank=True, help_text="{resource: amount of all its pods}, base units, as charged"
     )
+    nodes = models.JSONField(
+        default=list, blank=True, help_text="[node of replica 0, of replica 1, ...] where we chose them, with devices"
+    )
     topology_assignment = models.JSONField(
         null=True, blank=True, help_text="{levels: [...], domains: [{values, count}]}"
     )
