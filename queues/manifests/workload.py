@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID, uuid4
 
 
 @dataclass(frozen=True, slots=True)
 class PodSetSpec:
     """A group of identical pods. `requests` is per pod, in base units (milli for cpu), before Kueue's transformations.
 
-    `template` is the pod template as submitted ({metadata, spec}); `requests` is what it asks for by Kubernetes' formula.
+    `template` is the pod template as submitted ({metadata, spec}); `requests` is what it asks for by Kubernetes' rules.
     """
 
     name: str
@@ -22,7 +23,7 @@ class PodSetSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """The job that workloads come from, kept as it was submitted; `manifest` has apiVersion, kind, metadata and spec."""
+    """The job that workloads come from, kept as submitted; `manifest` has apiVersion, kind, metadata and spec."""
 
     kind: str
     name: str
@@ -30,6 +31,13 @@ class JobSpec:
     manifest: Mapping[str, Any]
     managed: bool = True
     suspended: bool = True
+    uid: UUID = field(default_factory=uuid4)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    api_version: str = ""
+    applied_set: str = ""
+    row_id: int | None = None
+    """The primary key of its row, where it is stored already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,8 @@ class WorkloadSpec:
     """A workload to store. A name that ends in `-` and `generate_name` asks for five random characters behind it.
 
     `priority` None: taken from the class that is named, else from the cluster's global default PriorityClass, else 0.
-    `priority_class_kind` is `WorkloadPriorityClass`, `PriorityClass` or empty. `document` is the index in its call: errors
-    that only show when it is stored name it.
+    `priority_class_kind` is `WorkloadPriorityClass`, `PriorityClass` or empty. `document` is the index in its call:
+    errors that only show when it is stored name it.
     """
 
     namespace: str

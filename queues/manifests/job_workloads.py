@@ -1,0 +1,154 @@
+"""From a job as submitted to the workloads that it asks for."""
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from queues.exceptions import ManifestErrors, UnsupportedKind
+from queues.manifests import kueue_keys as keys
+from queues.manifests.generated_name import generated_name
+from queues.manifests.job import GROUPS, JobManifest, read_deployment, read_job, read_pod, workload_name
+from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.manifests.workload_object import read_workload
+from scheduler.core.manifest import Fields, MistakeReason, Report
+
+_TEMPLATE_HASH_LENGTH = 10
+_POD_HASH_LENGTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityChoice:
+    """The class that a workload's priority comes from, and its value; no class is two empty words."""
+
+    value: int = 0
+    kind: str = ""
+    name: str = ""
+
+
+def job_spec(
+    job: JobManifest,
+    *,
+    name: str = "",
+    uid: uuid.UUID | None = None,
+    queue_name: str | None = None,
+    applied_set: str = "",
+    row_id: int | None = None,
+) -> JobSpec:
+    """The job to store; a `name` that was generated and a `queue_name` that was defaulted come from the caller."""
+    name = name or job.meta.name
+    manifest = {**job.manifest, "metadata": {**job.manifest["metadata"], "name": name}}
+    managed = bool(job.queue_name if queue_name is None else queue_name)
+    return JobSpec(
+        kind=job.kind,
+        name=name,
+        namespace=job.meta.namespace,
+        manifest=manifest,
+        managed=managed,
+        suspended=managed or bool(job.manifest["spec"].get("suspend")),
+        uid=uid or uuid.uuid4(),
+        labels=dict(job.meta.labels),
+        annotations=dict(job.meta.annotations),
+        api_version=job.api_version,
+        applied_set=applied_set,
+        row_id=row_id,
+    )
+
+
+def job_workloads(
+    job: JobManifest, stored: JobSpec, *, queue_name: str = "", priority: PriorityChoice | None = None
+) -> list[WorkloadSpec]:
+    """The workloads of a stored job, in the order of their replicas; names are stable for as long as its pods are."""
+    template = WorkloadSpec(
+        namespace=stored.namespace,
+        name="",
+        queue_name=queue_name or job.queue_name,
+        pod_sets=job.pod_sets,
+        priority=priority.value if priority else None,
+        priority_class_kind=priority.kind if priority else "",
+        priority_class_name=priority.name if priority else "",
+        never_preempt=job.never_preempt,
+        maximum_execution_seconds=job.maximum_execution_seconds,
+        labels={keys.JOB_UID: str(stored.uid)},
+        annotations=job.workload_annotations,
+        applied_set=stored.applied_set,
+        job=stored,
+        document=job.document,
+    )
+    return [replace(template, name=name) for name in _names(job, stored)]
+
+
+def _names(job: JobManifest, stored: JobSpec) -> list[str]:
+    if job.kind != "Deployment":
+        return [workload_name(job.kind, GROUPS[job.kind], stored.name, str(stored.uid))]
+    content = json.dumps(job.pod_sets[0].template, sort_keys=True)
+    template_hash = _hash(content, _TEMPLATE_HASH_LENGTH)
+    pods = [
+        f"{stored.name}-{template_hash}-{_hash(f'{stored.uid}/{replica}', _POD_HASH_LENGTH)}"
+        for replica in range(job.workload_count)
+    ]
+    return [workload_name("Pod", "", pod, str(uuid.uuid5(stored.uid, pod))) for pod in pods]
+
+
+def _hash(text: str, length: int) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:length]
+
+
+_JOB_READERS = {
+    ("batch/v1", "Job"): read_job,
+    ("v1", "Pod"): read_pod,
+    ("apps/v1", "Deployment"): read_deployment,
+}
+_WORKLOAD_VERSIONS = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
+
+
+def workload_specs(
+    document: Mapping[str, Any], index: int = 0, default_namespace: str | None = None
+) -> list[WorkloadSpec]:
+    """The workloads that one Job, Pod, Deployment or Workload manifest asks for, as new ones.
+
+    Of a job's priority classes the first that it names is used. Raises `ManifestErrors`, which locates every mistake,
+    and `UnsupportedKind`; a job that names no queue is a mistake here.
+    """
+    report = Report(index)
+    content = _with_namespace(document, default_namespace)
+    kind, api_version = content.get("kind"), content.get("apiVersion")
+    top = Fields(report, "", content)
+    top.ignore("apiVersion", "kind")
+    if kind == "Workload" and api_version in _WORKLOAD_VERSIONS:
+        specs = [read_workload(top, str(api_version).rpartition("/")[2])]
+    elif reader := _JOB_READERS.get((str(api_version), str(kind))):
+        job = reader(top, "v1")
+        name = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
+        is_kueue = bool(job.workload_priority_class or job.hinted_priority_class)
+        specs = [
+            replace(
+                spec,
+                priority_class_kind=("WorkloadPriorityClass" if is_kueue else "PriorityClass") if name else "",
+                priority_class_name=name,
+            )
+            for spec in job_workloads(job, job_spec(job, name=_name(job)))
+        ]
+        if not job.queue_name:
+            path = f"metadata.labels[{keys.QUEUE_NAME}]"
+            report.error(path, None, "is required", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
+    else:
+        report.error("kind", kind, f"is no kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
+        raise UnsupportedKind(report.errors)
+    top.close()
+    if report.errors:
+        raise ManifestErrors(report.errors)
+    return specs
+
+
+def _name(job: JobManifest) -> str:
+    return generated_name(job.meta.name) if job.meta.generate_name else job.meta.name
+
+
+def _with_namespace(document: Mapping[str, Any], namespace: str | None) -> Mapping[str, Any]:
+    metadata = document.get("metadata")
+    if namespace is None or not isinstance(metadata, Mapping) or metadata.get("namespace"):
+        return document
+    return {**document, "metadata": {**metadata, "namespace": namespace}}

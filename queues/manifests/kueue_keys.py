@@ -1,0 +1,33 @@
+"""Kueue's labels and annotations on jobs, pods and workloads (kueue-semantics 13.3)."""
+
+from typing import Final
+
+PREFIX: Final = "kueue.x-k8s.io/"
+
+QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
+PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
+MAXIMUM_EXECUTION_SECONDS: Final = "kueue.x-k8s.io/max-exec-time-seconds"
+JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+POD_GROUP_NAME: Final = "kueue.x-k8s.io/pod-group-name"
+PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+MINIMUM_PARALLELISM: Final = "kueue.x-k8s.io/job-min-parallelism"
+COMPLETIONS_EQUAL_PARALLELISM: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
+PRIORITY_BOOST: Final = "kueue.x-k8s.io/priority-boost"
+ADMISSION_GATED_BY: Final = "kueue.x-k8s.io/admission-gated-by"
+ALLOWED_FLAVORS: Final = "kueue.x-k8s.io/workload-allowed-resource-flavors"
+ELASTIC_JOB: Final = "kueue.x-k8s.io/elastic-job"
+PROVISIONING_PREFIX: Final = "provreq.kueue.x-k8s.io/"
+
+REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+UNCONSTRAINED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
+SLICE_TOPOLOGY: Final = "kueue.x-k8s.io/podset-slice-required-topology"
+SLICE_SIZE: Final = "kueue.x-k8s.io/podset-slice-size"
+SLICE_CONSTRAINTS: Final = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+POD_SET_GROUP: Final = "kueue.x-k8s.io/podset-group-name"
+
+JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Kubernetes' label that tells a job's pods apart."""
+
+COPIED_TO_WORKLOAD: Final = (PRIORITY_BOOST, ADMISSION_GATED_BY, ALLOWED_FLAVORS, ELASTIC_JOB)
+"""Annotations of a job that its workload repeats, beside those of the provisioning prefix."""

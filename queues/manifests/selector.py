@@ -1,0 +1,49 @@
+"""`namespaceSelector`: Kubernetes' LabelSelector."""
+
+from enum import StrEnum
+from typing import Any
+
+from scheduler.core.manifest import Fields
+from scheduler.core.manifest.syntax import label_value, qualified_name
+
+
+class LabelSelectorOperator(StrEnum):
+    """How an expression of a label selector compares."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+def read_label_selector(fields: Fields, key: str) -> dict[str, Any] | None:
+    """A LabelSelector as stored: None where it is left out (selects nothing), `{}` for everything."""
+    selector = fields.fields(key)
+    if selector is None:
+        return None
+    labels = selector.text_map("matchLabels", key_syntax=qualified_name, value_syntax=label_value)
+    expressions = [_read_expression(item) for item in selector.items("matchExpressions")]
+    selector.close()
+    found: dict[str, Any] = {}
+    if labels:
+        found["matchLabels"] = labels
+    if expressions:
+        found["matchExpressions"] = expressions
+    return found
+
+
+def _read_expression(item: Fields) -> dict[str, Any]:
+    label = item.text("key", required=True, syntax=qualified_name)
+    operator = item.optional_choice("operator", list(LabelSelectorOperator))
+    values = item.texts("values", syntax=label_value)
+    item.close()
+    if operator is None:
+        item.require("operator", f"Use one of {', '.join(LabelSelectorOperator)}.")
+        return {"key": label}
+    if operator in (LabelSelectorOperator.IN, LabelSelectorOperator.NOT_IN):
+        if not values:
+            item.error("values", f"must not be empty with operator {operator}")
+        return {"key": label, "operator": operator.value, "values": values}
+    if values:
+        item.error("values", f"must be empty with operator {operator}", "Remove them.")
+    return {"key": label, "operator": operator.value}

@@ -1,0 +1,116 @@
+"""What a pod set asks of a topology: `topologyRequest` of a Workload, or annotations of a job's pod template."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from queues.manifests import kueue_keys as keys
+from scheduler.core.manifest import Fields, MistakeReason, Report
+from scheduler.core.manifest.syntax import qualified_name
+
+_LONGEST_LEVEL: Final = 63
+_LONGEST_INDEX_LABEL: Final = 317
+_LONGEST_GROUP: Final = 256
+_MOST_CONSTRAINTS: Final = 3
+_LEVELS: Final = ("required", "preferred")
+
+
+def read_topology_request(pod_set: Fields) -> dict[str, Any]:
+    """`topologyRequest` of a pod set (kueue-semantics 1.7), without what is left out."""
+    request = pod_set.fields("topologyRequest")
+    if request is None:
+        return {}
+    found: dict[str, Any] = {
+        "required": request.text("required", longest=_LONGEST_LEVEL, syntax=qualified_name),
+        "preferred": request.text("preferred", longest=_LONGEST_LEVEL, syntax=qualified_name),
+        "unconstrained": request.boolean("unconstrained"),
+        "podIndexLabel": request.text("podIndexLabel", longest=_LONGEST_INDEX_LABEL),
+        "subGroupIndexLabel": request.text("subGroupIndexLabel", longest=_LONGEST_INDEX_LABEL),
+        "subGroupCount": request.optional_integer("subGroupCount"),
+        "podSetGroupName": request.text("podSetGroupName", longest=_LONGEST_GROUP),
+        "podSetSliceRequiredTopology": request.text("podSetSliceRequiredTopology", syntax=qualified_name),
+        "podSetSliceSize": request.optional_integer("podSetSliceSize", minimum=1),
+        "podsetSliceRequiredTopologyConstraints": _read_constraints(request),
+    }
+    request.close()
+    found = {key: value for key, value in found.items() if value not in (None, "", False, [])}
+    _check(request.report, request.path, found)
+    return found
+
+
+def _read_constraints(request: Fields) -> list[dict[str, Any]]:
+    constraints = []
+    for item in request.items("podsetSliceRequiredTopologyConstraints", most=_MOST_CONSTRAINTS):
+        topology = item.text("topology", required=True, syntax=qualified_name)
+        item.require("size")
+        constraints.append({"topology": topology, "size": item.integer("size", 1, minimum=1)})
+        item.close()
+    return constraints
+
+
+def read_topology_annotations(
+    report: Report, path: str, annotations: Mapping[str, str], pod_index_label: str = ""
+) -> dict[str, Any]:
+    """The same request from a pod template's annotations; `path` is that of the annotations."""
+    found: dict[str, Any] = {}
+    for annotation, field in (
+        (keys.REQUIRED_TOPOLOGY, "required"),
+        (keys.PREFERRED_TOPOLOGY, "preferred"),
+        (keys.SLICE_TOPOLOGY, "podSetSliceRequiredTopology"),
+        (keys.POD_SET_GROUP, "podSetGroupName"),
+    ):
+        value = annotations.get(annotation)
+        if value is None:
+            continue
+        broken = qualified_name(value) if field != "podSetGroupName" else None
+        if broken:
+            report.error(f"{path}[{annotation}]", value, broken)
+        else:
+            found[field] = value
+    if _read_flag(report, path, annotations):
+        found["unconstrained"] = True
+    size = annotations.get(keys.SLICE_SIZE)
+    if size is not None:
+        if size.isascii() and size.isdigit() and int(size) > 0:
+            found["podSetSliceSize"] = int(size)
+        else:
+            report.error(f"{path}[{keys.SLICE_SIZE}]", size, "must be a whole number of at least 1, in quotes")
+    constraints = annotations.get(keys.SLICE_CONSTRAINTS)
+    if constraints is not None:
+        found["podsetSliceRequiredTopologyConstraints"] = _parse_constraints(report, path, constraints)
+    if not found:
+        return {}
+    _check(report, path, found)
+    return {**found, "podIndexLabel": pod_index_label} if pod_index_label else found
+
+
+def _read_flag(report: Report, path: str, annotations: Mapping[str, str]) -> bool:
+    flag = annotations.get(keys.UNCONSTRAINED_TOPOLOGY, "false")
+    if flag not in ("true", "false"):
+        report.error(f"{path}[{keys.UNCONSTRAINED_TOPOLOGY}]", flag, 'must be "true" or "false"')
+    return flag == "true"
+
+
+def _parse_constraints(report: Report, path: str, text: str) -> list[dict[str, Any]]:
+    place = f"{path}[{keys.SLICE_CONSTRAINTS}]"
+    try:
+        content = json.loads(text)
+    except ValueError as mistake:
+        report.error(place, text, f"must be JSON: {mistake}")
+        return []
+    return _read_constraints(Fields(report, place, {"podsetSliceRequiredTopologyConstraints": content}))
+
+
+def _check(report: Report, path: str, found: Mapping[str, Any]) -> None:
+    main = [key for key in (*_LEVELS, "unconstrained") if key in found]
+    if len(main) > 1:
+        rule = f"must set at most one of required, preferred and unconstrained, sets {' and '.join(main)}"
+        report.error(path, None, rule, "Keep one.", MistakeReason.FORBIDDEN)
+    slice_level, size = "podSetSliceRequiredTopology" in found, "podSetSliceSize" in found
+    if slice_level != size:
+        report.error(path, None, "must set the slice's topology and its size together, or neither")
+    if "podsetSliceRequiredTopologyConstraints" in found and (slice_level or size):
+        rule = "must not set slice constraints beside a single slice topology"
+        report.error(path, None, rule, "Keep one form.", MistakeReason.FORBIDDEN)
+    if "podSetGroupName" in found and not any(level in found for level in _LEVELS):
+        report.error(path, found["podSetGroupName"], "a pod set group needs a required or preferred topology")
