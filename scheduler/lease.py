@@ -1,9 +1,9 @@
 """Who leads, and the epoch that fences the leader before.
 
-Two things make it safe. An advisory lock, held by a database session for as long as the process lives, lets one process lead;
-PostgreSQL gives it up the moment that session ends, however it ends. The lock alone would not stop a leader that slept through
-losing it, so each batch also begins by locking the lease row of its epoch: a new leader commits `epoch + 1`, which waits for a
-batch under way, and from then on batches of an older epoch find no row and write nothing.
+Two things make it safe. An advisory lock, held by a database session for as long as the process lives, lets one process
+lead; PostgreSQL gives it up the moment that session ends, however it ends. The lock alone would not stop a leader that
+slept through losing it, so each batch also begins by locking the lease row of its epoch: a new leader commits
+`epoch + 1`, which waits for a batch under way; from then on batches of an older epoch find no row and write nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Leadership:
         self._led = False
 
     def acquire(self) -> bool:
-        """Whether this process leads now; takes the lock if it is free. Raises `LeaseLost` if it led and its session ended."""
+        """Whether this process leads now; takes the lock if it is free. Raises `LeaseLost` if its session has ended."""
         if self._session is not None:
             if self._alive(self._session):
                 return True
@@ -105,7 +105,7 @@ def begin_epoch(cluster_id: int, holder: str) -> int:
 
 
 def fence(cluster_id: int, epoch: int) -> None:
-    """First statement of a batch: hold the lease row of this epoch to the end of the transaction. Raises `LeaseLost`."""
+    """First step of a batch: hold the lease row of this epoch to the end of the transaction. Raises `LeaseLost`."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT 1 FROM scheduler_lease WHERE cluster_id = %s AND epoch = %s FOR SHARE", [cluster_id, epoch]

@@ -23,7 +23,9 @@ class Change(models.Model):
     cluster_id = models.BigIntegerField()
     kind = models.CharField(max_length=32, help_text="The object's kind: workload, clusterqueue, node ...")
     object_id = models.BigIntegerField()
-    key = models.CharField(max_length=320, blank=True, help_text="Its name, or namespace/name: enough to forget it when it is gone.")
+    key = models.CharField(
+        max_length=320, blank=True, help_text="Its name, or namespace/name: enough to forget it when it is gone."
+    )
     noted_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -56,7 +58,10 @@ class SchedulingCycle(models.Model):
 
 
 class Decision(models.Model):
-    """What was decided on a workload, when, in which cycle, why and at whose cost. Partitioned by month; names are copied in."""
+    """What was decided on a workload, when, in which cycle, why and at whose cost.
+
+    Partitioned by month; names are copied in, so that it outlives what it speaks of.
+    """
 
     pk = models.CompositePrimaryKey("id", "decided_at")
     id = models.BigIntegerField()
@@ -71,7 +76,9 @@ class Decision(models.Model):
     cluster_queue_name = models.CharField(max_length=253, blank=True)
     reason = models.CharField(max_length=64)
     message = models.TextField(blank=True)
-    detail = models.JSONField(default=dict, blank=True, help_text="Flavors, counts, devices; the preemptor of a victim.")
+    detail = models.JSONField(
+        default=dict, blank=True, help_text="Flavors, counts, devices; the preemptor of a victim."
+    )
 
     class Meta:
         ordering = ["-decided_at", "-id"]

@@ -1,8 +1,9 @@
 """What a batch of cycles decided -> rows, in one transaction, whole or not at all.
 
-The transaction begins by holding the lease row of our epoch (an older leader finds none), then compares what was decided on with
-what is there now: the configuration's generation and the generation of each touched workload. If anything moved, nothing is
-written and `BatchRefused` says what; the caller undoes the World, reads what changed and decides again.
+The transaction begins by holding the lease row of our epoch (an older leader finds none), then compares what was
+decided on with what is there now: the configuration's generation and the generation of each touched workload. If
+anything moved, nothing is written and `BatchRefused` says what; the caller undoes the World, reads what changed and
+decides again.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any, Final
 import orjson
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from scheduler.core.decisions import ConditionStatus, ConditionType, DeviceSlice, WorkloadStatus
+from scheduler.core.decisions import ConditionStatus, ConditionType, WorkloadStatus
 from scheduler.core.workload import Workload
 from scheduler.lease import fence
 from scheduler.store.changes import forget_changes
+from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
 from scheduler.store.workloads import moment, write_check_states, write_conditions, write_topology_assignment
 
 LOCK_TIMEOUT: Final = "2s"
@@ -33,8 +35,7 @@ class BatchRefused(Exception):
 class WorkloadWrite:
     """A workload as decided, for the row `id`, which must still be of `generation`.
 
-    `push` says that the cluster must hear of it. `template_containers` gives the container names of each pod set, init containers
-    first: the index that HAMi counts by.
+    `push` says that the cluster must hear of it.
     """
 
     id: int
@@ -122,11 +123,13 @@ class Batch:
     """Admission fair sharing: LocalQueue row id -> its decayed usage."""
 
     def __bool__(self) -> bool:
-        return bool(self.workloads or self.released_ids or self.deleted_ids or self.events or self.decisions or self.consumed)
+        return bool(
+            self.workloads or self.released_ids or self.deleted_ids or self.events or self.decisions or self.consumed
+        )
 
 
 def save(batch: Batch) -> None:
-    """Write the batch. Raises `BatchRefused` (something moved; nothing is written) or `LeaseLost` (another process leads)."""
+    """Write the batch. Raises `BatchRefused` (something moved, nothing is written) or `LeaseLost` (another leads)."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(f"SET LOCAL kueueweb.unnoticed = 'on'; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -142,15 +145,14 @@ def save(batch: Batch) -> None:
     except IntegrityError as error:
         raise BatchRefused(f"the database holds a rule against it: {error}") from error
     except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:  # lock, deadlock, serialisation
+        # A lock that was not to be had in time, a deadlock, a serialisation failure: all pass.
+        if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
             raise BatchRefused(f"a row was held too long: {error}") from error
         raise
 
 
 def _check(cursor: Any, batch: Batch) -> None:
-    cursor.execute(
-        "SELECT configuration_generation FROM queues_cluster WHERE id = %s FOR SHARE", [batch.cluster_id]
-    )
+    cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
     row = cursor.fetchone()
     if row is None or row[0] != batch.configuration_generation:
         raise BatchRefused("quotas, queues, nodes or devices were edited meanwhile")
@@ -179,10 +181,11 @@ UPDATE queues_workload w SET
     eviction_counts = coalesce(v.eviction_counts::jsonb, w.eviction_counts),
     push_sequence = w.push_sequence + v.push, updated_at = now()
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
-    %s::timestamptz[], %s::timestamptz[], %s::int[], %s::timestamptz[], %s::timestamptz[], %s::boolean[], %s::text[], %s::int[],
-    %s::text[], %s::int[])
-    AS v(id, status, reason, message, conditions, cluster_queue_name, check_states, quota_reserved_at, admitted_at, evicted_at,
-    requeue_count, requeue_at, last_preempted_at, active, unhealthy_nodes, accumulated, eviction_counts, push)
+    %s::timestamptz[], %s::timestamptz[], %s::int[], %s::timestamptz[], %s::timestamptz[], %s::boolean[], %s::text[],
+    %s::int[], %s::text[], %s::int[])
+    AS v(id, status, reason, message, conditions, cluster_queue_name, check_states, quota_reserved_at, admitted_at,
+    evicted_at, requeue_count, requeue_at, last_preempted_at, active, unhealthy_nodes, accumulated, eviction_counts,
+    push)
 WHERE w.id = v.id
 """
 
@@ -244,14 +247,15 @@ def _since(workload: Workload, type_: ConditionType) -> datetime | None:
 
 _UPDATE_POD_SETS: Final = """
 UPDATE queues_podset p SET admitted_count = v.admitted_count, flavors = v.flavors::jsonb,
-    resource_usage = v.resource_usage::jsonb, topology_assignment = v.topology_assignment::jsonb
-FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[])
-    AS v(workload_id, name, admitted_count, flavors, resource_usage, topology_assignment)
+    resource_usage = v.resource_usage::jsonb, topology_assignment = v.topology_assignment::jsonb, nodes = v.nodes::jsonb
+FROM unnest(%s::bigint[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[])
+    AS v(workload_id, name, admitted_count, flavors, resource_usage, topology_assignment, nodes)
 WHERE p.workload_id = v.workload_id AND p.name = v.name
 """
 
 _CLEAR_POD_SETS: Final = """
-UPDATE queues_podset SET admitted_count = NULL, flavors = '{}', resource_usage = '{}', topology_assignment = NULL
+UPDATE queues_podset
+SET admitted_count = NULL, flavors = '{}', resource_usage = '{}', topology_assignment = NULL, nodes = '[]'
 WHERE workload_id = ANY(%s) AND admitted_count IS NOT NULL
 """
 
@@ -273,6 +277,7 @@ def _write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
                     _json(dict(assignment.flavors)),
                     _json(dict(assignment.resource_usage)),
                     None if topology is None else _json(topology),
+                    _json(placed_nodes(write.workload, assignment.name)),
                 )
             )
     if rows:
@@ -282,14 +287,15 @@ def _write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
 
 
 _INSERT_SLICES: Final = """
-INSERT INTO gpus_deviceallocation (cluster_id, node_id, device_id, device_uuid, source, workload_id, pod_set, replica, container,
-    container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, malformed, created_at)
-SELECT %s, v.node_id, v.device_id, v.device_uuid, 'decided', v.workload_id, v.pod_set, v.replica, v.container, v.container_index,
-    v.namespace, '', '', v.memory_mib, v.cores_percent, '', now()
-FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::int[], %s::text[], %s::int[], %s::text[],
-    %s::bigint[], %s::int[])
-    AS v(node_id, device_id, device_uuid, workload_id, pod_set, replica, container, container_index, namespace, memory_mib,
-    cores_percent)
+INSERT INTO gpus_deviceallocation (cluster_id, node_id, device_id, device_uuid, source, workload_id, pod_set, replica,
+    container, container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, slots, mig_instance, malformed,
+    created_at)
+SELECT %s, v.node_id, v.device_id, v.device_uuid, 'decided', v.workload_id, v.pod_set, v.replica, v.container,
+    v.container_index, v.namespace, '', '', v.memory_mib, v.cores_percent, v.slots, v.mig_instance::jsonb, '', now()
+FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::int[], %s::text[], %s::int[],
+    %s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[])
+    AS v(node_id, device_id, device_uuid, workload_id, pod_set, replica, container, container_index, namespace,
+    memory_mib, cores_percent, slots, mig_instance)
 """
 
 _UPDATE_DEVICES: Final = """
@@ -301,7 +307,9 @@ WHERE d.id = v.id
 
 
 def _write_devices(cursor: Any, batch: Batch) -> None:
-    released = [write.id for write in batch.workloads if write.releases_devices] + batch.released_ids + batch.deleted_ids
+    released = (
+        [write.id for write in batch.workloads if write.releases_devices] + batch.released_ids + batch.deleted_ids
+    )
     if released:
         cursor.execute(
             "DELETE FROM gpus_deviceallocation WHERE workload_id = ANY(%s) AND source = 'decided'", [released]
@@ -310,7 +318,7 @@ def _write_devices(cursor: Any, batch: Batch) -> None:
         _slice_values(batch, write, held)
         for write in batch.workloads
         if write.reserves_devices
-        for held in write.workload.devices
+        for held in held_slices(write.workload)
     ]
     if rows:
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -321,67 +329,76 @@ def _write_devices(cursor: Any, batch: Batch) -> None:
         cursor.execute(_UPDATE_DEVICES, [list(column) for column in zip(*values, strict=True)])
 
 
-def _slice_values(batch: Batch, write: WorkloadWrite, held: DeviceSlice) -> tuple[Any, ...]:
-    device = batch.devices[held.node, held.uuid]
+def _slice_values(batch: Batch, write: WorkloadWrite, held: HeldSlice) -> tuple[Any, ...]:
+    part = held.slice
+    device = batch.devices[part.node, part.uuid]
+    mig = part.mig
     return (
         device.node_id,
         device.id,
-        held.uuid,
+        part.uuid,
         write.id,
         held.pod_set,
         held.replica,
         held.container,
-        container_index(write.workload, held),
+        held.container_index,
         write.workload.namespace,
-        held.memory_mib,
-        held.cores_percent,
+        part.memory_mib,
+        part.cores_percent,
+        part.slots,
+        _json({"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size}) if mig else None,
     )
-
-
-def container_index(workload: Workload, held: DeviceSlice) -> int:
-    """Where HAMi counts the container: init containers first, then the others."""
-    template = next(pod_set.template for pod_set in workload.pod_sets if pod_set.name == held.pod_set)
-    names = [container.name for container in (*template.init_containers, *template.containers)]
-    return names.index(held.container)
 
 
 _INSERT_EVENTS: Final = """
 INSERT INTO queues_workloadevent (cluster_id, workload_uid, namespace, workload_name, at, type, reason, message, actor)
-SELECT %s, * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::text[])
+SELECT %s, *
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::timestamptz[], %s::text[], %s::text[], %s::text[], %s::text[])
 """
 
 _INSERT_DECISIONS: Final = """
 INSERT INTO scheduler_decision (cluster_name, epoch, decided_at, cycle, action, namespace, workload_name, workload_uid,
     cluster_queue_name, reason, message, detail)
-SELECT %s, %s, v.decided_at, v.cycle, v.action, v.namespace, v.workload_name, v.workload_uid, v.cluster_queue_name, v.reason,
-    v.message, v.detail::jsonb
-FROM unnest(%s::timestamptz[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::uuid[], %s::text[], %s::text[], %s::text[],
-    %s::text[])
+SELECT %s, %s, v.decided_at, v.cycle, v.action, v.namespace, v.workload_name, v.workload_uid, v.cluster_queue_name,
+    v.reason, v.message, v.detail::jsonb
+FROM unnest(%s::timestamptz[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::uuid[], %s::text[], %s::text[],
+    %s::text[], %s::text[])
     AS v(decided_at, cycle, action, namespace, workload_name, workload_uid, cluster_queue_name, reason, message, detail)
 """
 
 _INSERT_CYCLES: Final = """
-INSERT INTO scheduler_schedulingcycle (cluster_id, epoch, number, started_at, duration_seconds, heads, admitted, preempted, parked)
+INSERT INTO scheduler_schedulingcycle
+    (cluster_id, epoch, number, started_at, duration_seconds, heads, admitted, preempted, parked)
 SELECT %s, %s, * FROM unnest(%s::bigint[], %s::timestamptz[], %s::float8[], %s::int[], %s::int[], %s::int[], %s::int[])
 """
 
 
 def _write_log(cursor: Any, batch: Batch) -> None:
     events = [
-        (e.workload.uid, e.workload.namespace, e.workload.name, moment(e.at), e.type, e.reason, e.message[:1024], e.actor)
+        (
+            e.workload.uid,
+            e.workload.namespace,
+            e.workload.name,
+            moment(e.at),
+            e.type,
+            e.reason,
+            e.message[:1024],
+            e.actor,
+        )
         for e in batch.events
     ]
     if events:
         cursor.execute(_INSERT_EVENTS, [batch.cluster_id, *_columns(events)])
     decisions = [
-        (moment(d.at), d.cycle, d.action, d.workload.namespace, d.workload.name, d.workload.uid, d.cluster_queue, d.reason,
-         d.message, _json(d.detail))
+        (moment(d.at), d.cycle, d.action, d.workload.namespace, d.workload.name, d.workload.uid, d.cluster_queue,
+         d.reason, d.message, _json(d.detail))
         for d in batch.decisions
     ]  # fmt: skip
     if decisions:
         cursor.execute(_INSERT_DECISIONS, [batch.cluster_name, batch.epoch, *_columns(decisions)])
     cycles = [
-        (c.number, moment(c.started_at), c.duration_seconds, c.heads, c.admitted, c.preempted, c.parked) for c in batch.cycles
+        (c.number, moment(c.started_at), c.duration_seconds, c.heads, c.admitted, c.preempted, c.parked)
+        for c in batch.cycles
     ]
     if cycles:
         cursor.execute(_INSERT_CYCLES, [batch.cluster_id, batch.epoch, *_columns(cycles)])
@@ -395,8 +412,8 @@ def _write_log(cursor: Any, batch: Batch) -> None:
 
 def _delete(cursor: Any, ids: Sequence[int]) -> None:
     if ids:
-        for table in ("queues_podset", "queues_pod"):
-            cursor.execute(f"DELETE FROM {table} WHERE workload_id = ANY(%s)", [list(ids)])
+        cursor.execute("DELETE FROM queues_podset WHERE workload_id = ANY(%s)", [list(ids)])
+        cursor.execute("DELETE FROM queues_pod WHERE workload_id = ANY(%s)", [list(ids)])
         cursor.execute("DELETE FROM queues_workload WHERE id = ANY(%s)", [list(ids)])
 
 

@@ -1,7 +1,7 @@
 """The engine's to-do list: which rows changed, to be read as they are now.
 
-Notes are taken as they become visible and deleted by id in the transaction of the batch that has seen them. There is no "last id
-read": ids become visible out of order, since transactions commit in any order, and gaps mean nothing.
+Notes are taken as they become visible and deleted by id in the transaction of the batch that has seen them. There is no
+"last id read": ids become visible out of order, since transactions commit in any order, and gaps mean nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIMIT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed: kind -> row id -> key, in the order noted; and the generation of the configuration before they were read."""
+    """What changed: kind -> row id -> key, in the order noted; and the configuration's generation before that."""
 
     configuration_generation: int
     ids: tuple[int, ...] = ()
@@ -29,14 +29,15 @@ class Changes:
 
 
 def read_changes(cluster_id: int) -> Changes:
-    """What is there now. The generation is read first: an edit between the two makes the batch's check fail, never pass."""
+    """What is there now. The generation is read first: an edit between the two fails the batch's check, never passes."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s", [cluster_id])
         row = cursor.fetchone()
         if row is None:
             raise LookupError(f"cluster {cluster_id} is gone")
         cursor.execute(
-            "SELECT id, kind, object_id, key FROM scheduler_change WHERE cluster_id = %s ORDER BY id LIMIT %s", [cluster_id, LIMIT]
+            "SELECT id, kind, object_id, key FROM scheduler_change WHERE cluster_id = %s ORDER BY id LIMIT %s",
+            [cluster_id, LIMIT],
         )
         notes = cursor.fetchall()
     by_kind: dict[str, dict[int, str]] = defaultdict(dict)

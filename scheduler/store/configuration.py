@@ -30,8 +30,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
     """The Configuration of a cluster; an empty one is Kueue's default without fair sharing and without pods-ready.
 
-    Kueue switches waitForPodsReady on when the block is absent; a cluster of ours waits for pods only when told to, since
-    an observed cluster may have its own controller for that.
+    Kueue's main switches waitForPodsReady on when the block is absent (T64); ours waits for pods only when told to.
     """
     resources = manifest.get("resources") or {}
     return Configuration(
@@ -40,7 +39,9 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
         wait_for_pods_ready=_wait_for_pods_ready(manifest.get("waitForPodsReady")),
         transformations=tuple(_transformation(rule) for rule in resources.get("transformations") or ()),
         exclude_resource_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
-        quota_check_strategy=QuotaCheckStrategy(resources.get("quotaCheckStrategy") or QuotaCheckStrategy.BLOCK_UNDECLARED),
+        quota_check_strategy=QuotaCheckStrategy(
+            resources.get("quotaCheckStrategy") or QuotaCheckStrategy.BLOCK_UNDECLARED
+        ),
         balanced_placement=bool((manifest.get("featureGates") or {}).get("TASBalancedPlacement", False)),
     )
 

@@ -1,15 +1,14 @@
 """Rows of quotas, queues, nodes and devices -> the core's objects.
 
-Each `read_` takes the row ids to read, or None for all of a cluster, and returns the objects by row id; a row that is gone is
-absent from the answer.
+Each `read_` takes the row ids to read, or None for all of a cluster, and returns the objects by row id; a row that is
+gone is absent from the answer.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
@@ -50,7 +49,10 @@ from scheduler.core.topology import Topology
 Ids = Collection[int] | None
 
 
-def rows_of[Row: Model](queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]:
+Row = TypeVar("Row", bound=Model)
+
+
+def rows_of(queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]:
     """The rows of a cluster, or those of them that are named."""
     selected = queryset.filter(cluster_id=cluster_id)
     return selected if ids is None else selected.filter(pk__in=ids)
@@ -89,7 +91,11 @@ def read_admission_checks(cluster_id: int, ids: Ids = None) -> dict[int, Admissi
 
 def _resource_groups(owner: str, owner_ids: Iterable[int]) -> dict[int, tuple[ResourceGroup, ...]]:
     groups: dict[int, list[ResourceGroup]] = defaultdict(list)
-    rows = ResourceGroupRow.objects.filter(**{f"{owner}__in": list(owner_ids)}).order_by("position").prefetch_related("quotas")
+    rows = (
+        ResourceGroupRow.objects.filter(**{f"{owner}__in": list(owner_ids)})
+        .order_by("position")
+        .prefetch_related("quotas")
+    )
     for row in rows:
         cells: dict[str, dict[str, ResourceQuota]] = {flavor: {} for flavor in row.flavors}
         for cell in row.quotas.all():
@@ -115,7 +121,7 @@ def read_cohorts(cluster_id: int, ids: Ids = None) -> dict[int, Cohort]:
             name=row.name,
             parent_name=row.parent_name,
             resource_groups=groups.get(row.pk, ()),
-            fair_weight=Fraction(row.fair_sharing_weight),
+            fair_weight=float(row.fair_sharing_weight),
             protection=_protection(row.preemption_protection),
         )
         for row in rows
@@ -142,7 +148,9 @@ def _cluster_queue(row: ClusterQueueRow, groups: tuple[ResourceGroup, ...]) -> C
         cohort_name=row.cohort_name,
         resource_groups=groups,
         queueing_strategy=QueueingStrategy(row.queueing_strategy),
-        namespace_selector=None if row.namespace_selector is None else LabelSelector.from_manifest(row.namespace_selector),
+        namespace_selector=None
+        if row.namespace_selector is None
+        else LabelSelector.from_manifest(row.namespace_selector),
         preemption=ClusterQueuePreemption(
             WithinClusterQueuePolicy(row.within_cluster_queue),
             ReclaimWithinCohortPolicy(row.reclaim_within_cohort),
@@ -153,7 +161,7 @@ def _cluster_queue(row: ClusterQueueRow, groups: tuple[ResourceGroup, ...]) -> C
             FungibilityPolicy(row.when_can_preempt),
             FungibilityPreference(row.flavor_preference) if row.flavor_preference else None,
         ),
-        fair_weight=Fraction(row.fair_sharing_weight),
+        fair_weight=float(row.fair_sharing_weight),
         stop_policy=StopPolicy(row.stop_policy),
         admission_checks=_admission_check_rules(row.admission_checks),
         admission_mode=AdmissionMode(row.admission_mode or AdmissionMode.NO_ADMISSION_FAIR_SHARING),
@@ -172,7 +180,7 @@ def read_local_queues(cluster_id: int, ids: Ids = None) -> dict[int, LocalQueue]
             name=row.name,
             cluster_queue=row.cluster_queue_name,
             stop_policy=StopPolicy(row.stop_policy),
-            fair_weight=Fraction(row.fair_sharing_weight),
+            fair_weight=float(row.fair_sharing_weight),
             consumed=row.admission_fair_sharing.get("consumedResources") or {},
             consumed_at=row.admission_fair_sharing.get("lastUpdate"),
             terminating=row.deletion_requested_at is not None,

@@ -1,7 +1,7 @@
 """Workload rows <-> the core's workloads.
 
-Reading is plain SQL: one query for the rows with their pod sets, one for the slices they hold. Templates repeat across the
-workloads of a load, so reading one is remembered by its text.
+Reading is plain SQL: one query for the rows with their pod sets, one for the slices they hold. Templates repeat across
+the workloads of a load, so reading one is remembered by its text.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import orjson
 from django.db import connection
 
 from scheduler.core.admission_check import AdmissionCheckState
-from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, DeviceSlice
+from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType
 from scheduler.core.pod import PodTemplate
 from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
 from scheduler.core.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
+from scheduler.store.placements import SLICES, StoredSlice, read_placement, stored_slice
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
@@ -30,34 +31,31 @@ ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 _WORKLOADS = """
 SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.priority, w.active, w.created_at,
     w.conditions::text, w.cluster_queue_name, w.requeue_count, w.requeue_at, w.admission_check_states::text,
-    w.maximum_execution_seconds, w.annotations::text, w.preemption_gates::text, w.unhealthy_nodes::text, w.never_preempt,
-    w.last_preempted_at, w.pods_stopped_at, w.finished_at IS NOT NULL, w.quota_reserved_at IS NOT NULL,
+    w.maximum_execution_seconds, w.annotations::text, w.preemption_gates::text, w.unhealthy_nodes::text,
+    w.never_preempt, w.last_preempted_at, w.pods_stopped_at, w.finished_at IS NOT NULL, w.quota_reserved_at IS NOT NULL,
     (SELECT json_agg(json_build_array(p.name, p.count, p.min_count, p.template::text, p.topology_request,
-        p.reclaimable_count, p.admitted_count, p.flavors, p.resource_usage, p.topology_assignment) ORDER BY p.position)
+        p.reclaimable_count, p.admitted_count, p.flavors, p.resource_usage, p.topology_assignment, p.nodes)
+        ORDER BY p.position)
      FROM queues_podset p WHERE p.workload_id = w.id)::text,
-    w.deletion_requested_at IS NOT NULL
+    w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text
 FROM queues_workload w
 WHERE w.cluster_id = %s AND {condition}
 ORDER BY w.id
 """
 
-_SLICES = """
-SELECT a.workload_id, a.pod_set, a.replica, a.container, n.name, a.device_uuid, a.memory_mib, a.cores_percent
-FROM gpus_deviceallocation a JOIN gpus_node n ON n.id = a.node_id
-WHERE a.source = 'decided' AND a.workload_id = ANY(%s)
-ORDER BY a.id
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class StoredWorkload:
-    """A workload as its row says: the core's object, the row's id and generation, and what only the engine reads of it."""
+    """A workload as its row says: the core's object, the row's id and generation, and what only the engine reads."""
 
     id: int
     generation: int
     workload: Workload
     pods_stopped: bool
     deletion_requested: bool
+    has_job: bool
+    accumulated_seconds: int
+    eviction_counts: Sequence[Mapping[str, Any]]
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
@@ -69,30 +67,32 @@ def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[St
             cursor.execute(_WORKLOADS.format(condition="w.id = ANY(%s)"), [cluster_id, list(ids)])
         rows = cursor.fetchall()
         holding = [row[0] for row in rows if row[22]]
-        slices: dict[int, list[DeviceSlice]] = defaultdict(list)
+        slices: dict[int, list[StoredSlice]] = defaultdict(list)
         if holding:
-            cursor.execute(_SLICES, [holding])
+            cursor.execute(SLICES, [holding])
             for workload_id, *fields in cursor.fetchall():
-                slices[workload_id].append(DeviceSlice(*fields))
+                slices[workload_id].append(stored_slice(fields, _loads(fields[9]) if fields[9] else None))
     return [_stored(row, tuple(slices.get(row[0], ()))) for row in rows]
 
 
-def _stored(row: tuple[Any, ...], devices: tuple[DeviceSlice, ...]) -> StoredWorkload:
+def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorkload:
     annotations = _loads(row[15])
-    pod_sets = orjson.loads(row[23]) if row[23] else []
+    stored_sets = orjson.loads(row[23]) if row[23] else []
+    pod_sets = tuple(_pod_set(fields) for fields in stored_sets)
+    nodes = {fields[0]: fields[10] for fields in stored_sets if fields[10]}
     workload = Workload(
         namespace=row[2],
         name=row[3],
         uid=row[4],
         queue_name=row[5],
-        pod_sets=tuple(_pod_set(fields) for fields in pod_sets),
+        pod_sets=pod_sets,
         priority=row[6],
         active=row[7],
         created_at=row[8].timestamp(),
         conditions=read_conditions(_loads(row[9])),
-        admission=_admission(row[10], pod_sets) if row[22] else None,
+        admission=_admission(row[10], stored_sets) if row[22] else None,
         requeue_state=RequeueState(row[11], seconds(row[12])) if row[11] or row[12] else None,
-        reclaimable_pods={fields[0]: fields[5] for fields in pod_sets if fields[5]},
+        reclaimable_pods={fields[0]: fields[5] for fields in stored_sets if fields[5]},
         admission_checks=tuple(_check_state(fields) for fields in _loads(row[13])),
         maximum_execution_time_seconds=row[14],
         admission_gates=_words(annotations.get(ADMISSION_GATES)),
@@ -102,9 +102,18 @@ def _stored(row: tuple[Any, ...], devices: tuple[DeviceSlice, ...]) -> StoredWor
         allowed_flavors=_words(annotations.get(ALLOWED_FLAVORS)),
         never_reclaimed=row[18],
         last_preempted_at=seconds(row[19]),
-        devices=devices,
+        placement=read_placement(row[2], pod_sets, nodes, slices) if row[22] else None,
     )
-    return StoredWorkload(row[0], row[1], workload, pods_stopped=row[20] is not None, deletion_requested=row[24])
+    return StoredWorkload(
+        id=row[0],
+        generation=row[1],
+        workload=workload,
+        pods_stopped=row[20] is not None,
+        deletion_requested=row[24],
+        has_job=row[25],
+        accumulated_seconds=row[26],
+        eviction_counts=_loads(row[27]),
+    )
 
 
 def _loads(text: str) -> Any:
@@ -215,7 +224,9 @@ def _check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
     )
 
 
-def write_check_states(states: Sequence[AdmissionCheckState], stored: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+def write_check_states(
+    states: Sequence[AdmissionCheckState], stored: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
     """Check states as Kubernetes writes them; `podSetUpdates` of a stored check that is Ready stay."""
     updates = {fields["name"]: fields.get("podSetUpdates") for fields in stored}
     written: list[dict[str, Any]] = []

@@ -1,0 +1,198 @@
+"""Keeps a World in step with the database, lets the core decide, and saves what it decided.
+
+One run, by one process per database (see `scheduler.lease`):
+
+1. Catch up. Triggers note every row that somebody else changed. The engine reads those rows as they are now and tells
+   the World. Notes stay where they are until a batch has seen them, so that a crash between reading and writing loses
+   nothing.
+2. Decide. Behind a savepoint: timers, what stopped gives its quota back, and cycles until nothing more happens or the
+   slice of time is over. The clock is read once: all cycles of a batch happen at one instant, as in Kueue's tests.
+3. Save. One transaction: hold the lease row of our epoch, compare the generations of all that was decided on, write,
+   delete the notes. If anything moved meanwhile, nothing is written: the World goes back to the savepoint, step 1
+   reads what moved, and step 2 decides again with fewer cycles, so that under a storm of edits a small batch gets
+   through.
+4. Announce. Only after COMMIT: a push is asked for when the cluster has something to hear, and the live stream gets
+   the numbers.
+
+What makes it safe
+- A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads everything; after
+  COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it.
+- Two leaders cannot both write: an older epoch finds no lease row. The paused one notices at its next batch and
+  exits.
+- A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
+- An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
+- The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back what it just decided.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from queues.events import request_push
+from queues.models import Cluster
+from scheduler.core.decisions import CycleResult
+from scheduler.core.world import Savepoint, World
+from scheduler.lease import begin_epoch, renew
+from scheduler.live import LiveFrames
+from scheduler.recorder import Recorder
+from scheduler.store.batch import BatchRefused, save
+from scheduler.store.changes import Changes, forget_all_changes, read_changes
+from scheduler.store.configuration import read_configuration
+from scheduler.store.mirror import Mirror
+
+_log = logging.getLogger(__name__)
+
+RUN_SECONDS = 1.0
+"""A run ends after this long and asks for the next, so that other tasks of the worker get their turn."""
+BATCH_SECONDS = 0.2
+"""Deciding for one batch ends after this long: a shorter transaction is refused less often."""
+RENEW_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run did. `more` asks for another run at once."""
+
+    batches: int
+    cycles: int
+    admitted: int
+    preempted: int
+    refused: int
+    more: bool
+
+
+class Engine:
+    """The scheduler of one cluster, for as long as this process leads."""
+
+    def __init__(self, cluster: Cluster, holder: str, clock: Callable[[], float] = time.time) -> None:
+        self.cluster_id = cluster.pk
+        self.cluster_name = cluster.name
+        self.epoch = begin_epoch(cluster.pk, holder)
+        self.world = World()
+        self.mirror = Mirror(self.cluster_id, self.world)
+        self.frames = LiveFrames(self.cluster_name, self.epoch)
+        self._clock = clock
+        self._cycle_limit: int | None = None
+        self._refused_in_a_row = 0
+        self._renewed_at = 0.0
+        self._settled = False
+        self._generation = 0
+        self._load()
+
+    def _load(self) -> None:
+        """Read everything in one snapshot, together with the notes that it makes superfluous."""
+        started = time.perf_counter()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cluster = Cluster.objects.get(pk=self.cluster_id)
+            self._generation = cluster.configuration_generation
+            self.world.set_configuration(read_configuration(cluster.configuration))
+            self.mirror.load(self._clock())
+            forget_all_changes(self.cluster_id)
+        _log.info(
+            "cluster %s: epoch %d, loaded %d workloads in %.2f s",
+            self.cluster_name, self.epoch, len(self.mirror.workloads), time.perf_counter() - started,
+        )  # fmt: skip
+
+    def run(self, run_seconds: float = RUN_SECONDS) -> Run:
+        """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
+        deadline = time.monotonic() + run_seconds
+        batches = cycles = admitted = preempted = refused = 0
+        more = True
+        while more:
+            recorder = self._batch(deadline)
+            if recorder is None:
+                refused += 1
+            else:
+                batches += 1
+                cycles += recorder.cycles
+                admitted += recorder.admitted
+                preempted += recorder.preempted
+                more = recorder.unfinished
+            if more and time.monotonic() >= deadline:
+                break
+        self._renew()
+        self.frames.publish(self.world, self.mirror, self._clock())
+        return Run(batches, cycles, admitted, preempted, refused, more)
+
+    def _batch(self, deadline: float) -> Recorder | None:
+        """One batch; None when it was refused and undone."""
+        changes = read_changes(self.cluster_id)
+        now = self._clock()
+        self._catch_up(changes, now)
+        point = self.world.savepoint()
+        recorder = Recorder(self.world, self.mirror, now)
+        self._decide(recorder, now, min(deadline, time.monotonic() + BATCH_SECONDS))
+        recorder.unfinished = not self._settled or len(changes.ids) > 0
+        batch = recorder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
+        if not batch and not changes:
+            self.world.commit(point)
+            return recorder
+        try:
+            save(batch)
+        except BatchRefused as refusal:
+            self._undo(point, refusal)
+            return None
+        self.world.commit(point)
+        self._saved(recorder)
+        self.frames.touch()
+        return recorder
+
+    def _catch_up(self, changes: Changes, now: float) -> None:
+        """Tell the World what changed. Telling it twice does no harm: rows are read as they are now."""
+        self._generation = changes.configuration_generation
+        if not changes:
+            return
+        self._settled = False
+        if "cluster" in changes.by_kind:
+            cluster = Cluster.objects.get(pk=self.cluster_id)
+            self.world.set_configuration(read_configuration(cluster.configuration))
+        self.mirror.apply(changes, now)
+
+    def _decide(self, recorder: Recorder, now: float, deadline: float) -> None:
+        """Releases and timers first, then cycles until one changes nothing."""
+        if recorder.settle_rows() + recorder.run_timers():
+            self._settled = False
+        while not self._settled and self.world.has_active():
+            started = time.perf_counter()
+            result = self.world.run_cycle(now)
+            recorder.record(result, time.perf_counter() - started)
+            if self._ended(result, recorder) or time.monotonic() >= deadline:
+                return
+        self._settled = True
+
+    def _ended(self, result: CycleResult, recorder: Recorder) -> bool:
+        """Whether the batch ends here: nothing is left to try, or a refusal asked for small batches."""
+        if not result.progressed:
+            self._settled = True
+            return True
+        return self._cycle_limit is not None and recorder.cycles >= self._cycle_limit
+
+    def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
+        self.world.undo(point)
+        self._settled = False
+        self._refused_in_a_row += 1
+        self._cycle_limit = 1 if self._cycle_limit is None or self._refused_in_a_row > 1 else self._cycle_limit
+        _log.info("cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
+
+    def _saved(self, recorder: Recorder) -> None:
+        self._refused_in_a_row = 0
+        self._cycle_limit = None
+        self.mirror.saved(recorder.writes, recorder.released_ids)
+        if recorder.pushes:
+            request_push(self.cluster_name)
+
+    def _renew(self) -> None:
+        if time.monotonic() - self._renewed_at >= RENEW_SECONDS:
+            renew(self.cluster_id, self.epoch)
+            self._renewed_at = time.monotonic()
+
+
+def unscheduled_clusters(known: Iterable[int]) -> list[Cluster]:
+    """The clusters that are scheduled, without those already known."""
+    return list(Cluster.objects.exclude(pk__in=list(known)).exclude(mode="observe").order_by("pk"))

@@ -1,0 +1,55 @@
+"""Monthly partitions of the decision log: made ahead, dropped whole after the retention."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from psycopg import sql
+
+MONTHS_AHEAD = 2
+
+
+def month_start(moment: datetime, months: int = 0) -> datetime:
+    """The first instant (UTC) of the month that lies `months` after the moment's."""
+    index = moment.year * 12 + moment.month - 1 + months
+    return datetime(index // 12, index % 12 + 1, 1, tzinfo=UTC)
+
+
+def partition_name(start: datetime) -> str:
+    """The table of the month that begins at `start`."""
+    return f"scheduler_decision_{start:%Y_%m}"
+
+
+def maintain_partitions(cursor: Any, now: datetime | None = None) -> None:
+    """Make the partitions of this month and the next ones; drop months that ended before the retention."""
+    now = now or datetime.now(UTC)
+    for months in range(MONTHS_AHEAD + 1):
+        _make(cursor, month_start(now, months), month_start(now, months + 1))
+    oldest = partition_name(month_start(now - timedelta(days=settings.DECISION_RETENTION_DAYS)))
+    cursor.execute(
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+        "WHERE i.inhparent = 'scheduler_decision'::regclass AND c.relname ~ '^scheduler_decision_[0-9]{4}_[0-9]{2}$'"
+    )
+    for (name,) in cursor.fetchall():
+        if name < oldest:
+            cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+
+
+def _make(cursor: Any, start: datetime, end: datetime) -> None:
+    """A month's partition, with what the default partition took for it while it was missing."""
+    name = partition_name(start)
+    cursor.execute("SELECT to_regclass(%s)", [name])
+    if cursor.fetchone()[0] is not None:
+        return
+    table = sql.Identifier(name)
+    create = sql.SQL("CREATE TABLE {} (LIKE scheduler_decision INCLUDING DEFAULTS INCLUDING CONSTRAINTS)")
+    cursor.execute(create.format(table))
+    move = sql.SQL(
+        "WITH moved AS (DELETE FROM scheduler_decision_default WHERE decided_at >= {} AND decided_at < {} RETURNING *) "
+        "INSERT INTO {} SELECT * FROM moved"
+    )
+    cursor.execute(move.format(start, end, table))
+    attach = sql.SQL("ALTER TABLE scheduler_decision ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})")
+    cursor.execute(attach.format(table, start.isoformat(), end.isoformat()))

@@ -1,0 +1,249 @@
+"""Which rows stand behind the World's objects, and how a noted change reaches the World."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduler.core.decisions import ConditionType
+from scheduler.core.local_queue import LocalQueue
+from scheduler.core.node import Node
+from scheduler.core.workload import Workload
+from scheduler.core.world import World
+from scheduler.store import objects
+from scheduler.store.batch import DeviceRow, WorkloadWrite
+from scheduler.store.changes import Changes
+from scheduler.store.nodes import read_nodes
+from scheduler.store.placements import held_slices
+from scheduler.store.workloads import StoredWorkload, read_workloads
+
+Place = tuple[str, str]
+"""A device: (node, uuid)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The row behind a workload. `runs` says whether, by what is saved, its pods should be running."""
+
+    id: int
+    generation: int
+    uid: str
+    runs: bool
+    devices: frozenset[Place]
+    has_job: bool
+    active: bool
+    pods_stopped: bool
+    deletion_requested: bool
+    accumulated_seconds: int
+    eviction_counts: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDevice:
+    """The row behind a device."""
+
+    id: int
+    node_id: int
+
+
+class Mirror:
+    """Rows by the World's names. Written only while reading rows and after COMMIT, so undoing the World needs no undo."""
+
+    def __init__(self, cluster_id: int, world: World) -> None:
+        self._cluster_id = cluster_id
+        self._world = world
+        self.workloads: dict[str, Entry] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.nodes: dict[str, Node] = {}
+        self.devices: dict[tuple[str, str], StoredDevice] = {}
+        self.due: set[str] = set()
+        """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
+        self.ended: dict[int, frozenset[Place]] = {}
+        """Rows of ended workloads that still hold slices, and of which devices."""
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    def load(self, now: float) -> None:
+        """Everything of the cluster, in the order in which objects refer to each other."""
+        for kind in _KINDS:
+            self._read(kind, None, now)
+
+    def apply(self, changes: Changes, now: float) -> None:
+        """The noted rows as they are now. What is gone is forgotten before what took its name is added."""
+        for kind in _KINDS:
+            noted = changes.by_kind.get(kind)
+            if noted:
+                self._read(kind, noted, now)
+
+    def _read(self, kind: str, noted: Mapping[int, str] | None, now: float) -> None:
+        if kind == "workload":
+            self._read_workloads(noted, now)
+            return
+        if kind == "node":
+            self._read_nodes(noted)
+            return
+        read, add, forget = self._plain(kind)
+        found = read(self._cluster_id, None if noted is None else list(noted))
+        for id_, key in (noted or {}).items():
+            if id_ not in found:
+                forget(key)
+        for found_object in found.values():
+            add(found_object)
+
+    def _plain(self, kind: str) -> tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]:
+        world = self._world
+        table: dict[str, tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]] = {
+            "namespace": (objects.read_namespaces, lambda found: world.set_namespace(*found), world.delete_namespace),
+            "resourceflavor": (objects.read_resource_flavors, world.set_resource_flavor, world.delete_resource_flavor),
+            "topology": (objects.read_topologies, world.set_topology, world.delete_topology),
+            "admissioncheck": (objects.read_admission_checks, world.set_admission_check, world.delete_admission_check),
+            "cohort": (objects.read_cohorts, world.set_cohort, world.delete_cohort),
+            "clusterqueue": (objects.read_cluster_queues, world.set_cluster_queue, world.delete_cluster_queue),
+            "localqueue": (objects.read_local_queues, self._set_local_queue, self._delete_local_queue),
+        }
+        return table[kind]
+
+    def _set_local_queue(self, local_queue: LocalQueue) -> None:
+        self.local_queues[local_queue.key] = local_queue
+        self._world.set_local_queue(local_queue)
+
+    def _delete_local_queue(self, key: str) -> None:
+        self.local_queues.pop(key, None)
+        self._world.delete_local_queue(key)
+
+    def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
+        read = read_nodes(self._cluster_id, noted)
+        found_ids = {row.pk for row, _ in read}
+        for id_, name in (noted or {}).items():
+            if id_ not in found_ids:
+                self._forget_node(name)
+        for row, node in read:
+            self._forget_devices(row.name)
+            self.nodes[row.name] = node
+            for device in row.devices.all():
+                self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
+            self._world.set_node(node)
+
+    def _forget_node(self, name: str) -> None:
+        self._forget_devices(name)
+        self.nodes.pop(name, None)
+        self._world.delete_node(name)
+
+    def _forget_devices(self, name: str) -> None:
+        known = self.nodes.get(name)
+        for device in known.devices if known else ():
+            self.devices.pop((name, device.uuid), None)
+
+    def _read_workloads(self, noted: Mapping[int, str] | None, now: float) -> None:
+        stored = read_workloads(self._cluster_id, None if noted is None else list(noted))
+        found_ids = {workload.id for workload in stored}
+        for id_, key in (noted or {}).items():
+            entry = self.workloads.get(key)
+            if id_ not in found_ids and entry is not None and entry.id == id_:
+                del self.workloads[key]
+                self._world.delete_workload(key)
+        for workload in stored:
+            self._set_workload(workload, now)
+
+    def _set_workload(self, stored: StoredWorkload, now: float) -> None:
+        workload = stored.workload
+        key = workload.key
+        if workload.is_true(ConditionType.FINISHED):
+            self._forget_finished(stored)
+            return
+        self.workloads[key] = Entry(
+            id=stored.id,
+            generation=stored.generation,
+            uid=workload.uid,
+            runs=should_run(workload),
+            devices=places(workload),
+            has_job=stored.has_job,
+            active=workload.active,
+            pods_stopped=stored.pods_stopped,
+            deletion_requested=stored.deletion_requested,
+            accumulated_seconds=stored.accumulated_seconds,
+            eviction_counts=tuple(stored.eviction_counts),
+        )
+        self.due.add(key)
+        self._world.set_workload(as_the_world_sees_it(workload), now)
+
+    def _forget_finished(self, stored: StoredWorkload) -> None:
+        key = stored.workload.key
+        entry = self.workloads.get(key)
+        held = places(stored.workload)
+        if held:
+            self.ended[stored.id] = held
+        if entry is not None and entry.id == stored.id:
+            del self.workloads[key]
+            self._world.delete_workload(key)
+
+    # --- After COMMIT -------------------------------------------------------------------------------------------------
+
+    def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int]) -> None:
+        """What was written is what is there."""
+        for write in writes:
+            workload = write.workload
+            self.workloads[workload.key] = replace(
+                self.workloads[workload.key],
+                runs=should_run(workload),
+                devices=places(workload),
+                pods_stopped=self.workloads[workload.key].pods_stopped and workload.is_true(ConditionType.EVICTED),
+                eviction_counts=tuple(write.counted_evictions or self.workloads[workload.key].eviction_counts),
+                accumulated_seconds=(
+                    self.workloads[workload.key].accumulated_seconds
+                    if write.accumulated_seconds is None
+                    else write.accumulated_seconds
+                ),
+            )
+        for id_ in released_ids:
+            self.ended.pop(id_, None)
+        self.due.clear()
+
+    # --- Asking -------------------------------------------------------------------------------------------------------
+
+    def cluster_queue_of(self, workload: Workload) -> str:
+        """Where the workload's LocalQueue leads; empty when there is no such LocalQueue."""
+        local_queue = self.local_queues.get(workload.queue_key)
+        return local_queue.cluster_queue if local_queue else ""
+
+    def device_row(self, node: str, uuid: str) -> DeviceRow | None:
+        """The device's row with what decided slices take of it now; None when its node lists it no more."""
+        stored = self.devices.get((node, uuid))
+        if stored is None:
+            return None
+        return DeviceRow(stored.id, stored.node_id, *self._world.device_usage(node, uuid))
+
+
+_KINDS = (
+    "namespace",
+    "resourceflavor",
+    "topology",
+    "admissioncheck",
+    "cohort",
+    "clusterqueue",
+    "localqueue",
+    "node",
+    "workload",
+)
+"""In the order in which they refer to each other; `cluster` is the engine's own, other kinds decide nothing."""
+
+
+def places(workload: Workload) -> frozenset[Place]:
+    """The devices of which it holds slices; none without quota."""
+    return frozenset((held.slice.node, held.slice.uuid) for held in held_slices(workload))
+
+
+def should_run(workload: Workload) -> bool:
+    """Whether its pods should be running: admitted, and not told to stop."""
+    return workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
+
+
+def as_the_world_sees_it(workload: Workload) -> Workload:
+    """A deactivated workload stays charged until its pods stopped.
+
+    Kueue frees its quota at once (T56b). Ours holds named devices too, and a card whose pods still run is not free.
+    """
+    if workload.active or workload.admission is None:
+        return workload
+    return replace(workload, active=True)

@@ -1,0 +1,112 @@
+"""Where a workload's pods were placed <-> node names on pod sets and slices on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
+from scheduler.core.placement_model import Placement, PodPlacement
+from scheduler.core.pod import PodTemplate
+from scheduler.core.resources import pod_requests
+from scheduler.core.workload import PodSet, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSlice:
+    """A row of DeviceAllocation that we decided."""
+
+    pod_set: str
+    replica: int
+    container_index: int
+    slice: DeviceSlice
+
+
+SLICES = """
+SELECT a.workload_id, a.pod_set, a.replica, a.container_index, a.device_uuid, n.name, a.memory_mib, a.cores_percent,
+    d.index, d.vendor, a.mig_instance::text, a.slots
+FROM gpus_deviceallocation a JOIN gpus_node n ON n.id = a.node_id JOIN gpus_device d ON d.id = a.device_id
+WHERE a.source = 'decided' AND a.workload_id = ANY(%s)
+ORDER BY a.id
+"""
+
+
+def stored_slice(fields: Sequence[Any], mig: Mapping[str, Any] | None) -> StoredSlice:
+    """A row of `SLICES` without its first column; `mig` is its MIG instance, decoded."""
+    pod_set, replica, container_index, uuid, node, memory_mib, cores_percent, index, vendor, _, slots = fields
+    instance = MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None
+    held = DeviceSlice(uuid, node, memory_mib, cores_percent, index, vendor, instance, slots)
+    return StoredSlice(pod_set, replica, container_index, held)
+
+
+def read_placement(
+    namespace: str, pod_sets: Sequence[PodSet], nodes: Mapping[str, Sequence[str]], slices: Sequence[StoredSlice]
+) -> Placement | None:
+    """The placement as it was decided; None for a workload that was admitted on quota alone."""
+    held: dict[tuple[str, int, int], list[DeviceSlice]] = {}
+    for stored in slices:
+        held.setdefault((stored.pod_set, stored.replica, stored.container_index), []).append(stored.slice)
+    pods: list[PodPlacement] = []
+    for pod_set in pod_sets:
+        containers = len(pod_set.template.init_containers) + len(pod_set.template.containers)
+        for replica, node in enumerate(nodes.get(pod_set.name, ())):
+            pods.append(
+                PodPlacement(
+                    pod_set=pod_set.name,
+                    replica=replica,
+                    node=node,
+                    containers=tuple(
+                        tuple(held.get((pod_set.name, replica, index), ())) for index in range(containers)
+                    ),
+                    init_container_count=len(pod_set.template.init_containers),
+                    requests=_requests(pod_set.template),
+                    namespace=namespace,
+                )
+            )
+    return Placement(tuple(pods)) if pods else None
+
+
+def _requests(template: PodTemplate) -> Mapping[str, int]:
+    return _requests_by_id(id(template), template)
+
+
+@lru_cache(maxsize=4096)
+def _requests_by_id(_identity: int, template: PodTemplate) -> Mapping[str, int]:
+    return pod_requests(template)
+
+
+def placed_nodes(workload: Workload, pod_set: str) -> list[str]:
+    """The node of each replica, in order; empty for a pod set that was admitted on quota alone."""
+    if workload.placement is None:
+        return []
+    pods = sorted(workload.placement.pods_of(pod_set), key=lambda pod: pod.replica)
+    return [pod.node for pod in pods]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSlice:
+    """A slice with the container that holds it."""
+
+    pod_set: str
+    replica: int
+    container_index: int
+    container: str
+    slice: DeviceSlice
+
+
+def held_slices(workload: Workload) -> Iterator[HeldSlice]:
+    """Every slice that the workload holds; containers count as HAMi counts them, init containers first."""
+    if workload.placement is None or workload.admission is None:
+        return
+    names = {
+        pod_set.name: [
+            container.name for container in (*pod_set.template.init_containers, *pod_set.template.containers)
+        ]
+        for pod_set in workload.pod_sets
+    }
+    for pod in workload.placement.pods:
+        for index, slices in enumerate(pod.containers):
+            for held in slices:
+                yield HeldSlice(pod.pod_set, pod.replica, index, names[pod.pod_set][index], held)

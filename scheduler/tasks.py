@@ -1,0 +1,90 @@
+"""The Celery doors. Each may be started twice, late or not at all: what it does follows from rows."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from typing import Any
+
+from celery import Task, shared_task
+from celery.signals import celeryd_after_setup, worker_shutdown
+from django.db import DatabaseError, close_old_connections, connection
+
+from queues.events import PUSH_TASK, SCHEDULE_TASK, wake_scheduler, wake_taken
+from queues.models import Cluster
+from scheduler.cluster.push import push_pending
+from scheduler.engine import Engine
+from scheduler.lease import Leadership, LeaseLost
+from scheduler.partitions import maintain_partitions
+
+_log = logging.getLogger(__name__)
+
+SCHEDULER_QUEUE = "scheduler"
+
+leadership = Leadership()
+_engines: dict[int, Engine] = {}
+
+
+@celeryd_after_setup.connect
+def stand_by(sender: str, instance: Any, **_: Any) -> None:
+    """A scheduler worker consumes nothing before it leads: it waits here for the one before to be gone."""
+    if SCHEDULER_QUEUE in instance.app.amqp.queues.consume_from:
+        _log.info("%s stands by", sender)
+        leadership.wait()
+        _log.info("%s leads", sender)
+
+
+@worker_shutdown.connect
+def step_down(**_: Any) -> None:
+    """An orderly end hands over at once."""
+    leadership.release()
+
+
+@shared_task(name=SCHEDULE_TASK)
+def run_cycles(cluster: str | None = None) -> None:
+    """Schedule the named cluster, or every cluster, until nothing more happens or a second is over.
+
+    A worker that lost its lease exits: what it knows is void, and the one that leads now has loaded everything anew.
+    """
+    try:
+        if not leadership.acquire():
+            return
+        for found in _scheduled(cluster):
+            wake_taken(SCHEDULE_TASK, found.name)
+            if _engine(found).run().more:
+                wake_scheduler(found.name)
+    except LeaseLost as lost:
+        _log.error("%s; this worker exits", lost)
+        os.kill(os.getpid(), signal.SIGTERM)
+    except DatabaseError as error:
+        # What the World holds beyond the rows is not known any more: load anew, under a new epoch.
+        _log.error("the database failed in the middle of a run: %s", error)
+        _engines.clear()
+        close_old_connections()
+
+
+def _scheduled(name: str | None) -> list[Cluster]:
+    clusters = Cluster.objects.exclude(mode="observe").order_by("pk")
+    return list(clusters if name is None else clusters.filter(name=name))
+
+
+def _engine(cluster: Cluster) -> Engine:
+    if cluster.pk not in _engines:
+        _engines[cluster.pk] = Engine(cluster, leadership.holder)
+    return _engines[cluster.pk]
+
+
+@shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
+def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
+    """Tell the named cluster, or every cluster, what it has not heard yet: committed rows that are not pushed."""
+    for found in _scheduled(cluster):
+        wake_taken(PUSH_TASK, found.name)
+        push_pending(found)
+
+
+@shared_task(name="scheduler.tasks.maintain")
+def maintain() -> None:
+    """Make room for the decisions of the months to come, and drop those beyond the retention."""
+    with connection.cursor() as cursor:
+        maintain_partitions(cursor)
