@@ -1,0 +1,143 @@
+"""What the flavor assigner found for a workload: a flavor per resource of each pod set, how well it fits, and why not."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from scheduler.core.decisions import PendingReason
+from scheduler.core.quota import Cell
+from scheduler.core.topology import TopologyAssignment
+from scheduler.core.workload_info import PodSetRequests, TopologyCharge
+
+
+class Mode(IntEnum):
+    """How a flavor (or a workload) fits, the better the greater (6.6, 4.8)."""
+
+    NO_FIT = 0
+    NO_CANDIDATES = 1
+    """Preemption would be allowed, but there is nobody to preempt."""
+    PREEMPT = 2
+    RECLAIM = 3
+    """Preemption of others only, none of the own ClusterQueue."""
+    DEFERRED_FIT = 4
+    """It fits once the workloads that others preempted in this cycle are gone."""
+    FIT = 5
+
+
+class RefusalKind(IntEnum):
+    """What a refusal is about; decides its wording."""
+
+    MISMATCH = 0
+    UNAVAILABLE = 1
+    EXCEEDS_MAXIMUM = 2
+    LACKS = 3
+    TOPOLOGY = 4
+    DEVICES = 5
+
+
+class Refusal(NamedTuple):
+    """Why one flavor (or one resource of it) does not fit. Amounts are in base units: `wanted` includes what earlier
+    pod sets of the workload take, `limit` is the most that could be had (EXCEEDS_MAXIMUM) or is free now (LACKS)."""
+
+    kind: RefusalKind
+    reason: PendingReason
+    flavor: str = ""
+    resource: str = ""
+    wanted: int = 0
+    limit: int = 0
+    text: str = ""
+
+
+SEVERITY = {
+    PendingReason.NO_MATCHING_FLAVOR: 5,
+    PendingReason.EXCEEDS_MAX_QUOTA: 4,
+    PendingReason.WAITING_FOR_QUOTA: 3,
+    PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
+    PendingReason.WAITING_FOR_DEVICES: 1,
+}
+"""How bad a reason is (2.2)."""
+
+
+class Choice:
+    """The flavor of one resource of a pod set. `cell` is None where the flavor does not limit the resource."""
+
+    __slots__ = ("cell", "flavor", "level", "mode", "tried")
+
+    def __init__(self, flavor: str, cell: Cell | None, mode: Mode, level: int, tried: int) -> None:
+        """`level` is the borrowing level, `tried` the index to go on from (-1: the group's last flavor was tried)."""
+        self.flavor = flavor
+        self.cell = cell
+        self.mode = mode
+        self.level = level
+        self.tried = tried
+
+
+class PodSetResult:
+    """What was found for one pod set. `fits`: every resource group found a flavor whose worst resource fits."""
+
+    __slots__ = ("fits", "flavors", "name", "pod_set", "requests", "topology")
+
+    def __init__(self, pod_set: PodSetRequests, requests: dict[str, int]) -> None:
+        """Nothing found yet; `requests` includes `pods` where the ClusterQueue covers it."""
+        self.pod_set = pod_set
+        self.name = pod_set.name
+        self.requests = requests
+        self.flavors: dict[str, Choice] = {}
+        self.fits = True
+        self.topology: TopologyAssignment | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """FIT, PREEMPT or NO_FIT (6.8 end, 19 A1)."""
+        if self.fits:
+            return Mode.FIT
+        if not self.flavors:
+            return Mode.NO_FIT
+        worst = min(choice.mode for choice in self.flavors.values())
+        return Mode.PREEMPT if Mode.NO_FIT < worst < Mode.FIT else worst
+
+
+class Assignment:
+    """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing level."""
+
+    __slots__ = ("level", "mode", "pod_sets", "refusals", "topology_usage", "usage")
+
+    def __init__(self) -> None:
+        """Nothing assigned."""
+        self.pod_sets: list[PodSetResult] = []
+        self.usage: dict[Cell, int] = {}
+        self.level = 0
+        self.mode = Mode.FIT
+        self.refusals: list[list[Refusal]] = []
+        """Per pod set group and resource group that does not simply fit."""
+        self.topology_usage: list[TopologyCharge] = []
+
+    @property
+    def tried(self) -> list[dict[str, int]]:
+        """Per pod set, the index of the last flavor tried of each resource (`Attempt.tried`)."""
+        return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
+
+    @property
+    def no_fit_reason(self) -> PendingReason:
+        """The worst over pod sets and resource groups of the mildest over flavors (2.2)."""
+        worst = PendingReason.WAITING_FOR_QUOTA
+        severity = 0
+        for refusals in self.refusals:
+            mildest = min((r.reason for r in refusals), key=SEVERITY.__getitem__, default=None)
+            if mildest is not None and SEVERITY[mildest] > severity:
+                worst, severity = mildest, SEVERITY[mildest]
+        return worst
+
+    def cells_to_preempt(self) -> set[Cell]:
+        """The cells whose flavor needs preemption."""
+        return {
+            choice.cell
+            for ps in self.pod_sets
+            for choice in ps.flavors.values()
+            if choice.cell is not None and choice.mode is not Mode.FIT
+        }
+
+    def flavor_names(self) -> list[dict[str, str]]:
+        """Per pod set the flavor of each resource."""
+        return [{name: choice.flavor for name, choice in ps.flavors.items()} for ps in self.pod_sets]

@@ -1,0 +1,123 @@
+"""A ClusterQueue as the world holds it: its spec, its quota cells, who uses it and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.core.cluster_queue import ClusterQueue
+from scheduler.core.cohort import PreemptionProtection
+from scheduler.core.cohort_tree import set_quotas
+from scheduler.core.decisions import (
+    AdmissionMode,
+    ClusterQueueReason,
+    QueueingStrategy,
+    ReclaimWithinCohortPolicy,
+    WithinClusterQueuePolicy,
+)
+from scheduler.core.pending import PendingQueue
+from scheduler.core.quota import Cell, QuotaNode
+from scheduler.core.resource_flavor import ResourceFlavor
+from scheduler.core.resources import FlavorResource
+from scheduler.core.workload_info import WorkloadInfo
+
+
+class FlavorSlot:
+    """A flavor of a resource group with its cells; a covered resource without a cell is not limited.
+
+    `selective`: the flavor has labels or taints, so that pods must be checked against it.
+    """
+
+    __slots__ = ("cells", "flavor", "name", "selective", "topology")
+
+    def __init__(self, name: str, flavor: ResourceFlavor | None, cells: dict[str, Cell]) -> None:
+        """The flavor object is None while it does not exist."""
+        self.name = name
+        self.flavor = flavor
+        self.cells = cells
+        self.topology = flavor is not None and flavor.topology_name is not None
+        self.selective = flavor is None or self.topology or bool(flavor.node_labels or flavor.node_taints)
+
+
+class GroupState:
+    """A resource group with its flavors in order."""
+
+    __slots__ = ("covered", "flavors", "last")
+
+    def __init__(self, covered: tuple[str, ...], flavors: list[FlavorSlot]) -> None:
+        """Covered resources and flavors, as in the spec."""
+        self.covered = covered
+        self.flavors = flavors
+        self.last = len(flavors) - 1
+
+
+class ClusterQueueState:
+    """The running state of one ClusterQueue. `generation` grows with each workload that leaves or arrives and with each
+    change of quota in its tree (4.4.1)."""
+
+    __slots__ = (
+        "active",
+        "can_preempt",
+        "generation",
+        "group_of",
+        "groups",
+        "inactive_message",
+        "inactive_reason",
+        "name",
+        "node",
+        "protections",
+        "queue",
+        "spec",
+        "strict",
+        "topology_only",
+        "workloads",
+    )
+
+    def __init__(self, spec: ClusterQueue) -> None:
+        """A new ClusterQueue without flavors yet (`set_spec` fills them in)."""
+        self.name = spec.name
+        self.spec = spec
+        self.node = QuotaNode(spec.name)
+        self.queue = PendingQueue()
+        self.workloads: dict[str, WorkloadInfo] = {}
+        self.generation = 0
+        self.active = True
+        self.inactive_reason = ClusterQueueReason.READY
+        self.inactive_message = ""
+        self.groups: list[GroupState] = []
+        self.group_of: dict[str, GroupState] = {}
+        self.strict = False
+        self.topology_only = False
+        self.can_preempt = False
+        self.protections: tuple[PreemptionProtection, ...] = ()
+
+    def set_spec(self, spec: ClusterQueue, flavors: Mapping[str, ResourceFlavor]) -> None:
+        """Take over a spec; usage stays. The tree must be rebuilt afterwards."""
+        self.spec = spec
+        self.node.weight = spec.fair_weight
+        self.strict = spec.queueing_strategy is QueueingStrategy.STRICT_FIFO
+        self.can_preempt = (
+            spec.preemption.within_cluster_queue is not WithinClusterQueuePolicy.NEVER
+            or spec.preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
+        )
+        set_quotas(self.node, spec.resource_groups)
+        self.groups = [
+            GroupState(
+                group.covered_resources,
+                [
+                    FlavorSlot(
+                        flavor.name,
+                        flavors.get(flavor.name),
+                        {name: self.node.cell(FlavorResource(flavor.name, name)) for name in flavor.resources},
+                    )
+                    for flavor in group.flavors
+                ],
+            )
+            for group in spec.resource_groups
+        ]
+        self.group_of = {resource: group for group in self.groups for resource in group.covered}
+        self.topology_only = all(slot.topology for group in self.groups for slot in group.flavors)
+
+    @property
+    def usage_based(self) -> bool:
+        """Whether its LocalQueues are ordered by their past usage, where the configuration has that on."""
+        return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING

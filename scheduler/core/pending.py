@@ -1,0 +1,144 @@
+"""Who waits in one ClusterQueue: the active ones in order, the parked ones, and what is remembered between cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush
+
+from scheduler.core.workload_info import Place, WorkloadInfo
+
+HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
+UsageOf = Callable[[WorkloadInfo], float]
+QueueState = tuple[
+    dict[str, HeapItem], dict[str, WorkloadInfo], set[Hashable], list[HeapItem], str, dict[Hashable, dict[str, None]] | None
+]
+
+
+class PendingQueue:
+    """The queue of one ClusterQueue (3.2, 3.3).
+
+    `active` is ordered by priority, then queue-order time, then uid; the sticky preemptor goes before all of them, and
+    with admission fair sharing LocalQueues with less usage before everything. `parked` waits for an event.
+    """
+
+    __slots__ = ("_by_shape", "_heap", "_serial", "active", "parked", "parked_shapes", "sticky", "usage_of")
+
+    def __init__(self) -> None:
+        """An empty queue."""
+        self.active: dict[str, HeapItem] = {}
+        self.parked: dict[str, WorkloadInfo] = {}
+        self.parked_shapes: set[Hashable] = set()
+        self.sticky = ""
+        self.usage_of: UsageOf | None = None
+        self._heap: list[HeapItem] = []
+        self._serial = 0
+        self._by_shape: dict[Hashable, dict[str, None]] | None = None
+
+    def push(self, info: WorkloadInfo) -> None:
+        """Make it active."""
+        self._serial += 1
+        item = (*info.order, self._serial, info)
+        self.active[info.key] = item
+        info.place = Place.ACTIVE
+        heappush(self._heap, item)
+        if self._by_shape is not None:
+            self._by_shape.setdefault(info.shape, {})[info.key] = None
+
+    def push_unless_parked(self, info: WorkloadInfo) -> None:
+        """Make it active, unless one of its shape was parked since the last event: then it is parked at once (3.8)."""
+        if self.parked_shapes and info.shape in self.parked_shapes:
+            self.park(info)
+        else:
+            self.push(info)
+
+    def park(self, info: WorkloadInfo) -> None:
+        """Set it aside until an event wakes it. It must not be active."""
+        self.parked[info.key] = info
+        info.place = Place.PARKED
+
+    def park_shape(self, shape: Hashable) -> list[WorkloadInfo]:
+        """Park every active workload of a shape, and those that come until the next event (3.8); returns them."""
+        if self._by_shape is None:
+            self._by_shape = {}
+            for key, item in self.active.items():
+                self._by_shape.setdefault(item[5].shape, {})[key] = None
+        self.parked_shapes.add(shape)
+        moved = [self.active.pop(key)[5] for key in self._by_shape.pop(shape, ())]
+        for info in moved:
+            self.park(info)
+        return moved
+
+    def wake(self, may_wake: Callable[[WorkloadInfo], bool]) -> list[WorkloadInfo]:
+        """Make the parked workloads active that may be (3.7); returns them."""
+        self.parked_shapes.clear()
+        woken = [info for info in self.parked.values() if may_wake(info)]
+        for info in woken:
+            del self.parked[info.key]
+            self.push(info)
+        return woken
+
+    def discard(self, info: WorkloadInfo) -> None:
+        """Take it out, wherever it is, and forget that it was sticky: it left the ClusterQueue."""
+        key = info.key
+        if self.active.pop(key, None) is not None and self._by_shape is not None:
+            self._by_shape.get(info.shape, {}).pop(key, None)
+        self.parked.pop(key, None)
+        if self.sticky == key:
+            self.sticky = ""
+        info.place = Place.NOWHERE
+
+    def pop(self) -> WorkloadInfo | None:
+        """Take out the head; None when nobody is active."""
+        item = self._first()
+        if item is None:
+            return None
+        info = item[5]
+        del self.active[info.key]
+        if self._by_shape is not None:
+            self._by_shape.get(info.shape, {}).pop(info.key, None)
+        info.place = Place.NOWHERE
+        return info
+
+    def _first(self) -> HeapItem | None:
+        active = self.active
+        if not active:
+            self._heap.clear()
+            return None
+        if self.usage_of is not None:
+            return min(active.values(), key=self._order_by_usage)
+        if self.sticky in active:
+            return active[self.sticky]
+        heap = self._heap
+        if len(heap) > 64 and len(heap) > 4 * len(active):
+            heap = self._heap = list(active.values())
+            heapify(heap)
+        while True:
+            item = heap[0]
+            if active.get(item[3]) is item:
+                return item
+            heappop(heap)
+
+    def _order_by_usage(self, item: HeapItem) -> tuple[float, bool, HeapItem]:
+        usage = self.usage_of(item[5]) if self.usage_of else 0.0
+        return (usage, item[3] != self.sticky, item)
+
+    def in_order(self) -> list[WorkloadInfo]:
+        """Everyone who waits, parked or not, in the order of the queue (15.1)."""
+        waiting: Iterable[WorkloadInfo] = (*(item[5] for item in self.active.values()), *self.parked.values())
+        usage_of = self.usage_of
+        return sorted(
+            waiting, key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self.sticky, info.order)
+        )
+
+    def snapshot(self) -> QueueState:
+        """A copy of the state, to undo to."""
+        shapes = None if self._by_shape is None else {shape: dict(keys) for shape, keys in self._by_shape.items()}
+        return (dict(self.active), dict(self.parked), set(self.parked_shapes), list(self._heap), self.sticky, shapes)
+
+    def restore(self, state: QueueState) -> None:
+        """Go back to a snapshot. The places of the workloads follow."""
+        self.active, self.parked, self.parked_shapes, self._heap, self.sticky, self._by_shape = state
+        for item in self.active.values():
+            item[5].place = Place.ACTIVE
+        for info in self.parked.values():
+            info.place = Place.PARKED

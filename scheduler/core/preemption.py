@@ -1,0 +1,156 @@
+"""Whom to preempt: the common part, and the classical algorithm (7.1 to 7.6).
+
+Targets are found by taking candidates' usage away one by one until the workload fits, then putting back whom it does
+not need. The usage is left as it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.decisions import (
+    BorrowWithinCohortPolicy,
+    PreemptionReason,
+    PreemptionStrategy,
+)
+from scheduler.core.preemption_candidates import Candidate, CandidateFinder, Variant, exceeds_nominal
+from scheduler.core.preemption_fair import FairPreemption
+from scheduler.core.quota import Cell
+from scheduler.core.resources import FlavorResource
+from scheduler.core.simulation import Simulation
+from scheduler.core.workload_info import WorkloadInfo
+
+
+class Target(NamedTuple):
+    """A workload to preempt, and why."""
+
+    info: WorkloadInfo
+    reason: PreemptionReason
+
+
+_REASONS = {
+    Variant.WITHIN_CLUSTER_QUEUE: PreemptionReason.IN_CLUSTER_QUEUE,
+    Variant.HIERARCHICAL_RECLAIM: PreemptionReason.IN_COHORT_RECLAMATION,
+    Variant.RECLAIM_WITHOUT_BORROWING: PreemptionReason.IN_COHORT_RECLAMATION,
+    Variant.RECLAIM_WHILE_BORROWING: PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING,
+}
+
+
+class PreemptionRequest(NamedTuple):
+    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others must
+    go. `can_place` is asked last, when quota fits: topology and devices."""
+
+    cq: ClusterQueueState
+    info: WorkloadInfo
+    requests: Mapping[Cell, int]
+    needed: frozenset[FlavorResource]
+    can_place: Callable[[], bool] | None = None
+    now: float = 0.0
+
+    def fits(self, allow_borrowing: bool) -> bool:
+        """Whether it fits the usage as it is now."""
+        for cell, amount in self.requests.items():
+            if not allow_borrowing and cell.usage + amount > cell.subtree:
+                return False
+            if amount > max(0, cell.available()):
+                return False
+        return self.can_place is None or self.can_place()
+
+
+class Preemptor:
+    """Finds targets against the usage as it is now."""
+
+    def __init__(
+        self, finder: CandidateFinder, simulation: Simulation, strategies: tuple[PreemptionStrategy, ...] | None
+    ) -> None:
+        """`strategies` are those of fair sharing; None is classical preemption."""
+        self._finder = finder
+        self._simulation = simulation
+        self._fair = FairPreemption(finder, simulation, strategies) if strategies is not None else None
+
+    def find_targets(self, request: PreemptionRequest) -> list[Target]:
+        """The workloads to preempt for the request; empty when preemption cannot help."""
+        if not request.cq.can_preempt:
+            return []
+        if self._fair is not None:
+            found = self._fair.find_targets(request)
+        else:
+            found = self._find_classical_targets(request)
+        return [Target(info, reason) for info, reason in found]
+
+    def _find_classical_targets(self, request: PreemptionRequest) -> list[tuple[WorkloadInfo, PreemptionReason]]:
+        candidates = self._finder.classical_candidates(request)
+        if not candidates.in_order:
+            return []
+        for allow_borrowing in self._attempts(request, candidates.has_foreign, candidates.has_hierarchy):
+            targets = self._attempt(request, candidates.in_order, allow_borrowing)
+            if targets:
+                return targets
+        return []
+
+    def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
+        """In which attempts borrowing is allowed (7.5)."""
+        forbidden = (
+            request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
+        )
+        cells = request.cq.node.cells
+        under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)
+        if not has_foreign or (forbidden and not under_nominal):
+            return (True,)
+        if forbidden and not has_hierarchy:
+            return (False, True)
+        return (True, False)
+
+    def _attempt(
+        self, request: PreemptionRequest, candidates: list[Candidate], allow_borrowing: bool
+    ) -> list[tuple[WorkloadInfo, PreemptionReason]]:
+        targets: list[Candidate] = []
+        fits = False
+        for candidate in candidates:
+            if not _is_valid_now(request, candidate, allow_borrowing):
+                continue
+            self._simulation.remove(candidate.info)
+            targets.append(candidate)
+            if request.fits(allow_borrowing):
+                fits = True
+                break
+        kept = fill_back(request, self._simulation, targets, allow_borrowing) if fits else []
+        for candidate in kept if fits else targets:
+            self._simulation.restore(candidate.info)
+        return [(candidate.info, _REASONS[candidate.variant]) for candidate in kept]
+
+
+def fill_back(
+    request: PreemptionRequest, simulation: Simulation, targets: list[Candidate], allow_borrowing: bool
+) -> list[Candidate]:
+    """Put back targets that turned out not to be needed, from the second last to the first (7.6); returns those that
+    stay removed. The last one found is always needed."""
+    kept = list(targets)
+    index = len(kept) - 2
+    while index >= 0:
+        simulation.restore(kept[index].info)
+        if request.fits(allow_borrowing):
+            kept[index] = kept[-1]
+            kept.pop()
+        else:
+            simulation.remove(kept[index].info)
+        index -= 1
+    return kept
+
+
+def _is_valid_now(request: PreemptionRequest, candidate: Candidate, allow_borrowing: bool) -> bool:
+    """Whether the candidate's queue, and every cohort up to the common one, still borrows (7.5)."""
+    if candidate.variant is Variant.WITHIN_CLUSTER_QUEUE:
+        return True
+    if allow_borrowing and candidate.variant is Variant.RECLAIM_WITHOUT_BORROWING:
+        return False
+    if not exceeds_nominal(candidate.cq.node, request.needed):
+        return False
+    node = candidate.cq.node.parent
+    while node is not None and node is not candidate.common:
+        if not exceeds_nominal(node, request.needed):
+            return False
+        node = node.parent
+    return True

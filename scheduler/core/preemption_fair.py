@@ -1,0 +1,246 @@
+"""Whom to preempt under fair sharing: queues with larger shares give first (7.7).
+
+The shares of the preemptor's side count its request already. Each pick chooses a ClusterQueue by walking down from the
+root to the largest share, and compares the shares of the two subtrees below the lowest common cohort.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.decisions import PreemptionReason, PreemptionStrategy, ReclaimWithinCohortPolicy
+from scheduler.core.fair_sharing import Share, dominant_resource_share, is_borrowing
+from scheduler.core.preemption_candidates import CandidateFinder, exceeds_nominal
+from scheduler.core.quota import CohortNode, QuotaNode, is_within_nominal
+from scheduler.core.simulation import Simulation
+from scheduler.core.workload_info import WorkloadInfo
+
+if TYPE_CHECKING:
+    from scheduler.core.preemption import PreemptionRequest
+
+Found = list[tuple[WorkloadInfo, PreemptionReason]]
+
+
+def passes(strategy: PreemptionStrategy, preemptor: Share, before: Share, after: Share) -> bool:
+    """Whether a strategy lets the candidate go: the preemptor's share (request included) against the target's share
+    before and after."""
+    if strategy is PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE:
+        return preemptor <= after
+    return preemptor < before
+
+
+class FairPreemption:
+    """Finds targets by the configured strategies."""
+
+    def __init__(
+        self, finder: CandidateFinder, simulation: Simulation, strategies: tuple[PreemptionStrategy, ...]
+    ) -> None:
+        """The first strategy is tried on all candidates, the second on those that it left."""
+        self._finder = finder
+        self._simulation = simulation
+        self._strategies = strategies
+
+    def find_targets(self, request: PreemptionRequest) -> Found:
+        """The workloads to preempt; empty when that cannot make room. Usage is left as it was."""
+        candidates = self._candidates(request)
+        if not candidates:
+            return []
+        for cell, amount in request.requests.items():
+            cell.add(amount)
+        search = _Search(request, self._finder, self._simulation)
+        fits = search.first_strategy(candidates, self._strategies[0])
+        if not fits and len(self._strategies) > 1:
+            fits = search.second_strategy(self._strategies[1])
+        for cell, amount in request.requests.items():
+            cell.remove(amount)
+        kept = search.fill_back() if fits else []
+        for info, _ in kept if fits else search.targets:
+            self._simulation.restore(info)
+        return kept
+
+    def _candidates(self, request: PreemptionRequest) -> list[WorkloadInfo]:
+        found = self._finder.own_candidates(request)
+        reclaim = request.cq.spec.preemption.reclaim_within_cohort
+        root = request.cq.node.root
+        if isinstance(root, CohortNode) and reclaim is not ReclaimWithinCohortPolicy.NEVER:
+            for queue in _queues_below(root):
+                if queue is not request.cq.node and exceeds_nominal(queue, request.needed):
+                    found += self._finder.foreign_candidates(request, self._finder.cluster_queue(queue))
+        return sorted(found, key=lambda info: self._finder.order(info, request.cq))
+
+
+def _queues_below(cohort: CohortNode) -> Iterator[QuotaNode]:
+    yield from cohort.queues
+    for child in cohort.cohorts:
+        yield from _queues_below(child)
+
+
+class _Search:
+    """One search, with the request charged to the preemptor's ClusterQueue while the strategies run."""
+
+    def __init__(self, request: PreemptionRequest, finder: CandidateFinder, simulation: Simulation) -> None:
+        self._request = request
+        self._finder = finder
+        self._simulation = simulation
+        self._retry: list[WorkloadInfo] = []
+        self.targets: Found = []
+
+    def first_strategy(self, candidates: list[WorkloadInfo], strategy: PreemptionStrategy) -> bool:
+        """Take candidates of the queues with the largest shares while the strategy lets them go (7.7, strategy 1)."""
+        ordering = _QueueOrdering(self._request, self._finder, candidates)
+        own = self._request.cq
+        within_nominal = is_within_nominal(own.node, self._request.needed)
+        for cq in ordering:
+            waiting = ordering.candidates[cq.name]
+            if cq is own:
+                if self._take(waiting.popleft(), PreemptionReason.IN_CLUSTER_QUEUE):
+                    return True
+                continue
+            if within_nominal:
+                if self._take(waiting.popleft(), PreemptionReason.IN_COHORT_RECLAMATION):
+                    return True
+                continue
+            mine, theirs = _below_common_cohort(own.node, cq.node)
+            preemptor, before = dominant_resource_share(mine), dominant_resource_share(theirs)
+            while waiting:
+                info = waiting.popleft()
+                if passes(strategy, preemptor, before, self._share_without(theirs, info)):
+                    if self._take(info, PreemptionReason.IN_COHORT_FAIR_SHARING):
+                        return True
+                    break
+                self._retry.append(info)
+        return False
+
+    def second_strategy(self, strategy: PreemptionStrategy) -> bool:
+        """At most one more candidate of each queue (7.7, strategy 2)."""
+        order = self._finder.order
+        candidates = sorted(self._retry, key=lambda info: order(info, self._request.cq))
+        ordering = _QueueOrdering(self._request, self._finder, candidates)
+        for cq in ordering:
+            mine, theirs = _below_common_cohort(self._request.cq.node, cq.node)
+            preemptor, before = dominant_resource_share(mine), dominant_resource_share(theirs)
+            info = ordering.candidates[cq.name].popleft()
+            passed = passes(strategy, preemptor, before, before)
+            if passed and self._take(info, PreemptionReason.IN_COHORT_FAIR_SHARING):
+                return True
+            ordering.drop(cq)
+        return False
+
+    def _share_without(self, node: QuotaNode, info: WorkloadInfo) -> Share:
+        self._simulation.remove(info)
+        share = dominant_resource_share(node)
+        self._simulation.restore(info)
+        return share
+
+    def _take(self, info: WorkloadInfo, reason: PreemptionReason) -> bool:
+        """Remove a target; whether the request fits then."""
+        self._simulation.remove(info)
+        self.targets.append((info, reason))
+        for cell, amount in self._request.requests.items():
+            cell.remove(amount)
+        fits = self._request.fits(True)
+        for cell, amount in self._request.requests.items():
+            cell.add(amount)
+        return fits
+
+    def fill_back(self) -> Found:
+        """Put back targets that are not needed (7.6); the request must not be charged any more."""
+        kept = list(self.targets)
+        for index in range(len(kept) - 2, -1, -1):
+            self._simulation.restore(kept[index][0])
+            if self._request.fits(True):
+                kept[index] = kept[-1]
+                kept.pop()
+            else:
+                self._simulation.remove(kept[index][0])
+        return kept
+
+
+class _QueueOrdering:
+    """Iterates over the ClusterQueues to take from, chosen anew each time by the shares as they are then (7.7)."""
+
+    def __init__(self, request: PreemptionRequest, finder: CandidateFinder, candidates: Iterable[WorkloadInfo]) -> None:
+        self.candidates: dict[str, deque[WorkloadInfo]] = {}
+        for info in candidates:
+            self.candidates.setdefault(info.cluster_queue, deque()).append(info)
+        self._request = request
+        self._finder = finder
+        self._above = set(map(id, request.cq.node.ancestors()))
+        self._pruned: set[int] = set()
+
+    def drop(self, cq: ClusterQueueState) -> None:
+        """Do not choose the queue any more."""
+        self._pruned.add(id(cq.node))
+
+    def __iter__(self) -> Iterator[ClusterQueueState]:
+        root = self._request.cq.node.root
+        if not isinstance(root, CohortNode):
+            while self.candidates.get(self._request.cq.name):
+                yield self._request.cq
+            return
+        while id(root) not in self._pruned:
+            cq = self._choose(root)
+            if cq is not None:
+                yield cq
+
+    def _choose(self, cohort: CohortNode) -> ClusterQueueState | None:
+        queue = self._largest_queue(cohort)
+        child, child_share = self._largest_cohort(cohort)
+        if child is not None and (queue is None or child_share >= dominant_resource_share(queue)):
+            return self._choose(child)
+        if queue is not None:
+            return self._finder.cluster_queue(queue)
+        self._pruned.add(id(cohort))
+        return None
+
+    def _largest_queue(self, cohort: CohortNode) -> QuotaNode | None:
+        best: QuotaNode | None = None
+        best_share = Share(False, -1.0)
+        for queue in cohort.queues:
+            if id(queue) in self._pruned:
+                continue
+            waiting = self.candidates.get(queue.name)
+            if not waiting or (queue is not self._request.cq.node and not is_borrowing(queue)):
+                self._pruned.add(id(queue))
+                continue
+            share = dominant_resource_share(queue)
+            if share > best_share or (best is not None and share == best_share and self._sorts_first(queue, best)):
+                best, best_share = queue, share
+        return best
+
+    def _sorts_first(self, queue: QuotaNode, other: QuotaNode) -> bool:
+        own = self._request.cq
+        first, second = self.candidates[queue.name][0], self.candidates[other.name][0]
+        return self._finder.order(first, own) < self._finder.order(second, own)
+
+    def _largest_cohort(self, cohort: CohortNode) -> tuple[CohortNode | None, Share]:
+        best: CohortNode | None = None
+        best_share = Share(False, -1.0)
+        for child in cohort.cohorts:
+            if id(child) in self._pruned:
+                continue
+            if id(child) not in self._above and not is_borrowing(child):
+                self._pruned.add(id(child))
+                continue
+            share = dominant_resource_share(child)
+            if share >= best_share:
+                best, best_share = child, share
+        return best, best_share
+
+
+def _below_common_cohort(own: QuotaNode, other: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
+    """The children of the lowest common cohort through which the two ClusterQueues come (the almost-LCA level)."""
+    above: dict[int, QuotaNode] = {}
+    below: QuotaNode = own
+    for ancestor in own.ancestors():
+        above[id(ancestor)] = below
+        below = ancestor
+    below = other
+    for ancestor in other.ancestors():
+        if id(ancestor) in above:
+            return above[id(ancestor)], below
+        below = ancestor
+    return own, other

@@ -1,0 +1,249 @@
+"""What the core keeps about a workload while it lives: requests as integers, its place, its last attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Set
+from enum import Enum, auto
+from typing import NamedTuple
+
+from scheduler.core.configuration import Configuration
+from scheduler.core.decisions import ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
+from scheduler.core.pod import PodTemplate
+from scheduler.core.quantity import to_amount
+from scheduler.core.quota import CellAmounts
+from scheduler.core.resources import pod_requests
+from scheduler.core.topology import TopologyUsage
+from scheduler.core.workload import Admission, PodSet, Workload
+
+
+class Place(Enum):
+    """Where the world holds a workload."""
+
+    NOWHERE = auto()
+    """Not queueable now: gated, deactivated, without a LocalQueue or ClusterQueue, finished."""
+    ACTIVE = auto()
+    PARKED = auto()
+    RESERVING = auto()
+
+
+class TopologyCharge(NamedTuple):
+    """What a pod set uses of a flavor's topology."""
+
+    flavor: str
+    usage: TopologyUsage
+
+
+class PodSetRequests:
+    """A pod set with the amounts it asks for. `count` is after reclaimable pods; `per_pod` are quota amounts of one pod
+    (transformed), `requests` those of all pods."""
+
+    __slots__ = ("_node_requests", "count", "min_count", "name", "per_pod", "pod_set", "requests")
+
+    def __init__(self, pod_set: PodSet, count: int, per_pod: dict[str, int]) -> None:
+        """Requests of `count` pods."""
+        self.pod_set = pod_set
+        self.name = pod_set.name
+        self.count = count
+        self.min_count = pod_set.min_count
+        self.per_pod = per_pod
+        self.requests = per_pod if count == 1 else {name: value * count for name, value in per_pod.items()}
+        self._node_requests: dict[str, int] | None = None
+
+    @property
+    def node_requests(self) -> dict[str, int]:
+        """What one pod asks of its node, in base units: from the pod's spec, not transformed."""
+        if self._node_requests is None:
+            effective = self.pod_set.template.effective_requests()
+            self._node_requests = {name: to_amount(name, value) for name, value in effective.items()}
+        return self._node_requests
+
+    @property
+    def own_resources(self) -> Set[str]:
+        """The resources that the pod's spec names."""
+        return self.node_requests.keys()
+
+    def scaled_to(self, count: int) -> PodSetRequests:
+        """The same pods, `count` of them (partial admission, 6.3)."""
+        return self if count == self.count else PodSetRequests(self.pod_set, count, self.per_pod)
+
+
+class Attempt:
+    """Kueue's LastAssignment: how far the search through the flavors came, to go on from there (4.4.1).
+
+    `tried` holds per pod set and resource the index of the last flavor tried, -1 when it was the last of its group.
+    """
+
+    __slots__ = ("cycle", "generation", "tried")
+
+    def __init__(self, cycle: int, generation: int, tried: list[dict[str, int]]) -> None:
+        """An attempt made in that cycle, against that generation of the ClusterQueue."""
+        self.cycle = cycle
+        self.generation = generation
+        self.tried = tried
+
+    def is_outdated(self, cycle: int, generation: int) -> bool:
+        """Whether the search starts over. (A workload of another shape starts without an attempt.)"""
+        return cycle - self.cycle > 1 and generation > self.generation
+
+    @property
+    def has_flavors_left(self) -> bool:
+        """Whether some group stopped before its last flavor."""
+        return any(index != -1 for resources in self.tried for index in resources.values())
+
+
+class WorkloadInfo:
+    """The core's own record of a workload. Fields other than those set in `__init__` follow its place."""
+
+    __slots__ = (
+        "admission",
+        "admitted",
+        "asks_for_topology",
+        "attempt",
+        "cluster_queue",
+        "evicted",
+        "groups",
+        "key",
+        "order",
+        "outcome",
+        "place",
+        "pod_sets",
+        "preempted_at",
+        "priority",
+        "queue_key",
+        "requeue_at",
+        "requeued_false",
+        "reserved_at",
+        "_shape",
+        "timestamp",
+        "topology_usage",
+        "uid",
+        "usage",
+        "workload",
+    )
+
+    def __init__(self, workload: Workload, configuration: Configuration) -> None:
+        """The record of a workload that is not placed yet."""
+        self.workload = workload
+        self.key = workload.key
+        self.uid = workload.uid
+        self.queue_key = workload.queue_key
+        self.cluster_queue = ""
+        self.place = Place.NOWHERE
+        self.priority = workload.effective_priority
+        self.timestamp = queue_order_timestamp(workload, configuration)
+        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        self.pod_sets = _pod_sets(workload, configuration)
+        self.groups = _groups(workload)
+        self.asks_for_topology = any(
+            ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
+        )
+        self._shape: Hashable = None
+        self.attempt: Attempt | None = None
+        self.outcome: tuple[PendingReason, str] | None = None
+        self.usage: CellAmounts = ()
+        self.topology_usage: tuple[TopologyCharge, ...] = ()
+        self.admission: Admission | None = None
+        self.admitted = False
+        self.evicted = False
+        self.reserved_at = 0.0
+        self.preempted_at: float | None = workload.last_preempted_at
+        state = workload.requeue_state
+        self.requeue_at = state.requeue_at if state else None
+        self.requeued_false = workload.is_false(ConditionType.REQUEUED)
+
+    def backoff_expired(self, now: float) -> bool:
+        """Whether it may be queued (3.5): not Requeued=False, and past `requeueAt`."""
+        return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
+
+    def can_be_reduced(self) -> bool:
+        """Whether some pod set may be admitted with fewer pods."""
+        return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
+
+    @property
+    def shape(self) -> Hashable:
+        """Equal for workloads of one ClusterQueue that every cycle would treat alike (3.8); computed once."""
+        if self._shape is None:
+            self._shape = _Shape(
+                (
+                    self.priority,
+                    self.workload.allowed_flavors,
+                    self.workload.replaces,
+                    tuple(_pod_set_shape(ps) for ps in self.pod_sets),
+                )
+            )
+        return self._shape
+
+
+class _Shape:
+    """A hashable value whose hash is computed once."""
+
+    __slots__ = ("_hash", "_value")
+
+    def __init__(self, value: Hashable) -> None:
+        self._value = value
+        self._hash = hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shape) and self._hash == other._hash and self._value == other._value
+
+
+def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
+    """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a failed
+    admission check (3.4). A preempted workload keeps its place."""
+    evicted = workload.condition(ConditionType.EVICTED)
+    if evicted is not None and workload.is_true(ConditionType.EVICTED):
+        if evicted.reason == EvictionReason.ADMISSION_CHECK:
+            return evicted.last_transition_time
+        ready = configuration.wait_for_pods_ready
+        by_eviction = ready is None or ready.requeuing_strategy.timestamp is RequeuingTimestamp.EVICTION
+        if evicted.reason == EvictionReason.PODS_READY_TIMEOUT and by_eviction:
+            return evicted.last_transition_time
+    return workload.created_at
+
+
+def _pod_sets(workload: Workload, configuration: Configuration) -> tuple[PodSetRequests, ...]:
+    found: list[PodSetRequests] = []
+    for pod_set in workload.pod_sets:
+        per_pod = pod_requests(
+            pod_set.template, configuration.transformations, configuration.exclude_resource_prefixes
+        )
+        count = max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
+        found.append(PodSetRequests(pod_set, count, per_pod))
+    return tuple(found)
+
+
+def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
+    """Indexes of pod sets that must share their flavors, in the order of first appearance (6.5)."""
+    if len(workload.pod_sets) == 1:
+        return ((0,),)
+    groups: dict[str, list[int]] = {}
+    for index, pod_set in enumerate(workload.pod_sets):
+        request = pod_set.topology_request
+        name = f"group {request.group}" if request is not None and request.group else f"pod set {index}"
+        groups.setdefault(name, []).append(index)
+    return tuple(tuple(members) for members in groups.values())
+
+
+def selection_key(template: PodTemplate) -> Hashable:
+    """Equal for templates that select the same nodes."""
+    return (tuple(sorted(template.node_selector.items())), template.affinity, template.tolerations)
+
+
+def _pod_set_shape(requests: PodSetRequests) -> Hashable:
+    template = requests.pod_set.template
+    return (
+        requests.name,
+        requests.count,
+        requests.min_count,
+        tuple(sorted(requests.per_pod.items())),
+        requests.pod_set.topology_request,
+        selection_key(template),
+        tuple(sorted(template.annotations.items())),
+        tuple(
+            (tuple(sorted(c.requests.items())), tuple(sorted(c.limits.items())), c.always_restarts)
+            for c in (*template.init_containers, *template.containers)
+        ),
+    )
