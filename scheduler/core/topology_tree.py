@@ -49,7 +49,7 @@ class TopologyTree:
         for number, parent in enumerate(self.parents[level + 1]):
             if parent == len(starts):
                 starts.append(number)
-        ends = [*starts[1:], len(self.parents[level + 1])]
+        ends = [*starts, len(self.parents[level + 1])][1:]
         return [range(start, end) for start, end in zip(starts, ends, strict=True)]
 
     @property
