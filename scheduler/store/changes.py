@@ -29,7 +29,7 @@ class Changes:
 
 
 def read_changes(cluster_id: int) -> Changes:
-    """What is there now. The generation is read first: an edit between the two fails the batch's check, never passes."""
+    """What is there now. The generation comes first: an edit between the two fails the batch's check, never passes."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s", [cluster_id])
         row = cursor.fetchone()

@@ -48,7 +48,7 @@ class StoredDevice:
 
 
 class Mirror:
-    """Rows by the World's names. Written only while reading rows and after COMMIT, so undoing the World needs no undo."""
+    """Rows by the World's names. Written only while reading rows and after COMMIT, so an undo of the World is whole."""
 
     def __init__(self, cluster_id: int, world: World) -> None:
         self._cluster_id = cluster_id
