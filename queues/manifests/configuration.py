@@ -16,9 +16,9 @@ STRATEGY_LISTS: Final = (
     ["LessThanOrEqualToFinalShare", "LessThanInitialShare"],
 )
 _NOT_OURS: Final = (
-    "namespace", "health", "metrics", "webhook", "leaderElection", "controller", "clientConnection", "internalCertManagement",
-    "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "multiKueue", "visibilityServer", "tls", "queueVisibility",
-    "gracefulShutDown", "cacheNamespace", "syncPeriod", "pprofBindAddress",
+    "namespace", "health", "metrics", "webhook", "leaderElection", "controller", "clientConnection", "tls",
+    "multiKueue", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "internalCertManagement", "visibilityServer",
+    "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod", "pprofBindAddress",
 )  # fmt: skip
 _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h))+|0", re.ASCII)
 

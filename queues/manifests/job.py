@@ -112,7 +112,7 @@ def read_pod(top: Fields, version: str) -> JobManifest:
     meta, spec = _read_head(top)
     if keys.POD_GROUP_NAME in meta.labels or keys.POD_GROUP_NAME in meta.annotations:
         top.report.error(
-            f"metadata.labels[{keys.POD_GROUP_NAME}]",
+            top.at(f"metadata.labels[{keys.POD_GROUP_NAME}]"),
             meta.labels.get(keys.POD_GROUP_NAME) or meta.annotations.get(keys.POD_GROUP_NAME),
             "pod groups are not taken yet",
             "Submit the group as a Job, or each pod without the group's name.",
@@ -122,7 +122,7 @@ def read_pod(top: Fields, version: str) -> JobManifest:
     content = {"metadata": {"labels": dict(meta.labels), "annotations": dict(meta.annotations)}, "spec": spec.content}
     pod = Fields(top.report, "", content)
     template = read_pod_template(pod, runnable=bool(queue))
-    topology = read_topology_annotations(top.report, "metadata.annotations", meta.annotations)
+    topology = read_topology_annotations(top.report, top.at("metadata.annotations"), meta.annotations)
     pod_set = PodSetSpec(MAIN, 1, template.manifest, template.requests, None, topology)
     return _job(top, meta, "Pod", "v1", dict(spec.content), queue, pod_set, template.priority_class_name)
 
@@ -131,7 +131,9 @@ def _read_head(top: Fields) -> tuple[ObjectMeta, Fields]:
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
     if keys.PREBUILT_WORKLOAD in meta.labels or keys.PREBUILT_WORKLOAD in meta.annotations:
-        top.report.warn(f"metadata.labels[{keys.PREBUILT_WORKLOAD}]", "is not used: the job gets a workload of its own")
+        top.report.warn(
+            top.at(f"metadata.labels[{keys.PREBUILT_WORKLOAD}]"), "is not used: the job gets a workload of its own"
+        )
     return meta, top.required_fields("spec")
 
 
@@ -172,7 +174,7 @@ def _queue_name(top: Fields, meta: ObjectMeta) -> str:
     label = _checked_name(top, "labels", meta.labels, keys.QUEUE_NAME)
     if label or keys.QUEUE_NAME not in meta.annotations:
         return label
-    place = f"metadata.annotations[{keys.QUEUE_NAME}]"
+    place = top.at(f"metadata.annotations[{keys.QUEUE_NAME}]")
     top.report.warn(place, "Kueue reads the queue's name from a label: it is taken, but make it a label")
     return _checked_name(top, "annotations", meta.annotations, keys.QUEUE_NAME)
 
@@ -180,7 +182,7 @@ def _queue_name(top: Fields, meta: ObjectMeta) -> str:
 def _hinted_priority_class(top: Fields, meta: ObjectMeta) -> str:
     if keys.PRIORITY_CLASS in meta.labels or keys.PRIORITY_CLASS not in meta.annotations:
         return ""
-    place = f"metadata.annotations[{keys.PRIORITY_CLASS}]"
+    place = top.at(f"metadata.annotations[{keys.PRIORITY_CLASS}]")
     top.report.warn(place, "Kueue reads the priority class from a label: it is taken, but make it a label")
     return _checked_name(top, "annotations", meta.annotations, keys.PRIORITY_CLASS)
 
@@ -189,7 +191,7 @@ def _checked_name(top: Fields, where: str, values: Mapping[str, str], key: str) 
     name = values.get(key, "")
     broken = dns_subdomain(name) if name else None
     if broken:
-        top.report.error(f"metadata.{where}[{key}]", name, broken)
+        top.report.error(top.at(f"metadata.{where}[{key}]"), name, broken)
         return ""
     return name
 
@@ -200,7 +202,7 @@ def _maximum_execution_seconds(top: Fields, meta: ObjectMeta) -> int | None:
         return None
     if text.isascii() and text.isdigit() and 0 < int(text) <= INT32_MAX:
         return int(text)
-    place = f"metadata.labels[{keys.MAXIMUM_EXECUTION_SECONDS}]"
+    place = top.at(f"metadata.labels[{keys.MAXIMUM_EXECUTION_SECONDS}]")
     top.report.error(place, text, "must be a whole number of seconds of at least 1, in quotes")
     return None
 
@@ -211,7 +213,7 @@ def _minimum_parallelism(top: Fields, meta: ObjectMeta, parallelism: int) -> int
         return None
     if text.isascii() and text.isdigit() and 0 < int(text) < parallelism:
         return int(text)
-    place = f"metadata.annotations[{keys.MINIMUM_PARALLELISM}]"
+    place = top.at(f"metadata.annotations[{keys.MINIMUM_PARALLELISM}]")
     top.report.error(place, text, f"must be between 1 and parallelism - 1 ({parallelism - 1}), in quotes")
     return None
 

@@ -132,7 +132,7 @@ def workload_specs(
             for spec in job_workloads(job, job_spec(job, name=_name(job)))
         ]
         if not job.queue_name:
-            path = f"metadata.labels[{keys.QUEUE_NAME}]"
+            path = top.at(f"metadata.labels[{keys.QUEUE_NAME}]")
             report.error(path, None, "is required", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
     else:
         report.error("kind", kind, f"is no kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)

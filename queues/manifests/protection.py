@@ -27,7 +27,7 @@ def read_flag(top: Fields, meta: ObjectMeta, annotation: str) -> bool:
     """An annotation that is "true" or "false"; left out means false."""
     value = meta.annotations.get(annotation, "false")
     if value not in ("true", "false"):
-        top.report.error(f"metadata.annotations[{annotation}]", value, 'must be "true" or "false"')
+        top.report.error(top.at(f"metadata.annotations[{annotation}]"), value, 'must be "true" or "false"')
     return value == "true"
 
 
@@ -64,6 +64,8 @@ def _read_seconds(top: Fields, meta: ObjectMeta, annotation: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit()):
-        top.report.error(f"metadata.annotations[{annotation}]", text, "must be a whole number of seconds, in quotes")
+        top.report.error(
+            top.at(f"metadata.annotations[{annotation}]"), text, "must be a whole number of seconds, in quotes"
+        )
         return None
     return int(text)

@@ -36,7 +36,7 @@ def read_workload(top: Fields, version: str) -> WorkloadSpec:
     meta = read_metadata(top, namespaced=True)
     boost = meta.annotations.get(keys.PRIORITY_BOOST)
     if boost is not None and not _is_int32(boost):
-        place = f"metadata.annotations[{keys.PRIORITY_BOOST}]"
+        place = top.at(f"metadata.annotations[{keys.PRIORITY_BOOST}]")
         top.report.error(place, boost, "must be a whole number of 32 bits, in quotes")
     spec = top.required_fields("spec")
     kind, class_name = _read_priority_class(spec, version)
