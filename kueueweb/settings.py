@@ -27,7 +27,6 @@ X_FRAME_OPTIONS = "DENY"
 # The demo makes these accounts and shows them on the login page; nothing else depends on it.
 DEMO = env.boolean("DEMO", default=False)
 DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")] if DEMO else []
-DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("demo", "researcher")] if DEMO else []
 
 # --- What we are made of ----------------------------------------------------------------------------------------------
 

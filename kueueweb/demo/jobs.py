@@ -1,0 +1,136 @@
+"""The demo's jobs: sizes and run times as in openb, dressed as Jobs of two tenants. Pure, given a random generator."""
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Self
+
+from scheduler.cluster.simulated.environment import RUN_SECONDS
+
+_CARD_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
+_MEMORY_STEP_MIB = 256
+_LONGEST_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for months, and a demo should move
+_WHOLE_CARD = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A pod of openb. `gpu_milli` is what it takes of each of its cards: 1000 is all of one."""
+
+    num_gpu: int
+    gpu_milli: int
+    cpu_milli: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Who submits: the account, where to, and what share of its jobs has which priority."""
+
+    username: str
+    namespace: str
+    queue: str
+    priorities: Sequence[tuple[str, float]]
+    words: Sequence[str]
+
+
+RESEARCH = Tenant(
+    "researcher",
+    "ai-research",
+    "research-queue",
+    (("normal-priority", 0.6), ("low-priority", 0.4)),
+    ("llm-pretraining", "bert-finetuning", "diffusion-sweep", "notebook", "ablation"),
+)
+PRODUCTION = Tenant(
+    "operator",
+    "ai-production",
+    "production-queue",
+    (("high-priority", 0.6), ("normal-priority", 0.4)),
+    ("model-inference", "embedding-refresh", "ranking-training", "batch-scoring", "speech-to-text"),
+)
+
+
+class OpenbSizes:
+    """Draws shapes and run times with openb's frequencies."""
+
+    def __init__(self, shapes: Sequence[tuple[int, Shape]], percentiles: Sequence[float]) -> None:
+        self._shapes = [shape for _, shape in shapes]
+        self._weights = list(accumulate(count for count, _ in shapes))
+        self._percentiles = percentiles
+
+    @classmethod
+    def shipped(cls) -> Self:
+        """The table beside this file, counted by scripts/openb_distribution.py."""
+        table = json.loads((Path(__file__).parent / "openb_distribution.json").read_text(encoding="utf-8"))
+        shapes = [(count, Shape(*shape)) for count, *shape in table["shapes"]]
+        return cls(shapes, table["run_seconds_percentiles"])
+
+    def shape(self, chance: random.Random) -> Shape:
+        """One pod's shape."""
+        return chance.choices(self._shapes, cum_weights=self._weights)[0]
+
+    def run_seconds(self, chance: random.Random) -> float:
+        """How long one runs, at most an hour."""
+        return min(chance.choice(self._percentiles), _LONGEST_RUN_SECONDS)
+
+
+def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random) -> dict[str, Any]:
+    """A batch/v1 Job for one shape. A tenth of those on one card run as two to four pods that start together."""
+    priority = chance.choices([name for name, _ in tenant.priorities], [share for _, share in tenant.priorities])[0]
+    pods = chance.choice((2, 3, 4)) if shape.num_gpu == 1 and chance.random() < 0.1 else 1
+    limits = _device_limits(shape, chance)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": f"{chance.choice(tenant.words)}-{chance.getrandbits(32):08x}",
+            "namespace": tenant.namespace,
+            "labels": {"kueue.x-k8s.io/queue-name": tenant.queue, "kueue.x-k8s.io/priority-class": priority},
+        },
+        "spec": {
+            "suspend": True,
+            "parallelism": pods,
+            "completions": pods,
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"annotations": {RUN_SECONDS: f"{run_seconds:.0f}"}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": "example.org/demo:1",
+                            "resources": {
+                                "requests": {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"},
+                                "limits": limits,
+                            },
+                        }
+                    ],
+                },
+            },
+        },
+    }
+
+
+def _device_limits(shape: Shape, chance: random.Random) -> dict[str, str]:
+    """HAMi's resources. A part of a card is a part of a V100's memory, so that it fits both; whole cards choose one."""
+    if not shape.num_gpu:
+        return {}
+    flavor = "gpu-v100-32gb"
+    if shape.gpu_milli == _WHOLE_CARD and chance.random() < 1 / 3:  # a third of the cards are A100
+        flavor = "gpu-a100-80gb"
+    memory = _CARD_MEMORY_MIB[flavor] * shape.gpu_milli / _WHOLE_CARD
+    return {
+        "nvidia.com/gpu": str(shape.num_gpu),
+        "nvidia.com/gpumem": str(math.ceil(memory / _MEMORY_STEP_MIB) * _MEMORY_STEP_MIB),
+        "nvidia.com/gpucores": str(shape.gpu_milli // 10),
+    }
+
+
+def busier_tenant_share(seconds: float, period_seconds: float = 240.0) -> float:
+    """Research's share of the arrivals at a moment: it swings, so that each tenant lends, borrows and takes back."""
+    return 0.5 + 0.4 * math.sin(2 * math.pi * seconds / period_seconds)

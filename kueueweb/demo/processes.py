@@ -1,0 +1,81 @@
+"""The processes that make up kueueweb, as the demo starts them on one machine; docker-compose.yml starts the same."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_MANAGE = str(Path(__file__).resolve().parent.parent.parent / "manage.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A name for logs, and the command without its environment."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def seed() -> Process:
+    """Tables, queues and accounts; it ends by itself."""
+    return Process("seed", _manage("demo_seed"))
+
+
+def processes(*, host: str, port: int, cluster_port: int, time_scale: float, snapshot: Path) -> list[Process]:
+    """Those that run until they are stopped, in the order in which they start."""
+    scale = f"{time_scale:g}"
+    cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot))
+    return [
+        Process("web", _web(host, port)),
+        Process("scheduler", _worker("scheduler", "--pool", "solo")),
+        Process("simulated-cluster", _manage("simulated_cluster", *cluster)),
+        Process("push", _worker("push", "--pool", "threads", "--concurrency", "4")),
+        Process("watcher", _manage("watch_cluster", "--cluster", "default")),
+        Process("beat", _celery("beat")),
+        Process("jobs", _manage("demo_jobs", "--server", f"http://127.0.0.1:{port}", "--time-scale", scale)),
+    ]
+
+
+def environment(
+    base: Mapping[str, str], *, database_url: str, redis_url: str, secret_key: str, cluster_port: int
+) -> dict[str, str]:
+    """What all of them are told."""
+    return {
+        **base,
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "SECRET_KEY": secret_key,
+        "KUBERNETES_API_URL": f"http://127.0.0.1:{cluster_port}",
+        "DEMO": "true",
+        "SERVE_UNCOLLECTED_STATIC": "true",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _manage(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, _MANAGE, *arguments)
+
+
+def _celery(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "celery", "--app", "kueueweb", *arguments, "--loglevel", "INFO")
+
+
+def _worker(queue: str, *arguments: str) -> tuple[str, ...]:
+    # Workers need not know of each other: the queue and the lease say who does what.
+    alone = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    return _celery("worker", "--queues", queue, "--hostname", f"{queue}@%h", *alone, *arguments)
+
+
+def _web(host: str, port: int) -> tuple[str, ...]:
+    graceful = ("--timeout-graceful-shutdown", "2")  # seconds; an open page's socket would hold it for ever
+    return (
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "kueueweb.asgi:application",
+        "--host",
+        host,
+        "--port",
+        str(port),
+        *graceful,
+    )

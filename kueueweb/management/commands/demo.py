@@ -1,0 +1,188 @@
+"""`manage.py demo`: the whole product on a simulated cluster, in one terminal, leaving nothing behind but its data."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import signal
+import socket
+import threading
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from kueueweb.demo.processes import environment, processes, seed
+from kueueweb.demo.supervisor import ProcessBroken, Supervisor
+from kueueweb.embedded.errors import ServerUnavailable
+from kueueweb.embedded.postgres import Postgres
+from kueueweb.embedded.sockets import state_directory
+from kueueweb.embedded.valkey import Valkey
+
+_FIRST_PAGE_SECONDS = 60.0
+
+
+class Command(BaseCommand):
+    """Supervises; everything that works is a child."""
+
+    help = "Run kueueweb with a simulated cluster of GPUs and jobs that keep arriving. Ctrl-C ends it."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+        parser.add_argument("--port", type=int, help="port to listen on (default: 8000, or the next that is free)")
+        parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs live (default: %(default)s)")
+        parser.add_argument("--fresh", action="store_true", help="forget what an earlier run left")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        began = time.monotonic()
+        state = state_directory(settings.BASE_DIR)
+        with _only_one(state):
+            if options["fresh"]:
+                _forget(state)
+            stop = threading.Event()
+            for wish in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(wish, lambda *_: stop.set())
+            try:
+                self._run(state, options, stop, began)
+            except (ServerUnavailable, ProcessBroken) as error:
+                raise CommandError(str(error)) from error
+            self._say("Stopped.")
+
+    def _run(self, state: Path, options: dict[str, Any], stop: threading.Event, began: float) -> None:
+        host, port = options["host"], _port(options["host"], options["port"])
+        cluster_port = _free_port()
+        with contextlib.ExitStack() as stack:
+            database_url, redis_url = self._servers(state, stack)
+            told = environment(
+                os.environ,
+                database_url=database_url,
+                redis_url=redis_url,
+                secret_key=_secret_key(state),
+                cluster_port=cluster_port,
+            )
+            shell = _write_environment(state, told)
+            supervisor = stack.enter_context(Supervisor(settings.BASE_DIR, told, _fresh_logs(state), self._say))
+            supervisor.run(seed())
+            for process in processes(
+                host=host,
+                port=port,
+                cluster_port=cluster_port,
+                time_scale=options["time_scale"],
+                snapshot=state / "simulated-cluster.json",
+            ):
+                supervisor.start(process)
+            if _wait_for_page(port, supervisor, stop):
+                self._welcome(f"http://{host}:{port}", state, shell, time.monotonic() - began)
+            supervisor.watch(stop)
+            self._say("Stopping ...")
+
+    def _servers(self, state: Path, stack: contextlib.ExitStack) -> tuple[str, str]:
+        """The addresses of PostgreSQL and Redis: those we were given, else of servers that we start."""
+        redis_url, database_url = os.environ.get("REDIS_URL", ""), os.environ.get("DATABASE_URL", "")
+        if not redis_url:
+            valkey = Valkey(state / "valkey")
+            stack.callback(valkey.stop)
+            valkey.start()
+            redis_url = valkey.url()
+        if not database_url:
+            postgres = Postgres(state / "postgres")
+            stack.callback(postgres.stop)
+            postgres.start()
+            database_url = postgres.url()
+        return database_url, redis_url
+
+    def _welcome(self, url: str, state: Path, shell: Path, seconds: float) -> None:
+        self._say(f"\nkueueweb is at {url} ({seconds:.1f} s)\n")
+        self._say("  admin / admin             sees and changes everything, also under /admin/")
+        self._say("  researcher / researcher   submits in the namespace ai-research")
+        self._say("  operator / operator       submits in the namespace ai-production\n")
+        self._say(f"  Other commands on this demo:  set -a; . {shell}; .venv/bin/python manage.py get workloads")
+        self._say(f"  What each process says:       {state / 'logs'}")
+        self._say("  Ctrl-C stops everything.\n")
+
+    def _say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+@contextlib.contextmanager
+def _only_one(state: Path) -> Iterator[IO[str]]:
+    """One demo for each copy of the project: a second one would share its data."""
+    with (state / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError("The demo of this copy of the project is already running.") from None
+        yield file
+
+
+def _forget(state: Path) -> None:
+    for name in ("postgres", "valkey", "logs"):
+        shutil.rmtree(state / name, ignore_errors=True)
+    (state / "simulated-cluster.json").unlink(missing_ok=True)
+
+
+def _fresh_logs(state: Path) -> Path:
+    logs = state / "logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(mode=0o700)
+    return logs
+
+
+def _port(host: str, wanted: int | None) -> int:
+    """The port that was asked for, which must be free, or the first free one from 8000."""
+    for port in (wanted,) if wanted else range(8000, 8100):
+        with socket.socket() as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                candidate.bind((host, port))
+                return port
+    raise CommandError(f"Port {wanted or '8000 to 8099'} of {host} is in use. --port names another.")
+
+
+def _free_port() -> int:
+    with socket.socket() as candidate:
+        candidate.bind(("127.0.0.1", 0))
+        port: int = candidate.getsockname()[1]
+        return port
+
+
+def _secret_key(state: Path) -> str:
+    """The same over restarts, so that who is logged in stays so."""
+    path = state / "secret-key"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(48))
+    return path.read_text()
+
+
+def _write_environment(state: Path, told: dict[str, str]) -> Path:
+    """A file for other shells: `manage.py` on the demo's own database."""
+    path = state / "environment"
+    path.touch(mode=0o600)
+    names = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "KUBERNETES_API_URL", "DEMO")
+    path.write_text("".join(f"{name}='{told[name]}'\n" for name in names))
+    return path
+
+
+def _wait_for_page(port: int, supervisor: Supervisor, stop: threading.Event) -> bool:
+    """Whether the first page came before somebody wished to stop. Raises ProcessBroken, CommandError after a minute."""
+    deadline = time.monotonic() + _FIRST_PAGE_SECONDS
+    while not stop.wait(0.05):
+        with (
+            contextlib.suppress(URLError, TimeoutError, ConnectionError),
+            urlopen(f"http://127.0.0.1:{port}/", timeout=5),
+        ):
+            return True
+        supervisor.revive()
+        if time.monotonic() > deadline:
+            raise CommandError(f"No page after {_FIRST_PAGE_SECONDS:.0f} s.")
+    return False

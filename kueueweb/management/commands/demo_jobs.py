@@ -1,0 +1,47 @@
+"""`manage.py demo_jobs`: jobs of the demo's two tenants, for as long as it runs."""
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from kueueweb.demo.submission import Arrivals, keep_submitting
+
+
+class Command(BaseCommand):
+    """Submits over REST; it needs no database."""
+
+    help = "Submit jobs of the demo's tenants over REST, sized as in the trace openb, until it is stopped."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--server", default="http://127.0.0.1:8000", help="where kueueweb is (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--time-scale", type=float, default=10.0, help="the simulated cluster's (default: %(default)s)"
+        )
+        parser.add_argument("--first", type=int, default=60, help="jobs to begin with (default: %(default)s)")
+        parser.add_argument(
+            "--most-waiting", type=int, default=40, help="no more while so many wait (default: %(default)s)"
+        )
+        parser.add_argument("--seed", type=int, default=None, help="for the same jobs again")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEMO:
+            raise CommandError("This submits as the demo's accounts. Set DEMO=true if that is what you want.")
+        passwords = {account["username"]: account["password"] for account in settings.DEMO_ACCOUNTS}
+        arrivals = Arrivals(
+            options["server"],
+            passwords,
+            time_scale=options["time_scale"],
+            most_waiting=options["most_waiting"],
+            seed=options["seed"],
+        )
+        stop = threading.Event()
+        for wish in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(wish, lambda *_: stop.set())
+        keep_submitting(arrivals, options["first"], stop.wait)

@@ -1,0 +1,44 @@
+"""`manage.py demo_seed`: the demo's tables, queues and accounts. Running it again changes nothing."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from kueueweb import demo
+from kueueweb.demo.jobs import PRODUCTION, RESEARCH
+from queues.models import Cluster, ClusterMode, Role, RoleBinding
+
+
+class Command(BaseCommand):
+    """Fills the database that DATABASE_URL names, unless a real cluster is already in it."""
+
+    help = "Prepare a database for the demo: tables, the two tenants' queues, and the accounts of the login page."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEMO:
+            raise CommandError("This makes accounts with public passwords. Set DEMO=true if that is what you want.")
+        call_command("migrate", verbosity=0, interactive=False)
+        cluster, _ = Cluster.objects.get_or_create(name="default", defaults={"mode": ClusterMode.SIMULATED})
+        if cluster.mode != ClusterMode.SIMULATED:
+            raise CommandError(
+                f"The cluster 'default' of this database is in mode {cluster.mode!r}, not a demo's: it stays as it is."
+            )
+        call_command("apply", "-f", str(Path(demo.__file__).parent / "configuration.yaml"), verbosity=0)
+        for account in settings.DEMO_ACCOUNTS:
+            self._make_account(**account)
+        for tenant in (RESEARCH, PRODUCTION):
+            user = User.objects.get(username=tenant.username)
+            RoleBinding.objects.get_or_create(user=user, namespace=tenant.namespace, defaults={"role": Role.SUBMITTER})
+
+    def _make_account(self, username: str, password: str) -> None:
+        administrator = username == "admin"
+        user, created = User.objects.get_or_create(
+            username=username, defaults={"is_staff": administrator, "is_superuser": administrator}
+        )
+        if created:
+            user.set_password(password)
+            user.save(update_fields=["password"])
