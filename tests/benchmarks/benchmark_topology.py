@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scheduler.core.node import Node  # run as a script, the project is not on the path before
+from scheduler.core.node import Node
 from scheduler.core.node_selection import HOSTNAME_LABEL
 from scheduler.core.topology import (
     PodSetTopologyRequest,
