@@ -1,0 +1,17 @@
+"""Every write of gpus: what the cluster shows of nodes, cards and the slices that others hold."""
+
+from gpus.services.found import FoundPod, forget_found, keep_found, record_found
+from gpus.services.nodes import forget_node, sync_foreign_usage, sync_node
+from gpus.services.observed import ObservedNode, observed_node
+
+__all__ = [
+    "FoundPod",
+    "ObservedNode",
+    "forget_found",
+    "forget_node",
+    "keep_found",
+    "observed_node",
+    "record_found",
+    "sync_foreign_usage",
+    "sync_node",
+]

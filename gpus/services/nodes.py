@@ -1,0 +1,167 @@
+"""Nodes and their cards, brought in line with what the cluster shows.
+
+Only what differs is written: each write of a node or a card is a change of the configuration that decisions stand on.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from gpus.annotations import NodeDevices, node_devices
+from gpus.models import AllocationSource, Device, DeviceAllocation, Node
+from gpus.services.found import link_found, recount_found
+from gpus.services.observed import ObservedNode
+from gpus.vendors import VENDORS
+from scheduler.core.device import Device as ObservedDevice
+from scheduler.core.device import MigProfile
+from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+
+_log = logging.getLogger(__name__)
+_CORDON: Final = NVIDIA.annotations.cordon
+
+
+def sync_node(
+    cluster_id: int,
+    observed: ObservedNode,
+    vendors: Iterable[DeviceVendor] = VENDORS,
+    now: datetime | None = None,
+) -> bool:
+    """Store a node and its cards as observed; whether anything changed.
+
+    Cards that the node no longer lists go, unless slices of them are held: then they stay with `missing_since`. Cards
+    of a vendor whose annotation can't be read, or whose plugin stopped answering, become unhealthy.
+    """
+    now = now or timezone.now()
+    devices = node_devices(
+        observed.name, observed.annotations, observed.capacity, observed.allocatable, vendors, now.timestamp()
+    )
+    for annotation, problem in devices.problems.items():
+        _log.warning("Node %s: annotation %s: %s", observed.name, annotation, problem)
+    with transaction.atomic():
+        row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=observed.name).first()
+        before = dict(row.annotations) if row else {}
+        row, changed = _store_node(cluster_id, row, observed, now)
+        cordon_changed = before.get(_CORDON) != observed.annotations.get(_CORDON)
+        devices_changed = _sync_devices(row, devices, cordon_changed, now)
+        return devices_changed or changed
+
+
+def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool:
+    """A node left the cluster. While slices that we decided are held there it stays, not ready, its cards missing."""
+    with transaction.atomic():
+        row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=name).first()
+        if row is None:
+            return False
+        DeviceAllocation.objects.filter(node=row, source=AllocationSource.FOUND).delete()
+        if DeviceAllocation.objects.filter(node=row).exists():
+            missing = row.devices.filter(missing_since__isnull=True).update(
+                missing_since=now or timezone.now(), found_slots=0, found_memory_mib=0, found_cores_percent=0
+            )
+            was_ready = Node.objects.filter(pk=row.pk, ready=True).update(ready=False)
+            return bool(missing or was_ready)
+        row.delete()
+        return True
+
+
+def sync_foreign_usage(cluster_id: int, usage: Mapping[str, Mapping[str, int]]) -> bool:
+    """Set what pods that are not ours request of each node (base units, and `pods`); nodes left out have none."""
+    changed = False
+    with transaction.atomic():
+        rows = (
+            Node.objects.select_for_update().filter(cluster_id=cluster_id).order_by("pk").only("name", "foreign_usage")
+        )
+        for row in rows:
+            wanted = dict(usage.get(row.name, {}))
+            if row.foreign_usage != wanted:
+                Node.objects.filter(pk=row.pk).update(foreign_usage=wanted)
+                changed = True
+    return changed
+
+
+def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: datetime) -> tuple[Node, bool]:
+    wanted: dict[str, Any] = {
+        "uid": observed.uid,
+        "labels": dict(observed.labels),
+        "annotations": observed.lasting_annotations,
+        "taints": [dict(taint) for taint in observed.taints],
+        "allocatable": dict(observed.allocatable),
+        "capacity": dict(observed.capacity),
+        "ready": observed.ready,
+        "unschedulable": observed.unschedulable,
+    }
+    if row is None:
+        created_at = observed.created_at or now
+        return Node.objects.create(cluster_id=cluster_id, name=observed.name, created_at=created_at, **wanted), True
+    differing = {name: value for name, value in wanted.items() if getattr(row, name) != value}
+    if differing:
+        Node.objects.filter(pk=row.pk).update(updated_at=now, **differing)
+    return row, bool(differing)
+
+
+def _sync_devices(row: Node, devices: NodeDevices, cordon_changed: bool, now: datetime) -> bool:
+    present = {device.uuid: device for device in row.devices.select_for_update().order_by("pk")}
+    observed = {device.uuid: device for device in devices.devices}
+    changed = False
+    for uuid, device in present.items():
+        if uuid in observed:
+            wanted = _columns(observed[uuid], devices, device.cordoned if not cordon_changed else None)
+            changed |= _update(device, {**wanted, "missing_since": None}, now)
+        elif devices.problems and device.vendor not in {found.vendor for found in devices.devices}:
+            changed |= _update(device, {"healthy": False}, now)
+        else:
+            changed |= _retire(device, now)
+    new = [
+        Device(node=row, uuid=uuid, **_columns(device, devices, None))
+        for uuid, device in observed.items()
+        if uuid not in present
+    ]
+    if new:
+        Device.objects.bulk_create(new)
+        recount_found(link_found(row))
+    return changed or bool(new)
+
+
+def _update(device: Device, wanted: Mapping[str, Any], now: datetime) -> bool:
+    differing = {name: value for name, value in wanted.items() if getattr(device, name) != value}
+    if differing:
+        Device.objects.filter(pk=device.pk).update(updated_at=now, **differing)
+    return bool(differing)
+
+
+def _retire(device: Device, now: datetime) -> bool:
+    if device.allocations.exists():
+        return device.missing_since is None and _update(device, {"missing_since": now}, now)
+    device.delete()
+    return True
+
+
+def _columns(device: ObservedDevice, devices: NodeDevices, cordoned: bool | None) -> dict[str, Any]:
+    return {
+        "index": device.index,
+        "vendor": device.vendor,
+        "type": device.type,
+        "slots": device.slots,
+        "memory_mib": device.memory_mib,
+        "cores_percent": device.cores_percent,
+        "numa": device.numa,
+        "mode": device.mode,
+        "healthy": device.health and device.vendor not in devices.unhealthy_vendors,
+        "cordoned": device.cordoned if cordoned is None else cordoned,
+        "mig_profiles": [_mig_profile(profile) for profile in device.mig_profiles],
+        "custom_info": dict(device.attributes),
+        "pair_scores": dict(device.pair_scores),
+    }
+
+
+def _mig_profile(profile: MigProfile) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "memory_mib": profile.memory_mib,
+        "cores_percent": profile.cores_percent,
+        "slice_count": profile.slice_count,
+        "placements": [{"start": place.start, "size": place.size} for place in profile.placements],
+    }
