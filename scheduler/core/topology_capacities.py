@@ -7,6 +7,7 @@ brought up to date leaf by leaf, since between two placements few leaves change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Self
 
@@ -109,23 +110,23 @@ class Capacities:
 
     def with_assumed(self, assumed: Mapping[int, Mapping[str, int]]) -> Self:
         """The counts when the leaves given by number are used that much more."""
-        copy = self._copy()
+        own = self._copy()
         used = self._state.used
-        copy.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
-        return copy
+        own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
+        return own
 
     def _copy(self) -> Self:
-        copy = object.__new__(type(self))
-        copy._tree, copy._state, copy._usable, copy.shape = self._tree, self._state, self._usable, self.shape
-        copy.pods = [list(level) for level in self.pods]
-        copy.slices = [list(level) for level in self.slices]
+        own = copy(self)
+        own.pods, own.slices = _copied(self.pods), _copied(self.slices)
         if self.shape.leader_requests is None:
-            copy.leaders, copy.pods_with_leader, copy.slices_with_leader = self.leaders, copy.pods, copy.slices
+            own.pods_with_leader, own.slices_with_leader = own.pods, own.slices
         else:
-            copy.leaders = [list(level) for level in self.leaders]
-            copy.pods_with_leader = [list(level) for level in self.pods_with_leader]
-            copy.slices_with_leader = [list(level) for level in self.slices_with_leader]
-        return copy
+            own.leaders = _copied(self.leaders)
+            own.pods_with_leader, own.slices_with_leader = (
+                _copied(self.pods_with_leader),
+                _copied(self.slices_with_leader),
+            )
+        return own
 
     def count(self, used: Mapping[int, Mapping[str, int]]) -> None:
         """Count the leaves given by number with what is used on them, and every domain above them."""
@@ -210,6 +211,10 @@ def _every_leaf(leaf: int) -> bool:
 
 def _zeros(tree: TopologyTree) -> list[list[int]]:
     return [[0] * len(level) for level in tree.values]
+
+
+def _copied(levels: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [list(level) for level in levels]
 
 
 def _sum(used: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

@@ -49,10 +49,17 @@ class TopologyFlavor:
         balanced_placement: bool = False,
     ) -> None:
         self.topology = topology
+        self.node_labels = dict(node_labels)
         self.tolerations = tuple(tolerations)
         self.balanced_placement = balanced_placement
         self.usage = LeafUsage() if usage is None else usage
         self.leaves = TopologyLeaves(topology, node_labels, self.usage)
+
+    def is_defined_by(
+        self, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration]
+    ) -> bool:
+        """Whether the flavor is already the one that these make."""
+        return (self.topology, self.node_labels, self.tolerations) == (topology, dict(node_labels), tuple(tolerations))
 
     def level_problem(self, request: TopologyRequest | None) -> str | None:
         """Why the flavor's topology cannot serve the request (a level that it lacks), or None."""
@@ -181,6 +188,8 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
     ) -> None:
         """Add or change a flavor. A change of its topology's levels forgets its usage: add it again."""
         before = self._flavors.get(name)
+        if before is not None and before.is_defined_by(topology, node_labels, tolerations):
+            return
         if topology.ends_with_hostname:
             usage = self._usage_by_hostname
         elif before is not None and before.topology.levels == topology.levels:

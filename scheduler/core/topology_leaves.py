@@ -25,6 +25,7 @@ from scheduler.core.topology_tree import LeafKey, TopologyTree
 from scheduler.core.topology_usage import LeafUsage
 
 _KEPT_SHAPES = 64
+_KEPT_SELECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,11 @@ class TopologyLeaves:
         return selection is None or self._exclusion(selection, leaf) is None
 
     def _exclusion(self, selection: Selection, leaf: int) -> str | None:
-        verdicts = self._exclusions.setdefault(selection, {})
+        verdicts = self._exclusions.get(selection)
+        if verdicts is None:
+            if len(self._exclusions) >= _KEPT_SELECTIONS:
+                self._exclusions.clear()
+            verdicts = self._exclusions[selection] = {}
         if leaf not in verdicts:
             nodes = self._nodes_by_leaf[self.tree.leaf_keys[leaf]]
             verdicts[leaf] = selection.exclusion(nodes[min(nodes)])
