@@ -17,8 +17,8 @@ STRATEGY_LISTS: Final = (
 )
 _NOT_OURS: Final = (
     "namespace", "health", "metrics", "webhook", "leaderElection", "controller", "clientConnection", "tls",
-    "multiKueue", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "internalCertManagement", "visibilityServer",
-    "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod", "pprofBindAddress",
+    "multiKueue", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "internalCertManagement",
+    "visibilityServer", "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod", "pprofBindAddress",
 )  # fmt: skip
 _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h))+|0", re.ASCII)
 
