@@ -1,0 +1,27 @@
+# syntax=docker/dockerfile:1
+# One image for every process; docker-compose.yml and deploy/ say which command each runs.
+
+FROM python:3.11-slim-bookworm AS frontend
+WORKDIR /kueueweb
+COPY requirements/demo.lock requirements/
+RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirements/demo.lock
+COPY scripts/frontend.py scripts/
+COPY frontend frontend
+RUN python scripts/frontend.py build
+
+FROM python:3.11-slim-bookworm
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 STATIC_ROOT=/kueueweb/static LOG_FORMAT=json
+WORKDIR /kueueweb
+COPY requirements/runtime.lock requirements/
+RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirements/runtime.lock \
+    && useradd --system --uid 10001 --home-dir /kueueweb kueueweb
+COPY manage.py ./
+COPY kueueweb kueueweb
+COPY queues queues
+COPY gpus gpus
+COPY scheduler scheduler
+COPY --from=frontend /kueueweb/frontend/dist frontend/dist
+RUN python manage.py collectstatic --no-input --verbosity 0
+USER 10001
+EXPOSE 8000
+CMD ["python", "-m", "uvicorn", "kueueweb.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--timeout-graceful-shutdown", "10"]

@@ -1,0 +1,87 @@
+"""The supervisor on small processes: it restarts, gives up, stops all, and nothing outlives it."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kueueweb.demo.processes import Process
+from kueueweb.demo.supervisor import ProcessBroken, Supervisor
+
+STAYS = "import sys, time; print('up', flush=True); time.sleep(60)"
+
+
+def python(name: str, code: str) -> Process:
+    return Process(name, (sys.executable, "-c", code))
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path, said: list[str]) -> Supervisor:
+    return Supervisor(tmp_path, os.environ, tmp_path / "logs", said.append)
+
+
+def test_it_stops_in_reverse_order(supervisor: Supervisor, tmp_path: Path) -> None:
+    code = (
+        "import pathlib, signal, sys, time\n"
+        "def end(*_):\n"
+        "    with open('ended', 'a') as file: file.write(sys.argv[1])\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "pathlib.Path(sys.argv[1]).touch()\n"
+        "time.sleep(60)\n"
+    )
+    for name in "abc":
+        supervisor.start(Process(name, (sys.executable, "-c", code, name)))
+    waiting = threading.Event()
+    while not all((tmp_path / name).exists() for name in "abc"):
+        waiting.wait(0.01)
+    supervisor.stop()
+    assert (tmp_path / "ended").read_text() == "cba"
+
+
+def test_what_ends_is_started_again_and_said(supervisor: Supervisor, said: list[str]) -> None:
+    once = python(
+        "once", "import os, sys, time\nif os.path.exists('ran'): time.sleep(60)\nopen('ran', 'w'); sys.exit(3)"
+    )
+    with supervisor:
+        supervisor.start(once)
+        while not said:
+            supervisor.revive()
+        assert "once ended with 3 and is started again" in said[0]
+
+
+def test_what_does_not_stay_up_is_given_up_with_its_last_words(supervisor: Supervisor) -> None:
+    with supervisor:
+        supervisor.start(python("broken", "import sys; sys.exit('no cheese')"))
+        with pytest.raises(ProcessBroken, match=r"broken does not run(?s:.*)no cheese"):
+            supervisor.watch(threading.Event())
+
+
+def test_a_step_that_fails_is_said(supervisor: Supervisor) -> None:
+    with pytest.raises(ProcessBroken, match="no table"):
+        supervisor.run(python("seed", "import sys; sys.exit('no table')"))
+
+
+def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, time\nfrom pathlib import Path\n"
+        "from kueueweb.demo.processes import Process\nfrom kueueweb.demo.supervisor import Supervisor\n"
+        "supervisor = Supervisor(Path.cwd(), os.environ, Path(sys.argv[1]), print)\n"
+        f"supervisor.start(Process('a', (sys.executable, '-c', {STAYS!r})))\n"
+        "print(*(child.pid for child in supervisor._running.values()), flush=True)\ntime.sleep(60)\n"
+    )
+    command: list[str | Path] = [sys.executable, "-c", script, tmp_path / "logs"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+    child.wait(timeout=20)
