@@ -144,6 +144,10 @@ class TopologyFlavor:
             return self._too_small(workers, plan, placed)
         return self._assignments(workers, leader, placed)
 
+    def node_names(self, domain: TopologyDomain) -> frozenset[str]:
+        """The nodes of an assigned domain; empty if it is gone."""
+        return self.leaves.node_names(domain.values)
+
     def exclusions(self, request: PodSetTopologyRequest) -> dict[str, int]:
         """Why nodes take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
         `affinity`, or `resource NAME` for the first resource that lacks room for one pod."""

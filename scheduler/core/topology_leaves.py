@@ -109,6 +109,10 @@ class TopologyLeaves:
         number = self.tree.leaf_numbers.get(leaf)
         return None if number is None else self._free[number]
 
+    def node_names(self, leaf: LeafKey) -> frozenset[str]:
+        """The nodes of a leaf; empty if there is no such leaf."""
+        return frozenset(self._nodes_by_leaf.get(leaf, ()))
+
     def capacities(self, shape: PodShape, selection: Selection | None) -> Capacities:
         """The counts of a pod shape now. `selection` None lets the pods use every leaf."""
         tree = self.tree

@@ -64,6 +64,11 @@ class TestNodes:
         made.leaves.delete_node("r1-n0")
         assert place(made, pods(1, TopologyRequest(required=RACK))) == {"main": {"r0": 1}}
 
+    def test_the_nodes_of_a_domain(self) -> None:
+        made = flavor(RACKS, racks({"r0": [1, 1], "r1": [1]}))
+        assert made.node_names(TopologyDomain(("b0", "r0"), 1)) == {"r0-n0", "r0-n1"}
+        assert made.node_names(TopologyDomain(("b0", "r9"), 1)) == frozenset()
+
     def test_foreign_pods_take_room(self) -> None:
         made = flavor(HOSTS, [node("a", 4, foreign_usage={"cpu": 2500, "pods": 3})])
         assert place(made, pods(2)) == 'topology "hosts" has room for 1 of 2 pods'
