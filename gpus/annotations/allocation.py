@@ -131,6 +131,8 @@ def decode_mig_allocations(text: str) -> tuple[MigAllocation, ...]:
     """Read `hami.io/vgpu-mig-allocations`. Raises AnnotationError, also where only some runtime ids are there."""
     try:
         found = json.loads(text)
+        if not isinstance(found, list):
+            raise AnnotationError("expected a JSON array of MIG allocations")
         return tuple(_mig_allocation(entry) for entry in found)
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
         raise AnnotationError(f"not a list of MIG allocations: {error}") from error
