@@ -80,7 +80,8 @@ def recount_found(device_ids: Collection[int]) -> None:
                 SELECT id FROM gpus_device WHERE id = ANY(%s) ORDER BY id FOR UPDATE
             ), counted AS (
                 SELECT locked.id, coalesce(sum(slice.slots), 0) AS slots,
-                    coalesce(sum(slice.memory_mib), 0) AS memory_mib, coalesce(sum(slice.cores_percent), 0) AS cores_percent
+                    coalesce(sum(slice.memory_mib), 0) AS memory_mib,
+                    coalesce(sum(slice.cores_percent), 0) AS cores_percent
                 FROM locked LEFT JOIN gpus_deviceallocation AS slice
                     ON slice.device_id = locked.id AND slice.source = 'found'
                 GROUP BY locked.id

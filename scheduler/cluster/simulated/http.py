@@ -38,6 +38,12 @@ class Application:
         self._control = Control(cluster)
         self._random = Random(cluster.registry.seed)  # noqa: S311 - chaos must be repeatable, not unguessable
         self._wake = asyncio.Event()
+        self._watches: set[WatchStream] = set()
+
+    def end_watches(self) -> None:
+        """Ends all streams in an orderly way, as an API server does that goes down."""
+        for watch in self._watches:
+            watch.end()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -106,6 +112,7 @@ class Application:
         # The first bytes tell the client that the watch stands.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         stream = WatchStream(self.cluster, watch, self._random)
+        self._watches.add(stream)
         gone = asyncio.create_task(_disconnected(receive, stream.wake))
         try:
             async for lines in stream:
@@ -116,6 +123,7 @@ class Application:
         finally:
             gone.cancel()
             stream.close()
+            self._watches.discard(stream)
 
 
 class WatchStream:
@@ -127,7 +135,13 @@ class WatchStream:
         self._watch = watch
         self._random = random
         self._cursor = watch.resource_version or 0
+        self._ended = False
         cluster.store.listeners.append(self._on_change)
+
+    def end(self) -> None:
+        """Lets the iteration come to its end."""
+        self._ended = True
+        self.wake.set()
 
     def close(self) -> None:
         """Stops listening."""
@@ -146,7 +160,7 @@ class WatchStream:
             why = f"Too large resource version: {self._watch.resource_version}"
             yield _line("ERROR", errors.ApiError(504, "Timeout", why).status())
             return
-        while loop.time() < end:
+        while loop.time() < end and not self._ended:
             self.wake.clear()
             try:
                 changes = self._cluster.store.changes_since(self._watch.plural, self._cursor)

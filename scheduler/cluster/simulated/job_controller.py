@@ -102,7 +102,12 @@ class JobController:
             return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
         deadline = spec.get("activeDeadlineSeconds")
         started = status.get("startTime")
-        if deadline is not None and started and now >= parse_timestamp(started) + self._environment.scaled(deadline):
+        if (
+            deadline is not None
+            and not spec["suspend"]
+            and started
+            and now >= parse_timestamp(started) + self._environment.scaled(deadline)
+        ):
             return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
         completions = spec.get("completions")
         needed = 1 if completions is None else completions
@@ -122,7 +127,6 @@ class JobController:
 
     def _suspend(self, status: JsonObject, active: list[JsonObject]) -> None:
         self._delete(active)
-        status.pop("startTime", None)
         if not _has(status, "Suspended", "True"):
             entry = pod_condition("Suspended", True, self._environment.now(), "JobSuspended", "Job suspended")
             status["conditions"] = with_condition(list(status.get("conditions") or ()), entry)
@@ -131,6 +135,7 @@ class JobController:
         now = self._environment.now()
         status.setdefault("startTime", timestamp(now))
         if _has(status, "Suspended", "True"):
+            status["startTime"] = timestamp(now)
             entry = pod_condition("Suspended", False, now, "JobResumed", "Job resumed")
             status["conditions"] = with_condition(list(status.get("conditions") or ()), entry)
 

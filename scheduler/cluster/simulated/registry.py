@@ -105,7 +105,8 @@ class Registry:
         """Server-side apply: (the object, whether it was created). 409 with causes where managers disagree."""
         if body.get("metadata", {}).get("managedFields"):
             raise errors.bad_request("metadata.managedFields must be nil")
-        body = {**body, "metadata": {**(body.get("metadata") or {}), "name": name}}
+        identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+        body = {**identity, **body, "metadata": {**(body.get("metadata") or {}), "name": name}}
         live = self.store.get(resource.plural, namespace, name)
         if live is None:
             if writer.subresource:

@@ -13,9 +13,22 @@ from scheduler.cluster.simulated.cluster import SimulatedCluster
 from scheduler.cluster.simulated.http import Application
 
 
-def _config(cluster: SimulatedCluster, host: str, port: int, uds: str | None) -> uvicorn.Config:
-    return uvicorn.Config(
-        Application(cluster),
+class _Server(uvicorn.Server):
+    """Ends its watches before it waits for its connections."""
+
+    def __init__(self, application: Application, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._application = application
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._application.end_watches()
+        await super().shutdown(sockets)
+
+
+def _server(cluster: SimulatedCluster, host: str, port: int, uds: str | None) -> _Server:
+    application = Application(cluster)
+    config = uvicorn.Config(
+        application,
         host=host,
         port=port,
         uds=uds,
@@ -25,11 +38,12 @@ def _config(cluster: SimulatedCluster, host: str, port: int, uds: str | None) ->
         timeout_graceful_shutdown=1,
         timeout_keep_alive=75,
     )
+    return _Server(application, config)
 
 
 def serve(cluster: SimulatedCluster, host: str, port: int, uds: str | None = None) -> None:
     """Serves until SIGINT or SIGTERM; the snapshot, if there is one, is saved at the end."""
-    uvicorn.Server(_config(cluster, host, port, uds)).run()
+    _server(cluster, host, port, uds).run()
 
 
 class ServerThread:
@@ -41,7 +55,7 @@ class ServerThread:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.bind(("127.0.0.1", 0))
-        self._server = uvicorn.Server(_config(cluster, "127.0.0.1", 0, None))
+        self._server = _server(cluster, "127.0.0.1", 0, None)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="simulated-cluster")
         # Connections that come before the server runs wait in the socket's queue, so that nobody has to poll for it.
         self._socket.listen(128)

@@ -1,0 +1,340 @@
+"""The one door to a Kubernetes API server, real or simulated, and the only file that imports `kubernetes`.
+
+The package gives configuration, authentication and TLS. Objects stay plain JSON (`orjson`), which is an order of
+magnitude faster than its typed models. Requests are paced by a token bucket; errors are `ClusterError`, whatever was
+underneath.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+import urllib3
+from kubernetes import client as kubernetes_client
+from kubernetes import config as kubernetes_config
+
+JsonObject = dict[str, Any]
+
+FIELD_MANAGER: Final = "kueueweb"
+MERGE_PATCH: Final = "application/merge-patch+json"
+_APPLY_PATCH: Final = "application/apply-patch+yaml"
+_PAGE_SIZE: Final = 500
+_CONNECT_SECONDS: Final = 5.0
+_REQUEST_SECONDS: Final = 30.0
+_WATCH_SECONDS: Final = 300
+_SILENCE_SECONDS: Final = 90.0
+"""A watch that says nothing for so long, not even a bookmark, is taken for broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Where a kind lives in the API."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path; namespace "" on a namespaced kind means all namespaces."""
+        root = "/api/v1" if self.api_version == "v1" else f"/apis/{self.api_version}"
+        parts = [root]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
+NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
+PODS: Final = Kind("v1", "Pod", "pods")
+JOBS: Final = Kind("batch/v1", "Job", "jobs")
+DEPLOYMENTS: Final = Kind("apps/v1", "Deployment", "deployments")
+
+
+class ClusterError(Exception):
+    """The API server refused. `status` is the HTTP status (0: no answer at all), `reason` Kubernetes' word."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{reason or status}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+    @property
+    def not_found(self) -> bool:
+        return self.status == HTTPStatus.NOT_FOUND
+
+    @property
+    def conflict(self) -> bool:
+        """Somebody else wrote first, or the object exists already."""
+        return self.status == HTTPStatus.CONFLICT
+
+    @property
+    def expired(self) -> bool:
+        """The resourceVersion is too old: list again."""
+        return self.status == HTTPStatus.GONE
+
+
+class ClusterUnreachable(ClusterError):
+    """No answer: nothing is known of whether the request was carried out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, "Unreachable", message)
+
+
+class TokenBucket:
+    """At most `rate` requests a second on the average, `burst` at once. Safe to share between threads."""
+
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._sleep = sleep
+        self._tokens = burst
+        self._filled_at = clock()
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Waits until one more request may be sent."""
+        with self._lock:
+            now = self._clock()
+            self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
+            self._filled_at = now
+            self._tokens -= 1
+            wait = -self._tokens / self._rate
+        if wait > 0:
+            self._sleep(wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything of a kind, as of one resourceVersion."""
+
+    items: tuple[JsonObject, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
+
+    type: str
+    object: JsonObject
+
+
+class ClusterClient:
+    """Requests to one API server. Every method raises ClusterError.
+
+    * configuration: from `connect`.
+    * pace: a bucket that may be shared; None: 50 requests a second, bursts of 100.
+    """
+
+    def __init__(self, configuration: Any, pace: TokenBucket | None = None) -> None:
+        self._api = kubernetes_client.ApiClient(configuration)
+        self._api.user_agent = FIELD_MANAGER
+        self._pace = pace or TokenBucket(50.0, 100.0)
+        self.server = str(configuration.host)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
+        """One object; None where there is none."""
+        try:
+            return self._json("GET", kind.path(namespace, name))
+        except ClusterError as error:
+            if error.not_found:
+                return None
+            raise
+
+    def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
+        """All objects, page by page; begins anew once where the pages expire underway."""
+        query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE_SIZE)}
+        try:
+            return self._list(kind, namespace, query)
+        except ClusterError as error:
+            if not error.expired:
+                raise
+            return self._list(kind, namespace, {**query, "limit": ""})
+
+    def watch(
+        self,
+        kind: Kind,
+        resource_version: str,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        timeout_seconds: int = _WATCH_SECONDS,
+        opened: Callable[[Callable[[], None]], None] | None = None,
+    ) -> Iterator[WatchEvent]:
+        """The changes after that resourceVersion, until the server ends the watch (then resume from the last one).
+
+        `opened` is handed a function that ends the watch from another thread. A version that is too old raises a
+        ClusterError with `expired`.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "timeoutSeconds": str(timeout_seconds),
+        }
+        response = self._send("GET", kind.path(namespace), query, timeout=(_CONNECT_SECONDS, _SILENCE_SECONDS))
+        ended = threading.Event()
+
+        def end() -> None:
+            ended.set()
+            response.shutdown()
+
+        try:
+            if opened is not None:
+                opened(end)
+            for line in _lines(response):
+                event = orjson.loads(line)
+                if event["type"] == "ERROR":
+                    raise _error_of(event["object"], int(event["object"].get("code", 500)))
+                yield WatchEvent(event["type"], event["object"])
+        except (urllib3.exceptions.HTTPError, OSError, orjson.JSONDecodeError) as error:
+            if not ended.is_set():
+                raise ClusterUnreachable(str(error)) from error
+        finally:
+            response.close()
+
+    def create(self, kind: Kind, item: Mapping[str, Any]) -> JsonObject:
+        """POST; a ClusterError with `conflict` where the name is taken."""
+        namespace = str(item["metadata"].get("namespace", ""))
+        return self._json("POST", kind.path(namespace), {"fieldManager": FIELD_MANAGER}, item)
+
+    def apply(self, kind: Kind, item: Mapping[str, Any], *, force: bool = True) -> JsonObject:
+        """Server-side apply: what is named here becomes ours, what we no longer name goes, all else stays."""
+        metadata = item["metadata"]
+        path = kind.path(str(metadata.get("namespace", "")), str(metadata["name"]))
+        query = {"fieldManager": FIELD_MANAGER, "force": "true" if force else "false"}
+        return self._json("PATCH", path, query, item, _APPLY_PATCH)
+
+    def patch(
+        self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], *, subresource: str = ""
+    ) -> JsonObject:
+        """JSON merge patch; a resourceVersion in it is a precondition."""
+        path = kind.path(namespace, name, subresource)
+        return self._json("PATCH", path, {"fieldManager": FIELD_MANAGER}, patch, MERGE_PATCH)
+
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str = "", propagation: str = "Background") -> bool:
+        """Deletes one object, with `uid` only that one; False where it is not there."""
+        body: JsonObject = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        try:
+            self._json("DELETE", kind.path(namespace, name), {}, body)
+        except ClusterError as error:
+            if error.not_found or (uid and error.conflict):
+                return False
+            raise
+        return True
+
+    def bind(self, namespace: str, pod: str, uid: str, node: str) -> None:
+        """Binds a pod to a node; a ClusterError with `conflict` where it is bound already or is another pod by now."""
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod, "namespace": namespace, "uid": uid},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        }
+        self._json("POST", PODS.path(namespace, pod, "binding"), {"fieldManager": FIELD_MANAGER}, binding)
+
+    def _list(self, kind: Kind, namespace: str, query: Mapping[str, str]) -> Listing:
+        items: list[JsonObject] = []
+        page = self._json("GET", kind.path(namespace), query)
+        version = str(page["metadata"].get("resourceVersion", ""))
+        while True:
+            items.extend(page["items"])
+            following = page["metadata"].get("continue")
+            if not following:
+                return Listing(tuple(items), version)
+            page = self._json("GET", kind.path(namespace), {**query, "continue": following})
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+    ) -> JsonObject:
+        self._pace.take()
+        response = self._send(method, path, query or {}, body, content_type)
+        try:
+            content = response.data
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterUnreachable(str(error)) from error
+        found: JsonObject = orjson.loads(content)
+        return found
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        timeout: Any = _REQUEST_SECONDS,
+    ) -> urllib3.BaseHTTPResponse:
+        parameters = [(key, value) for key, value in query.items() if value]
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        request = self._api.param_serialize(
+            method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        try:
+            answer = self._api.call_api(*request, _request_timeout=timeout).response
+        except (urllib3.exceptions.HTTPError, kubernetes_client.ApiException, OSError) as error:
+            raise ClusterUnreachable(str(error)) from error
+        if not HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            raise _error(answer.status, answer.data)
+        return answer  # type: ignore[no-any-return]  # the package is not typed
+
+
+def connect(server: str = "", pace: TokenBucket | None = None) -> ClusterClient:
+    """A client of the server at that URL; with none, in a pod of its own cluster, else of the kubeconfig's.
+
+    Raises ClusterUnreachable where there is no configuration at all.
+    """
+    configuration = kubernetes_client.Configuration(host=server) if server else kubernetes_client.Configuration()
+    if not server:
+        try:
+            kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # the package is not typed
+        except kubernetes_config.ConfigException:
+            try:
+                kubernetes_config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
+            except kubernetes_config.ConfigException as error:
+                raise ClusterUnreachable(f"no API server is configured: {error}") from error
+    return ClusterClient(configuration, pace)
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    buffer = b""
+    for chunk in response.stream(amt=None, decode_content=True):
+        buffer += chunk
+        *lines, buffer = buffer.split(b"\n")
+        yield from (line for line in lines if line)
+
+
+def _error(status: int, content: bytes) -> ClusterError:
+    try:
+        body = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return ClusterError(status, "", content.decode("utf-8", "replace")[:500])
+    return _error_of(body if isinstance(body, dict) else {}, status)
+
+
+def _error_of(body: Mapping[str, Any], status: int) -> ClusterError:
+    return ClusterError(status, str(body.get("reason") or ""), str(body.get("message") or ""))

@@ -1,0 +1,252 @@
+"""From an admission to what the cluster is told (pure): jobs with their flavors' nodes, pods with their slices.
+
+Kueue's contract (starting a job injects the flavors' node labels and tolerations, and labels that say where it was
+admitted) and HAMi's (annotations that name the slices) meet here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scheduler.cluster.client import JsonObject
+from scheduler.cluster.job_kinds import JobKind, Stopping
+
+SCHEDULER_NAME: Final = "kueueweb"
+"""Pods of this scheduler are bound by us alone."""
+PLACEMENT_GATE: Final = "kueueweb.io/placement"
+"""The scheduling gate of pods that another scheduler would bind before we have chosen: it goes when we have."""
+
+MANAGED_LABEL: Final = "kueueweb.io/managed"
+JOB_UID_LABEL: Final = "kueueweb.io/job-uid"
+WORKLOAD_UID_LABEL: Final = "kueueweb.io/workload-uid"
+REPLICA_ANNOTATION: Final = "kueueweb.io/replica"
+WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
+POD_SET_LABEL: Final = "kueue.x-k8s.io/podset"
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+CLUSTER_QUEUE_LABEL: Final = "kueue.x-k8s.io/cluster-queue-name"
+LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+_HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
+
+_LONGEST_LABEL_VALUE: Final = 63
+_SERVER_METADATA: Final = (
+    "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation",
+    "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+)  # fmt: skip
+
+
+class CannotStart(Exception):
+    """The pods can't run with what the flavors ask of them (Kueue finishes such a workload with FailedToStart)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetAdmission:
+    """What a pod set was given.
+
+    * count: the admitted number of pods.
+    * node_labels, tolerations: of its flavors, merged.
+    * nodes: the node of each replica where we chose them; empty where the cluster's own scheduler does.
+    """
+
+    name: str
+    count: int
+    node_labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedWorkload:
+    """What of a workload and its admission the cluster is told."""
+
+    name: str
+    uid: str
+    queue_name: str
+    cluster_queue_name: str
+    pod_sets: tuple[PodSetAdmission, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSource:
+    """A job as submitted, the uid of its row, and whether someone else made it in the cluster."""
+
+    kind: JobKind
+    manifest: Mapping[str, Any]
+    uid: str
+    found_in_cluster: bool = False
+
+    @property
+    def namespace(self) -> str:
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
+    """What to apply so that an admitted workload's job runs. Raises CannotStart.
+
+    Of a job that someone else made only what we decide is named, so that server-side apply leaves all else to them.
+    """
+    kind, pod_set = source.kind, workload.pod_sets[0]
+    template = _started_template(source, workload, pod_set)
+    if source.found_in_cluster:
+        return _directives(source, template, suspend=False, count=_partial_count(source, pod_set))
+    manifest = _bare(source)
+    manifest = kind.with_template(manifest, template)
+    if kind.stopping is Stopping.SUSPEND:
+        spec = {**manifest["spec"], "suspend": False}
+        count = _partial_count(source, pod_set)
+        if count is not None:
+            spec[kind.count_field] = count
+        manifest["spec"] = spec
+    return manifest
+
+
+def restored_job(source: JobSource) -> JsonObject:
+    """What to apply so that a found job has its own template again, suspended: as before it was started."""
+    template = source.kind.template(source.manifest)
+    count = source.manifest["spec"].get(source.kind.count_field) if source.kind.count_field else None
+    return _directives(source, template, suspend=True, count=count)
+
+
+def waiting_job(source: JobSource) -> JsonObject:
+    """What to apply so that a job exists whose every pod is a workload: its pods wait at the gate for their admission."""
+    template = source.kind.template(source.manifest)
+    labels = {**(template["metadata"].get("labels") or {}), **_common_labels(source), _HAMI_WEBHOOK_LABEL: "ignore"}
+    gates = [*(template["spec"].get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
+    gated = {
+        "metadata": {**template["metadata"], "labels": labels},
+        "spec": {**template["spec"], "schedulingGates": gates},
+    }
+    return source.kind.with_template(_bare(source), gated)
+
+
+def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int, hami: Mapping[str, str]) -> JsonObject:
+    """The merge patch that makes a pod a replica of a workload: its labels, its number and its slices' annotations."""
+    pod_set = workload.pod_sets[0]
+    patch: JsonObject = {
+        "metadata": {
+            "uid": pod["metadata"]["uid"],
+            "labels": _admission_labels(workload, pod_set),
+            "annotations": {WORKLOAD_ANNOTATION: workload.name, REPLICA_ANNOTATION: str(replica), **hami},
+        }
+    }
+    return patch
+
+
+def ungated_pod(pod: Mapping[str, Any], pod_set: PodSetAdmission, node: str) -> JsonObject | None:
+    """The merge patch that takes our gate off a pod and ties it to its node (or its flavors); None for one without it."""
+    gates = pod["spec"].get("schedulingGates") or []
+    kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE]
+    if len(kept) == len(gates):
+        return None
+    chosen = {HOSTNAME_LABEL: node} if node else dict(pod_set.node_labels)
+    spec: JsonObject = {
+        "schedulingGates": kept,
+        "nodeSelector": {**(pod["spec"].get("nodeSelector") or {}), **chosen},
+    }
+    if pod_set.tolerations:
+        spec["tolerations"] = _merged_tolerations(pod["spec"].get("tolerations") or (), pod_set.tolerations)
+    return {"metadata": {"uid": pod["metadata"]["uid"]}, "spec": spec}
+
+
+def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> JsonObject:
+    template = source.kind.template(source.manifest)
+    metadata, spec = template["metadata"], template["spec"]
+    labels = {
+        **(metadata.get("labels") or {}),
+        **_common_labels(source),
+        **_admission_labels(workload, pod_set),
+    }
+    spec["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
+    spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), pod_set.tolerations)
+    if pod_set.nodes and source.found_in_cluster:
+        # The name of a running template's scheduler can't be changed; a gate can be added while it is suspended.
+        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
+    elif pod_set.nodes:
+        spec["schedulerName"] = SCHEDULER_NAME
+    if pod_set.nodes:
+        labels[_HAMI_WEBHOOK_LABEL] = "ignore"
+    for field in ("nodeSelector", "tolerations"):
+        if not spec[field]:
+            del spec[field]
+    annotations = {**(metadata.get("annotations") or {}), WORKLOAD_ANNOTATION: workload.name}
+    return {"metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
+
+
+def _directives(source: JobSource, template: JsonObject, *, suspend: bool, count: int | None) -> JsonObject:
+    """The fields of a found job that are ours to decide: whether and where it runs."""
+    spec = {
+        name: template["spec"][name]
+        for name in ("nodeSelector", "tolerations", "schedulingGates")
+        if template["spec"].get(name)
+    }
+    metadata = {
+        name: template["metadata"][name] for name in ("labels", "annotations") if template["metadata"].get(name)
+    }
+    decided: JsonObject = {"suspend": suspend, "template": {"metadata": metadata, "spec": spec}}
+    if count is not None:
+        decided[source.kind.count_field] = count
+    return {
+        "apiVersion": source.kind.kind.api_version,
+        "kind": source.kind.kind.kind,
+        "metadata": {"name": source.name, "namespace": source.namespace},
+        "spec": decided,
+    }
+
+
+def _partial_count(source: JobSource, pod_set: PodSetAdmission) -> int | None:
+    """The number of pods to run at once where it is not the job's own (partial admission)."""
+    if not source.kind.count_field:
+        return None
+    own = source.manifest["spec"].get(source.kind.count_field, 1)
+    completions = source.manifest["spec"].get("completions")
+    wanted = own if completions is None else min(own, completions)
+    return pod_set.count if pod_set.count != wanted else None
+
+
+def _bare(source: JobSource) -> JsonObject:
+    """The manifest as it may be applied: without its status and what only a server writes, with its row's uid."""
+    metadata = {key: value for key, value in source.manifest["metadata"].items() if key not in _SERVER_METADATA}
+    metadata["labels"] = {**(metadata.get("labels") or {}), **_common_labels(source)}
+    return {
+        "apiVersion": source.kind.kind.api_version,
+        "kind": source.kind.kind.kind,
+        "metadata": metadata,
+        "spec": dict(source.manifest.get("spec") or {}),
+    }
+
+
+def _common_labels(source: JobSource) -> dict[str, str]:
+    return {MANAGED_LABEL: "true", JOB_UID_LABEL: source.uid}
+
+
+def _admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> dict[str, str]:
+    """Kueue's labels on started pods; names that are too long for a label are left out."""
+    labels = {
+        MANAGED_LABEL: "true",
+        WORKLOAD_UID_LABEL: workload.uid,
+        POD_SET_LABEL: pod_set.name,
+        CLUSTER_QUEUE_LABEL: workload.cluster_queue_name,
+        LOCAL_QUEUE_LABEL: workload.queue_name,
+    }
+    return {key: value for key, value in labels.items() if value and len(value) <= _LONGEST_LABEL_VALUE}
+
+
+def _merged_selector(own: Mapping[str, str], flavor: Mapping[str, str]) -> dict[str, str]:
+    for key, value in flavor.items():
+        if own.get(key, value) != value:
+            raise CannotStart(f"its node selector asks for {key}={own[key]}, its flavor for {key}={value}")
+    return {**own, **flavor}
+
+
+def _merged_tolerations(
+    own: tuple[Mapping[str, Any], ...] | list[Mapping[str, Any]], flavor: tuple[Mapping[str, Any], ...]
+) -> list[JsonObject]:
+    merged = [dict(entry) for entry in own]
+    merged.extend(dict(entry) for entry in flavor if dict(entry) not in merged)
+    return merged
