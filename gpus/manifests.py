@@ -55,7 +55,7 @@ class NodeSpec:
 
 
 def read_node(top: Fields, version: str) -> NodeSpec:
-    """Read a v1 Node: labels, annotations (HAMi registers a node's devices there), taints, and its status if it has one."""
+    """Read a v1 Node: labels, annotations (HAMi registers devices there), taints, and its status if it has one."""
     meta = read_metadata(top, namespaced=False)
     metadata = top.content.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
@@ -133,8 +133,8 @@ class DevicePluginConfigSpec:
 def read_config_map(top: Fields, contents: Mapping[str, Mapping[str, Any]]) -> DevicePluginConfigSpec:
     """Read a v1 ConfigMap; `contents` are those of its data values that are YAML mappings.
 
-    Three forms are HAMi's: the settings at the top of a value, under `nvidia` (the scheduler's device configuration), and
-    `nodeconfig`, a list with settings of single nodes. Any other ConfigMap is refused: we have no use for it.
+    Three forms are HAMi's: the settings at the top of a value, under `nvidia` (the scheduler's device configuration),
+    and `nodeconfig`, a list with settings of single nodes. Any other ConfigMap is refused: we have no use for it.
     """
     meta = read_metadata(top, namespaced=True)
     data = top.text_map("data")

@@ -114,8 +114,10 @@ def change_priority(
     return _take(cluster, keys, step, actor, now)
 
 
-def cancel(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
-    """End workloads for good; their jobs leave the cluster.
+def cancel(
+    cluster: Cluster, keys: Keys, *, actor: str, withdraw_jobs: bool = True, now: datetime | None = None
+) -> list[tuple[str, str]]:
+    """End workloads for good; their jobs leave the cluster, unless `withdraw_jobs` is off: a Deployment scales down.
 
     One that holds no quota is finished at once (reason Cancelled). One that does is deactivated: the engine evicts it,
     and it is finished when the cluster says that its pods stopped: its quota and devices are not free before that.
@@ -133,7 +135,8 @@ def cancel(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = N
     with transaction.atomic():
         finished = _take(cluster, keys, waiting, actor, now)
         stopping = _take(cluster, keys, holding, actor, now)
-        _withdraw_jobs(cluster, [*finished, *stopping], now)
+        if withdraw_jobs:
+            _withdraw_jobs(cluster, [*finished, *stopping], now)
     return [*finished, *stopping]
 
 

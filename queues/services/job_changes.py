@@ -1,0 +1,134 @@
+"""What may change in a workload that is there, and the change itself. The caller has locked the workload's row."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from queues.manifests import kueue_keys as keys
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
+from queues.models import Cluster, PodSet, Workload, WorkloadEvent
+from queues.services.workloads import cancel
+from scheduler.core.decisions import WorkloadStatus
+
+_PRIORITY: Final = ("priority", "priority_class_kind", "priority_class_name")
+_COLUMNS: Final = (
+    "queue_name", "active", "never_preempt", "maximum_execution_seconds", "labels", "annotations", *_PRIORITY,
+)  # fmt: skip
+_SAME: Final = "can't be changed while quota is held for it"
+_ENDED: Final = "can't be changed: it has ended"
+
+_PATHS: Final[dict[str, dict[str, str]]] = {
+    "Workload": {
+        "pod_sets": "spec.podSets",
+        "queue_name": "spec.queueName",
+        "maximum_execution_seconds": "spec.maximumExecutionTimeSeconds",
+        "priority_class": "spec.priorityClassRef",
+    },
+    "Pod": {"pod_sets": "spec"},
+    "Job": {"pod_sets": "spec.template"},
+    "Deployment": {"pod_sets": "spec.template"},
+}
+_JOB_PATHS: Final = {
+    "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",
+    "maximum_execution_seconds": f"metadata.labels[{keys.MAXIMUM_EXECUTION_SECONDS}]",
+    "priority_class": f"metadata.labels[{keys.PRIORITY_CLASS}]",
+}
+
+
+def pod_set_specs(workload: Workload) -> tuple[PodSetSpec, ...]:
+    """The pod sets of a row as specs, in order."""
+    return tuple(
+        PodSetSpec(row.name, row.count, row.template, row.requests, row.min_count, row.topology_request)
+        for row in workload.pod_sets.all()
+    )
+
+
+def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str, str]:
+    """Which fields of the manifest may not become what the spec says, and why (kueue-semantics 1.7 and 13.1).
+
+    While a workload waits, everything may change; while it holds quota, neither its pods nor its queue, nor where its
+    priority comes from (a WorkloadPriorityClass may be swapped for another); once it has ended, nothing that decides.
+    """
+    finished = workload.status == WorkloadStatus.FINISHED
+    if workload.quota_reserved_at is None and not finished:
+        return {}
+    changed = {
+        "pod_sets": pod_set_specs(workload) != spec.pod_sets,
+        "queue_name": workload.queue_name != spec.queue_name,
+        "maximum_execution_seconds": workload.admitted_at is not None
+        and workload.maximum_execution_seconds != spec.maximum_execution_seconds,
+        "priority_class": _class_source(workload) != _class_source(spec),
+    }
+    paths = {**_JOB_PATHS, **_PATHS[kind]}
+    return {paths[field]: _ENDED if finished else _SAME for field, differs in changed.items() if differs}
+
+
+def _class_source(holder: Workload | WorkloadSpec) -> tuple[str, str]:
+    kind = holder.priority_class_kind
+    return kind, holder.priority_class_name if kind == "PriorityClass" else ""
+
+
+def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: datetime) -> bool:
+    """Make the row what the spec says, and log it; returns whether anything was different."""
+    values: dict[str, Any] = {column: getattr(spec, column) for column in _COLUMNS}
+    if spec.priority is None:
+        values |= {column: getattr(workload, column) for column in _PRIORITY}
+    values["priority_class_group"] = PRIORITY_CLASS_GROUPS.get(values["priority_class_kind"], "")
+    values["labels"], values["annotations"] = dict(spec.labels), dict(spec.annotations)
+    values["preemption_gates"] = list(spec.preemption_gates)
+    changed = [column for column, value in values.items() if getattr(workload, column) != value]
+    for column in changed:
+        setattr(workload, column, values[column])
+    pods_changed = pod_set_specs(workload) != spec.pod_sets
+    if changed:
+        workload.save(update_fields=[*changed, "updated_at"])
+    if pods_changed:
+        _replace_pod_sets(workload, spec)
+    if not changed and not pods_changed:
+        return False
+    _log(workload, "UpdatedWorkload", actor, now, ", ".join([*changed, *(["pod_sets"] if pods_changed else [])]))
+    return True
+
+
+def _replace_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:
+    PodSet.objects.filter(workload=workload).delete()
+    PodSet.objects.bulk_create(
+        PodSet(
+            workload=workload,
+            position=position,
+            name=pod_set.name,
+            count=pod_set.count,
+            min_count=pod_set.min_count,
+            template=pod_set.template,
+            requests=pod_set.requests,
+            topology_request=pod_set.topology_request,
+        )
+        for position, pod_set in enumerate(spec.pod_sets)
+    )
+
+
+def remove_workloads(cluster: Cluster, workloads: Sequence[Workload], *, actor: str, now: datetime) -> None:
+    """Take away workloads that their job no longer asks for: waiting ones are deleted, those with quota cancelled."""
+    unfinished = [workload for workload in workloads if workload.status != WorkloadStatus.FINISHED]
+    holding = [workload for workload in unfinished if workload.quota_reserved_at is not None]
+    waiting = [workload for workload in unfinished if workload.quota_reserved_at is None]
+    for workload in waiting:
+        _log(workload, "Deleted", actor, now, "Its job no longer asks for it")
+    Workload.objects.filter(pk__in=[workload.pk for workload in waiting]).delete()
+    if holding:
+        keys_ = [(workload.namespace, workload.name) for workload in holding]
+        cancel(cluster, keys_, actor=actor, withdraw_jobs=False, now=now)
+
+
+def _log(workload: Workload, reason: str, actor: str, now: datetime, message: str) -> None:
+    WorkloadEvent.objects.create(
+        cluster_id=workload.cluster_id,
+        workload_uid=workload.uid,
+        namespace=workload.namespace,
+        workload_name=workload.name,
+        at=now,
+        reason=reason,
+        message=message,
+        actor=actor,
+    )

@@ -1,0 +1,220 @@
+"""Jobs, Pods and Deployments as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from queues.manifests import kueue_keys as keys
+from queues.manifests.generated_name import generated_name
+from queues.manifests.job import JobManifest
+from queues.manifests.job_workloads import PriorityChoice, job_spec, job_workloads
+from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.models import Cluster, Job, LocalQueue, Workload
+from queues.services.job_changes import change_workload, frozen_paths, remove_workloads
+from queues.services.priorities import choose_priorities
+from queues.services.submission import create_workloads
+from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
+from scheduler.core.manifest import MistakeReason
+
+DEFAULT_LOCAL_QUEUE = "default"
+"""A LocalQueue of this name takes the jobs of its namespace that name no queue (Kueue)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a submission asks for: the job's row as it should be, and its workloads."""
+
+    submitted: Submitted[JobManifest]
+    job: JobSpec
+    workloads: list[WorkloadSpec]
+
+
+def apply_jobs(
+    cluster: Cluster,
+    submissions: Sequence[Submitted[JobManifest]],
+    *,
+    actor: str,
+    submitted_by: str = "",
+    applied_set: str = "",
+    now: datetime | None = None,
+) -> list[Applied]:
+    """Store jobs and their workloads, within the caller's transaction.
+
+    A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. A job that
+    is there is replaced: its waiting workloads follow, what holds quota must not change (Kueue's immutable fields).
+    Raises `ManifestErrors`.
+    """
+    now = now or timezone.now()
+    rows = _rows(cluster, submissions)
+    priorities = choose_priorities(cluster, submissions)
+    defaults = _namespaces_with_default_queue(cluster, submissions)
+    applied: list[Applied] = []
+    created: list[WorkloadSpec] = []
+    alone: list[JobSpec] = []
+    changed: list[tuple[_Plan, Job]] = []
+    for submitted, priority in zip(submissions, priorities, strict=True):
+        row = rows.get((submitted.spec.kind, submitted.spec.meta.key))
+        plan = _plan(submitted, priority, row, defaults, applied_set)
+        if row is None:
+            created += plan.workloads
+            if not plan.workloads:
+                alone.append(plan.job)
+            action = Action.CREATED
+        elif _is_same(row, plan):
+            _join_set(row, applied_set)
+            action = Action.UNCHANGED
+        else:
+            _check(submitted, row)
+            changed.append((plan, row))
+            action = Action.CONFIGURED
+        applied.append(
+            Applied(plan.job.kind, plan.job.namespace, plan.job.name, action, tuple(submitted.report.warnings))
+        )
+    refuse_mistakes(submissions)
+    _store_alone(cluster, alone, now)
+    for plan, row in changed:
+        created += _replace(cluster, plan, row, actor, now)
+    refuse_mistakes(submissions)
+    create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now)
+    return applied
+
+
+def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> dict[tuple[str, str], Job]:
+    jobs = [submitted.spec for submitted in submissions if not submitted.spec.meta.generate_name]
+    rows = (
+        Job.objects.filter(
+            cluster=cluster,
+            namespace__in={job.meta.namespace for job in jobs},
+            name__in={job.meta.name for job in jobs},
+        )
+        .select_for_update()
+        .prefetch_related("workloads")
+    )
+    return {(row.kind, row.key): row for row in rows}
+
+
+def _namespaces_with_default_queue(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> set[str]:
+    namespaces = {submitted.spec.meta.namespace for submitted in submissions if not submitted.spec.queue_name}
+    if not namespaces:
+        return set()
+    queues = LocalQueue.objects.filter(cluster=cluster, name=DEFAULT_LOCAL_QUEUE, namespace__in=namespaces)
+    return set(queues.values_list("namespace", flat=True))
+
+
+def _plan(
+    submitted: Submitted[JobManifest],
+    priority: PriorityChoice,
+    row: Job | None,
+    namespaces_with_default_queue: set[str],
+    applied_set: str,
+) -> _Plan:
+    job = submitted.spec
+    has_default = job.meta.namespace in namespaces_with_default_queue
+    queue = job.queue_name or (DEFAULT_LOCAL_QUEUE if has_default else "")
+    name = row.name if row else generated_name(job.meta.name) if job.meta.generate_name else job.meta.name
+    stored = job_spec(
+        job,
+        name=name,
+        uid=row.uid if row else None,
+        queue_name=queue,
+        applied_set=applied_set or (row.applied_set if row else ""),
+        row_id=row.pk if row else None,
+    )
+    workloads = job_workloads(job, stored, queue_name=queue, priority=priority) if queue else []
+    return _Plan(submitted, stored, workloads)
+
+
+def _is_same(row: Job, plan: _Plan) -> bool:
+    """Whether the row is what was submitted. A priority that other objects have changed since is no difference."""
+    return bool(row.manifest == plan.job.manifest and row.managed == plan.job.managed)
+
+
+def _join_set(row: Job, applied_set: str) -> None:
+    if applied_set and row.applied_set != applied_set:
+        Job.objects.filter(pk=row.pk).update(applied_set=applied_set)
+
+
+def _check(submitted: Submitted[JobManifest], row: Job) -> None:
+    if row.deletion_requested_at is not None:
+        submitted.report.error(
+            submitted.at("metadata.name"),
+            row.key,
+            f"this {row.kind} is being deleted",
+            "Wait until it is gone, or use another name.",
+            MistakeReason.IN_USE,
+        )
+
+
+def _store_alone(cluster: Cluster, jobs: Sequence[JobSpec], now: datetime) -> None:
+    Job.objects.bulk_create(Job(cluster=cluster, created_at=now, name=job.name, **_columns(job)) for job in jobs)
+
+
+def _columns(job: JobSpec) -> dict[str, Any]:
+    return {
+        "kind": job.kind,
+        "namespace": job.namespace,
+        "uid": job.uid,
+        "manifest": job.manifest,
+        "labels": job.labels,
+        "annotations": job.annotations,
+        "api_version": job.api_version,
+        "applied_set": job.applied_set,
+        "managed": job.managed,
+        "suspended": job.suspended,
+    }
+
+
+def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime) -> list[WorkloadSpec]:
+    """Make the row and its workloads what was submitted; returns the workloads that are to be created."""
+    rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
+    kept, surplus, missing = _match(row.kind, list(rows), plan.workloads)
+    _refuse_frozen(plan, row, kept, surplus)
+    if plan.submitted.report.errors:
+        return []
+    for workload, spec in kept:
+        change_workload(workload, spec, actor=actor, now=now)
+    remove_workloads(cluster, surplus, actor=actor, now=now)
+    for column, value in _columns(plan.job).items():
+        setattr(row, column, value)
+    row.suspended = row.suspended and all(workload.quota_reserved_at is None for workload, _ in kept)
+    row.save(update_fields=[*_columns(plan.job), "updated_at"])
+    return missing
+
+
+def _match(
+    kind: str, there: list[Workload], wanted: list[WorkloadSpec]
+) -> tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]:
+    """Which workload that is there becomes which that is wanted, by name; what is too much; what is missing.
+
+    Other jobs than Deployments have one workload, whatever its name: the cluster may have named it.
+    """
+    if kind != "Deployment" and there and wanted:
+        return [(there[0], replace(wanted[0], name=there[0].name))], there[1:], []
+    names = {workload.name: workload for workload in there}
+    kept = [(names[spec.name], spec) for spec in wanted if spec.name in names]
+    kept_names = {workload.name for workload, _ in kept}
+    surplus = [workload for workload in there if workload.name not in kept_names]
+    return kept, surplus, [spec for spec in wanted if spec.name not in names]
+
+
+def _refuse_frozen(
+    plan: _Plan, row: Job, kept: Sequence[tuple[Workload, WorkloadSpec]], surplus: Sequence[Workload]
+) -> None:
+    broken: Mapping[str, str] = {}
+    for workload, spec in kept:
+        broken = frozen_paths(row.kind, workload, spec)
+        if broken:
+            break
+    if row.kind != "Deployment" and any(workload.quota_reserved_at is not None for workload in surplus):
+        broken = {f"metadata.labels[{keys.QUEUE_NAME}]": "can't be removed while the job holds quota"}
+    for path, rule in broken.items():
+        plan.submitted.report.error(
+            plan.submitted.at(path),
+            None,
+            rule,
+            f"Wait until the {row.kind} has ended, or delete it and submit it anew.",
+            MistakeReason.IMMUTABLE,
+        )

@@ -1,0 +1,71 @@
+"""Which class a job's priority comes from, in Kueue's order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from queues.manifests import kueue_keys as keys
+from queues.manifests.job import JobManifest
+from queues.manifests.job_workloads import PriorityChoice
+from queues.models import Cluster, PriorityClass, WorkloadPriorityClass
+from queues.services.submitted import Submitted
+
+DEFAULT_CLASS: Final = "default"
+"""A WorkloadPriorityClass of this name is that of every job which names none."""
+
+_KUEUE: Final = "WorkloadPriorityClass"
+_KUBERNETES: Final = "PriorityClass"
+
+
+def choose_priorities(cluster: Cluster, jobs: Sequence[Submitted[JobManifest]]) -> list[PriorityChoice]:
+    """Each job's priority: the label's WorkloadPriorityClass; else one that an annotation hints at, where it exists;
+    else the WorkloadPriorityClass `default`; else the pods' PriorityClass; else the cluster's default one; else 0.
+
+    A named class that is missing is a warning. The label's stays named, so that its value counts once it is created.
+    """
+    kueue = _values(
+        WorkloadPriorityClass,
+        cluster,
+        {DEFAULT_CLASS, *_named(jobs, "workload_priority_class"), *_named(jobs, "hinted_priority_class")},
+    )
+    kubernetes = _values(PriorityClass, cluster, _named(jobs, "pod_priority_class"))
+    default = PriorityClass.objects.filter(cluster=cluster, global_default=True).order_by("value").first()
+    last = PriorityChoice(default.value, _KUBERNETES, default.name) if default else PriorityChoice()
+    return [_choose(job, kueue, kubernetes, last) for job in jobs]
+
+
+def _choose(
+    submitted: Submitted[JobManifest], kueue: Mapping[str, int], kubernetes: Mapping[str, int], last: PriorityChoice
+) -> PriorityChoice:
+    job = submitted.spec
+    if name := job.workload_priority_class:
+        if name not in kueue:
+            _warn(submitted, f"metadata.labels[{keys.PRIORITY_CLASS}]", f"there is no WorkloadPriorityClass {name} yet")
+        return PriorityChoice(kueue.get(name, 0), _KUEUE, name)
+    if name := job.hinted_priority_class:
+        if name in kueue:
+            return PriorityChoice(kueue[name], _KUEUE, name)
+        place = f"metadata.annotations[{keys.PRIORITY_CLASS}]"
+        _warn(submitted, place, f"there is no WorkloadPriorityClass {name}: the pods' own class counts")
+    if DEFAULT_CLASS in kueue:
+        return PriorityChoice(kueue[DEFAULT_CLASS], _KUEUE, DEFAULT_CLASS)
+    if name := job.pod_priority_class:
+        if name not in kubernetes:
+            path = "spec.priorityClassName" if job.kind == "Pod" else "spec.template.spec.priorityClassName"
+            _warn(submitted, path, f"there is no PriorityClass {name}: its priority is taken as 0")
+        return PriorityChoice(kubernetes.get(name, 0), _KUBERNETES, name)
+    return last
+
+
+def _warn(submitted: Submitted[JobManifest], path: str, text: str) -> None:
+    submitted.report.warn(submitted.at(path), text)
+
+
+def _named(jobs: Sequence[Submitted[JobManifest]], attribute: str) -> set[str]:
+    return {name for job in jobs if (name := getattr(job.spec, attribute))}
+
+
+def _values(
+    model: type[WorkloadPriorityClass] | type[PriorityClass], cluster: Cluster, names: Iterable[str]
+) -> dict[str, int]:
+    rows = model._default_manager.filter(cluster=cluster, name__in=list(names))
+    return dict(rows.values_list("name", "value"))

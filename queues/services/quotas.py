@@ -1,0 +1,60 @@
+"""Resource groups and quota cells of ClusterQueues and Cohorts: rows <-> specs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from queues.manifests.resource_groups import QuotaSpec, ResourceGroupSpec
+from queues.models import ClusterQueue, Cohort, FlavorQuota, ResourceGroup
+
+
+def groups_of(owner: Any) -> tuple[ResourceGroupSpec, ...]:
+    """The groups of a row whose `resource_groups__quotas` are prefetched."""
+    return tuple(
+        ResourceGroupSpec(
+            tuple(group.covered_resources),
+            tuple(group.flavors),
+            tuple(
+                QuotaSpec(cell.flavor, cell.resource, cell.nominal_quota, cell.borrowing_limit, cell.lending_limit)
+                for cell in group.quotas.all()
+            ),
+        )
+        for group in owner.resource_groups.all()
+    )
+
+
+def replace_groups(owners: Sequence[tuple[Any, tuple[ResourceGroupSpec, ...]]]) -> None:
+    """Give each row these groups and no others: four statements, however many rows there are."""
+    for model, key in ((ClusterQueue, "cluster_queue"), (Cohort, "cohort")):
+        rows = [(owner, groups) for owner, groups in owners if isinstance(owner, model)]
+        if rows:
+            ResourceGroup.objects.filter(**{f"{key}__in": [owner for owner, _ in rows]}).delete()
+            _store_groups(key, rows)
+
+
+def _store_groups(key: str, owners: Sequence[tuple[Any, tuple[ResourceGroupSpec, ...]]]) -> None:
+    specs: list[ResourceGroupSpec] = []
+    rows: list[ResourceGroup] = []
+    for owner, groups in owners:
+        for position, group in enumerate(groups):
+            specs.append(group)
+            rows.append(
+                ResourceGroup(
+                    **{key: owner},
+                    position=position,
+                    covered_resources=list(group.covered_resources),
+                    flavors=list(group.flavors),
+                )
+            )
+    stored = ResourceGroup.objects.bulk_create(rows)
+    FlavorQuota.objects.bulk_create(
+        FlavorQuota(
+            resource_group=row,
+            flavor=cell.flavor,
+            resource=cell.resource,
+            nominal_quota=cell.nominal_quota,
+            borrowing_limit=cell.borrowing_limit,
+            lending_limit=cell.lending_limit,
+        )
+        for row, group in zip(stored, specs, strict=True)
+        for cell in group.quotas
+    )

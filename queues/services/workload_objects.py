@@ -1,0 +1,139 @@
+"""Workload objects as submitted: new ones by the thousand, those that are there replaced where Kueue allows it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from queues.manifests.workload import WorkloadSpec
+from queues.manifests.workload_object import write_workload
+from queues.models import Cluster, Workload
+from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs
+from queues.services.submission import create_workloads
+from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
+from scheduler.core.manifest import MistakeReason
+
+_KIND = "Workload"
+
+
+def apply_workloads(
+    cluster: Cluster,
+    submissions: Sequence[Submitted[WorkloadSpec]],
+    *,
+    actor: str,
+    submitted_by: str = "",
+    applied_set: str = "",
+    now: datetime | None = None,
+) -> list[Applied]:
+    """Store Workload objects, within the caller's transaction. Raises `ManifestErrors`."""
+    now = now or timezone.now()
+    rows = _rows(cluster, submissions)
+    created: list[WorkloadSpec] = []
+    changed: list[tuple[Workload, WorkloadSpec]] = []
+    applied: list[Applied | WorkloadSpec] = []
+    for submitted in submissions:
+        spec = replace(submitted.spec, api_version=submitted.api_version, applied_set=applied_set)
+        row = None if spec.generate_name else rows.get(f"{spec.namespace}/{spec.name}")
+        if row is None:
+            created.append(spec)
+            applied.append(spec)
+            continue
+        _check(submitted, row)
+        differs = _differs(row, spec)
+        if differs:
+            changed.append((row, spec))
+        elif applied_set and row.applied_set != applied_set:
+            Workload.objects.filter(pk=row.pk).update(applied_set=applied_set)
+        action = Action.CONFIGURED if differs else Action.UNCHANGED
+        applied.append(Applied(_KIND, row.namespace, row.name, action, tuple(submitted.report.warnings)))
+    refuse_mistakes(submissions)
+    for row, spec in changed:
+        change_workload(row, spec, actor=actor, now=now)
+    stored = iter(create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now))
+    return [
+        Applied(_KIND, spec.namespace, next(stored).name, Action.CREATED, tuple(submitted.report.warnings))
+        if isinstance(spec, WorkloadSpec)
+        else spec
+        for submitted, spec in zip(submissions, applied, strict=True)
+    ]
+
+
+def workload_spec(row: Workload) -> WorkloadSpec:
+    """The spec of a row whose pod sets are prefetched; applied again it changes nothing."""
+    return WorkloadSpec(
+        namespace=row.namespace,
+        name=row.name,
+        queue_name=row.queue_name,
+        pod_sets=pod_set_specs(row),
+        priority=row.priority,
+        priority_class_kind=row.priority_class_kind,
+        priority_class_name=row.priority_class_name,
+        active=row.active,
+        never_preempt=row.never_preempt,
+        maximum_execution_seconds=row.maximum_execution_seconds,
+        preemption_gates=tuple(row.preemption_gates),
+        labels=row.labels,
+        annotations=row.annotations,
+    )
+
+
+def workload_manifest(row: Workload) -> dict[str, Any]:
+    """The manifest of a workload with its status, whose conditions say where it is in its life."""
+    written = write_workload(workload_spec(row))
+    status: dict[str, Any] = {}
+    if row.conditions:
+        status["conditions"] = row.conditions
+    return {**written, "status": status} if status else written
+
+
+def _rows(cluster: Cluster, submissions: Sequence[Submitted[WorkloadSpec]]) -> dict[str, Workload]:
+    specs = [submitted.spec for submitted in submissions if not submitted.spec.generate_name]
+    rows = (
+        Workload.objects.filter(
+            cluster=cluster, namespace__in={spec.namespace for spec in specs}, name__in={spec.name for spec in specs}
+        )
+        .select_for_update()
+        .prefetch_related("pod_sets")
+    )
+    return {row.key: row for row in rows}
+
+
+def _differs(row: Workload, spec: WorkloadSpec) -> bool:
+    there = workload_spec(row)
+    if spec.priority is None and not spec.priority_class_name:
+        there = replace(there, priority=None, priority_class_kind="", priority_class_name="")
+    return there != replace(spec, api_version="", applied_set="", document=0, job=None)
+
+
+def _check(submitted: Submitted[WorkloadSpec], row: Workload) -> None:
+    if row.job_id is not None:
+        _check_owned(submitted, row)
+    for path, rule in frozen_paths(_KIND, row, submitted.spec).items():
+        submitted.report.error(
+            submitted.at(path),
+            None,
+            rule,
+            "Wait until it has ended, or create another workload.",
+            MistakeReason.IMMUTABLE,
+        )
+
+
+def _check_owned(submitted: Submitted[WorkloadSpec], row: Workload) -> None:
+    """A job's workload follows its job: only whether it is active and its priority may be said here."""
+    spec = submitted.spec
+    follows = {
+        "spec.podSets": pod_set_specs(row) != spec.pod_sets,
+        "spec.queueName": row.queue_name != spec.queue_name,
+        "spec.maximumExecutionTimeSeconds": row.maximum_execution_seconds != spec.maximum_execution_seconds,
+    }
+    for path, differs in follows.items():
+        if differs:
+            submitted.report.error(
+                submitted.at(path),
+                None,
+                "follows the job that owns this workload",
+                "Change the job instead.",
+                MistakeReason.FORBIDDEN,
+            )
