@@ -35,6 +35,8 @@ from django.db import connection, transaction
 
 from queues.events import request_push
 from queues.models import Cluster
+from queues.services.workloads import record_stopped
+from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import CycleResult
 from scheduler.core.world import Savepoint, World
 from scheduler.lease import begin_epoch, renew
@@ -44,6 +46,7 @@ from scheduler.store.batch import BatchRefused, save
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import read_configuration
 from scheduler.store.mirror import Mirror
+from scheduler.timers import Timers
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +85,8 @@ class Engine:
         self._renewed_at = 0.0
         self._settled = False
         self._generation = 0
+        self._timers = Timers()
+        self._configuration = Configuration()
         self._load()
 
     def _load(self) -> None:
@@ -91,13 +96,18 @@ class Engine:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cluster = Cluster.objects.get(pk=self.cluster_id)
             self._generation = cluster.configuration_generation
-            self.world.set_configuration(read_configuration(cluster.configuration))
+            self._configure(cluster)
             self.mirror.load(self._clock())
             forget_all_changes(self.cluster_id)
         _log.info(
             "cluster %s: epoch %d, loaded %d workloads in %.2f s",
             self.cluster_name, self.epoch, len(self.mirror.workloads), time.perf_counter() - started,
         )  # fmt: skip
+
+    def _configure(self, cluster: Cluster) -> None:
+        self._configuration = read_configuration(cluster.configuration)
+        self.world.set_configuration(self._configuration)
+        self.mirror.due.update(self.mirror.workloads)
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
         """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
@@ -126,12 +136,14 @@ class Engine:
         now = self._clock()
         self._catch_up(changes, now)
         point = self.world.savepoint()
-        recorder = Recorder(self.world, self.mirror, now)
+        recorder = Recorder(self.world, self.mirror, self._configuration, now)
         self._decide(recorder, now, min(deadline, time.monotonic() + BATCH_SECONDS))
         recorder.unfinished = not self._settled or len(changes.ids) > 0
         batch = recorder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
         if not batch and not changes:
             self.world.commit(point)
+            self._timers.replace(recorder.deadlines)
+            self.mirror.due.clear()
             return recorder
         try:
             save(batch)
@@ -150,13 +162,13 @@ class Engine:
             return
         self._settled = False
         if "cluster" in changes.by_kind:
-            cluster = Cluster.objects.get(pk=self.cluster_id)
-            self.world.set_configuration(read_configuration(cluster.configuration))
+            self._configure(Cluster.objects.get(pk=self.cluster_id))
         self.mirror.apply(changes, now)
 
     def _decide(self, recorder: Recorder, now: float, deadline: float) -> None:
         """Releases and timers first, then cycles until one changes nothing."""
-        if recorder.settle_rows() + recorder.run_timers():
+        due = self.mirror.due | self._timers.due(now)
+        if recorder.settle(sorted(due)) + recorder.release_ended():
             self._settled = False
         while not self._settled and self.world.has_active():
             started = time.perf_counter()
@@ -184,8 +196,20 @@ class Engine:
         self._refused_in_a_row = 0
         self._cycle_limit = None
         self.mirror.saved(recorder.writes, recorder.released_ids)
+        self._timers.replace(recorder.deadlines)
+        self._finish_cancelled(recorder)
         if recorder.pushes:
             request_push(self.cluster_name)
+
+    def _finish_cancelled(self, recorder: Recorder) -> None:
+        """Cancelled workloads that hold nothing any more are finished: their pods have stopped, or never ran."""
+        stopped = [
+            (write.workload.namespace, write.workload.name)
+            for write in recorder.writes
+            if write.workload.admission is None and self.mirror.workloads[write.workload.key].deletion_requested
+        ]
+        if stopped:
+            record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")
 
     def _renew(self) -> None:
         if time.monotonic() - self._renewed_at >= RENEW_SECONDS:

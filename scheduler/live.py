@@ -22,6 +22,7 @@ from redis import Redis, RedisError
 
 from scheduler.core.world import ClusterQueueView, CohortView, World
 from scheduler.store.mirror import Mirror
+from scheduler.store.placements import held_slices
 
 _log = logging.getLogger(__name__)
 
@@ -171,16 +172,16 @@ def _devices(world: World, mirror: Mirror) -> Data:
         if not entry.devices:
             continue
         workload = world.workload(key)
-        for held in workload.devices if workload else ():
-            slices.setdefault((held.node, held.uuid), []).append(
+        for held in held_slices(workload) if workload else ():
+            slices.setdefault((held.slice.node, held.slice.uuid), []).append(
                 {
                     "workload": key,
                     "namespace": key.partition("/")[0],
                     "pod_set": held.pod_set,
                     "replica": held.replica,
                     "container": held.container,
-                    "memory_mib": held.memory_mib,
-                    "cores_percent": held.cores_percent,
+                    "memory_mib": held.slice.memory_mib,
+                    "cores_percent": held.slice.cores_percent,
                 }
             )
     shown: Data = {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import (
     Admit,
-    ConditionType,
     CycleResult,
     DecisionKind,
     Evict,
@@ -15,21 +16,29 @@ from scheduler.core.decisions import (
     Outcome,
     Preempt,
 )
+from scheduler.core.lifecycle import Step, deadline, next_step
 from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
 from scheduler.store.mirror import Entry, Mirror, Place, places, should_run
 
+_MOST_STEPS = 12
+"""A workload that takes more steps in one instant goes in circles: a fault of ours, and better loud than endless."""
+
 
 class Recorder:
     """Collects one batch. Between the World's savepoint and its commit; thrown away when the batch is refused."""
 
-    def __init__(self, world: World, mirror: Mirror, now: float) -> None:
+    def __init__(self, world: World, mirror: Mirror, configuration: Configuration, now: float) -> None:
         self._world = world
         self._mirror = mirror
+        self._configuration = configuration
         self._now = now
+        self._deactivated: set[str] = set()
+        self._accumulated: dict[str, int] = {}
+        self.deadlines: dict[str, float | None] = {}
         self._touched: dict[str, None] = {}
-        self._evicted: dict[str, str] = {}
+        self._evicted: dict[str, tuple[EvictionReason, str]] = {}
         self._events: list[EventRow] = []
         self._decisions: list[DecisionRow] = []
         self._cycles: list[CycleRow] = []
@@ -44,44 +53,45 @@ class Recorder:
         """Whether the cluster has something to hear."""
         return any(write.push for write in self.writes)
 
-    # --- Steps that rows ask for --------------------------------------------------------------------------------------
+    # --- Steps outside the cycle --------------------------------------------------------------------------------------
 
-    def settle_rows(self) -> int:
-        """Steps that changed rows ask for: stop what was deactivated, take quota back from what stopped."""
+    def settle(self, keys: Iterable[str]) -> int:
+        """The steps that are due for these workloads (`scheduler.core.lifecycle`); returns how many were taken."""
+        return sum(self._settle(key) for key in keys)
+
+    def _settle(self, key: str) -> int:
         steps = 0
-        for key in sorted(self._mirror.due):
-            entry, workload = self._mirror.workloads.get(key), self._world.workload(key)
-            if entry is not None and workload is not None:
-                steps += self._settle(entry, workload)
+        for steps in range(_MOST_STEPS):
+            workload = self._world.workload(key)
+            if workload is None or key not in self._mirror.workloads:
+                return steps
+            facts = self._mirror.facts(workload, self._configuration, deactivated=key in self._deactivated)
+            facts = replace(facts, accumulated_seconds=self._accumulated.get(key, facts.accumulated_seconds))
+            step = next_step(workload, facts, self._now)
+            if step is None:
+                self.deadlines[key] = deadline(workload, facts, self._now)
+                return steps
+            self._take(step)
+        raise RuntimeError(f"workload {key} takes one step after the other without coming to rest")
+
+    def _take(self, step: Step) -> None:
+        workload = step.workload
+        if step.deactivates:
+            self._deactivated.add(workload.key)
+        if step.accumulated_seconds is not None:
+            self._accumulated[workload.key] = step.accumulated_seconds
+        if step.evicted is not None:
+            self._evicted[workload.key] = step.evicted
+            self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], step.message)
+        self._world.set_workload(workload, self._now)
+        self._note(workload, step.reason, step.message, "Warning" if step.warning else "Normal")
+
+    def release_ended(self) -> int:
+        """Devices of finished workloads are free; returns how many workloads held some."""
         for id_, held in self._mirror.ended.items():
             self.released_ids.append(id_)
             self._devices |= held
-        return steps + len(self.released_ids)
-
-    def _settle(self, entry: Entry, workload: Workload) -> int:
-        evicted = workload.is_true(ConditionType.EVICTED)
-        if workload.admission is not None and evicted and entry.pods_stopped:
-            self._world.release_workload(workload.key, self._now)
-            self._note(workload, "QuotaReleased", "Its pods have stopped; its quota and devices are free")
-            return 1
-        if workload.admission is not None and not evicted and not entry.active:
-            self.evict(workload, EvictionReason.DEACTIVATED, "The workload is deactivated")
-            return 1
-        return 0
-
-    def evict(self, workload: Workload, reason: EvictionReason, message: str) -> None:
-        """Tell a workload to stop, for a reason outside the cycle."""
-        self._world.evict_workload(workload.key, reason, message, self._now)
-        self._evicted[workload.key] = reason
-        self._note(workload, f"EvictedDueTo{reason}", message)
-        self._log(workload, 0, DecisionKind.EVICT, reason, message)
-
-    def run_timers(self) -> int:
-        """Workloads whose back-off is over queue again."""
-        keys = self._world.run_timers(self._now)
-        for key in keys:
-            self._touched[key] = None
-        return len(keys)
+        return len(self.released_ids)
 
     # --- Cycles -------------------------------------------------------------------------------------------------------
 
@@ -98,6 +108,9 @@ class Recorder:
             self._eviction(eviction)
         for outcome in result.outcomes:
             self._outcome(outcome)
+        self.settle([preemption.workload for preemption in result.preemptions])
+        self.settle([eviction.workload for eviction in result.evictions])
+        self.settle([admission.workload for admission in result.admissions])
         if result.decided:
             self._cycles.append(
                 CycleRow(
@@ -114,10 +127,9 @@ class Recorder:
                 for pod_set in admission.pod_sets
             ]
         }
-        if admission.devices:
-            detail["devices"] = [
-                [held.node, held.uuid, held.memory_mib, held.cores_percent] for held in admission.devices
-            ]
+        slices = [held.slice for held in held_slices(workload)]
+        if slices:
+            detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
         reason = "Admitted" if admission.admitted else "QuotaReserved"
         self._note(workload, "QuotaReserved", admission.message)
         if admission.admitted:
@@ -126,7 +138,7 @@ class Recorder:
 
     def _preemption(self, preemption: Preempt) -> None:
         victim = self._current(preemption.workload)
-        self._evicted[victim.key] = EvictionReason.PREEMPTED
+        self._evicted[victim.key] = (EvictionReason.PREEMPTED, "")
         self._note(victim, "Preempted", preemption.message)
         preemptor = self._current(preemption.preemptor)
         self._note(preemptor, "PreemptedWorkload", f"Preempted {victim.key} ({preemption.reason})")
@@ -143,7 +155,7 @@ class Recorder:
 
     def _eviction(self, eviction: Evict) -> None:
         workload = self._current(eviction.workload)
-        self._evicted[workload.key] = eviction.reason
+        self._evicted[workload.key] = (eviction.reason, "")
         self._note(workload, f"EvictedDueTo{eviction.reason}", eviction.message, "Warning")
         self._log(
             workload,
@@ -223,16 +235,18 @@ class Recorder:
             reserves_devices=bool(held) and not entry.devices,
             releases_devices=bool(entry.devices) and not held,
             counted_evictions=self._counted(entry, workload.key),
-            deactivate=not entry.active,
+            accumulated_seconds=self._accumulated.get(workload.key),
+            deactivate=not entry.active or workload.key in self._deactivated,
         )
 
     def _counted(self, entry: Entry, key: str) -> list[dict[str, Any]] | None:
-        reason = self._evicted.get(key)
-        if reason is None:
+        """Kueue's schedulingStats: how often it was evicted, by reason and cause."""
+        if key not in self._evicted:
             return None
+        reason, cause = self._evicted[key]
         counts = [dict(count) for count in entry.eviction_counts]
         for count in counts:
-            if count["reason"] == reason:
+            if (count["reason"], count["underlyingCause"]) == (reason, cause):
                 count["count"] += 1
                 return counts
-        return [*counts, {"reason": reason, "underlyingCause": "", "count": 1}]
+        return [*counts, {"reason": reason.value, "underlyingCause": cause, "count": 1}]

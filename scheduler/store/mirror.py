@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from scheduler.core.cluster_queue import ClusterQueue
+from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType
+from scheduler.core.lifecycle import Facts
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.workload import Workload
@@ -55,6 +58,7 @@ class Mirror:
         self._world = world
         self.workloads: dict[str, Entry] = {}
         self.local_queues: dict[str, LocalQueue] = {}
+        self.cluster_queues: dict[str, ClusterQueue] = {}
         self.nodes: dict[str, Node] = {}
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: set[str] = set()
@@ -99,7 +103,7 @@ class Mirror:
             "topology": (objects.read_topologies, world.set_topology, world.delete_topology),
             "admissioncheck": (objects.read_admission_checks, world.set_admission_check, world.delete_admission_check),
             "cohort": (objects.read_cohorts, world.set_cohort, world.delete_cohort),
-            "clusterqueue": (objects.read_cluster_queues, world.set_cluster_queue, world.delete_cluster_queue),
+            "clusterqueue": (objects.read_cluster_queues, self._set_cluster_queue, self._delete_cluster_queue),
             "localqueue": (objects.read_local_queues, self._set_local_queue, self._delete_local_queue),
         }
         return table[kind]
@@ -107,10 +111,26 @@ class Mirror:
     def _set_local_queue(self, local_queue: LocalQueue) -> None:
         self.local_queues[local_queue.key] = local_queue
         self._world.set_local_queue(local_queue)
+        self._everyone_is_due()
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)
         self._world.delete_local_queue(key)
+        self._everyone_is_due()
+
+    def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
+        self.cluster_queues[cluster_queue.name] = cluster_queue
+        self._world.set_cluster_queue(cluster_queue)
+        self._everyone_is_due()
+
+    def _delete_cluster_queue(self, name: str) -> None:
+        self.cluster_queues.pop(name, None)
+        self._world.delete_cluster_queue(name)
+        self._everyone_is_due()
+
+    def _everyone_is_due(self) -> None:
+        """A queue stopped, went away or came back: every workload may have a step to take."""
+        self.due.update(self.workloads)
 
     def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
         read = read_nodes(self._cluster_id, noted)
@@ -187,6 +207,7 @@ class Mirror:
             self.workloads[workload.key] = replace(
                 self.workloads[workload.key],
                 runs=should_run(workload),
+                active=self.workloads[workload.key].active and not write.deactivate,
                 devices=places(workload),
                 pods_stopped=self.workloads[workload.key].pods_stopped and workload.is_true(ConditionType.EVICTED),
                 eviction_counts=tuple(write.counted_evictions or self.workloads[workload.key].eviction_counts),
@@ -206,6 +227,19 @@ class Mirror:
         """Where the workload's LocalQueue leads; empty when there is no such LocalQueue."""
         local_queue = self.local_queues.get(workload.queue_key)
         return local_queue.cluster_queue if local_queue else ""
+
+    def facts(self, workload: Workload, configuration: Configuration, *, deactivated: bool = False) -> Facts:
+        """What the next step of a workload follows from. Where nothing of it runs, its pods have stopped."""
+        entry = self.workloads[workload.key]
+        queue = workload.admission.cluster_queue if workload.admission else self.cluster_queue_of(workload)
+        return Facts(
+            configuration=configuration,
+            local_queue=self.local_queues.get(workload.queue_key),
+            cluster_queue=self.cluster_queues.get(queue),
+            wanted_active=entry.active and not deactivated,
+            pods_stopped=entry.pods_stopped or not (entry.has_job and workload.is_true(ConditionType.ADMITTED)),
+            accumulated_seconds=entry.accumulated_seconds,
+        )
 
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
         """The device's row with what decided slices take of it now; None when its node lists it no more."""

@@ -27,9 +27,8 @@ from scheduler.core.cluster_queue import (
     ClusterQueue,
     ClusterQueuePreemption,
     FlavorFungibility,
-    PreemptionProtection,
 )
-from scheduler.core.cohort import Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
+from scheduler.core.cohort import Cohort, FlavorQuotas, PreemptionProtection, ResourceGroup, ResourceQuota
 from scheduler.core.decisions import (
     AdmissionMode,
     BorrowWithinCohortPolicy,

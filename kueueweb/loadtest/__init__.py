@@ -1,0 +1,1 @@
+"""Kueue's scalability shapes, run through the whole stack: REST, database, scheduler worker, REST."""

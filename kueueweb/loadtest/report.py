@@ -1,0 +1,60 @@
+"""The figures of a run, beside Kueue's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import fmean
+
+from kueueweb.loadtest.runner import Run
+from kueueweb.loadtest.shape import Shape
+from scheduler.core.pod import read_quantities
+from scheduler.core.quantity import to_amount
+
+
+def wall_seconds(run: Run) -> float:
+    """From the first creation to the last finish."""
+    return run.ended_at - run.began_at
+
+
+def mean_seconds_to_admission(shape: Shape, run: Run) -> dict[str, float]:
+    """Per class, from creation to (the last) admission."""
+    waits: dict[str, list[float]] = defaultdict(list)
+    for life in run.lives.values():
+        if life.admitted_at is not None:
+            waits[shape.sets[life.arrival.set_index].name].append(life.admitted_at - life.created_at)
+    return {name: fmean(found) for name, found in waits.items()}
+
+
+def mean_usage_percent(shape: Shape, run: Run) -> float:
+    """Quota in use over the run, as a share of nominal quota; what a preempted workload held before is not counted."""
+    used = 0.0
+    scale = to_amount(shape.resource, read_quantities({shape.resource: "1"})[shape.resource])
+    for life in run.lives.values():
+        entry = shape.sets[life.arrival.set_index]
+        amount = to_amount(shape.resource, read_quantities({shape.resource: entry.request})[shape.resource]) / scale
+        if life.admitted_at is not None and life.finished_at is not None:
+            used += entry.pods * amount * (life.finished_at - life.admitted_at)
+    return 100 * used / (shape.nominal_total * wall_seconds(run))
+
+
+def lines(shape: Shape, run: Run) -> Iterator[str]:
+    """The table."""
+    kueue = shape.kueue
+    yield f"{'':34}{'kueueweb':>12}{'Kueue':>12}{'floor':>12}"
+    yield _line("wall time, s", wall_seconds(run), kueue.get("wallSeconds"), shape.floor_seconds)
+    theirs = kueue.get("meanSecondsToAdmission") or {}
+    for name, mean in sorted(mean_seconds_to_admission(shape, run).items()):
+        yield _line(f"to admission, {name}, s", mean, theirs.get(name))
+    yield _line("mean usage of nominal quota, %", mean_usage_percent(shape, run), kueue.get("meanUsagePercent"))
+    admitted = sum(life.admitted_at is not None for life in run.lives.values())
+    yield f"{admitted} of {shape.workload_count} workloads were admitted and finished"
+
+
+def _line(label: str, ours: float, kueues: float | None, floor: float | None = None) -> str:
+    columns = (f"{ours:12.1f}", _column(kueues), _column(floor))
+    return f"{label:34}" + "".join(columns)
+
+
+def _column(value: float | None) -> str:
+    return f"{'-':>12}" if value is None else f"{value:12.1f}"

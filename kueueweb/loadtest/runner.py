@@ -1,0 +1,141 @@
+"""Submits a shape's workloads when they are due, sees them admitted, and ends each after its time.
+
+As in Kueue's own runner no Jobs are made. Workloads that are due within one tick go in one request, and so do those
+whose time is up. A workload's run starts when it was admitted (the server's word), anew after a preemption.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from kueueweb.loadtest.client import Client
+from kueueweb.loadtest.shape import NAMESPACE, Arrival, Shape, arrivals, manifests, workload_json
+
+TICK_SECONDS = 0.05
+PAGE = 1000
+_PARTS = 200
+"""Workloads in one request at the most."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One workload as the runner saw it; times are seconds since the epoch."""
+
+    arrival: Arrival
+    created_at: float
+    admitted_at: float | None = None
+    finished_at: float | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened: every workload, and when the run began and ended."""
+
+    began_at: float = 0.0
+    ended_at: float = 0.0
+    lives: dict[str, Life] = field(default_factory=dict)
+
+
+class StalledRun(Exception):
+    """Nothing was admitted for a long while although workloads wait."""
+
+
+class Runner:
+    """One run of a shape against a server."""
+
+    def __init__(
+        self, client: Client, shape: Shape, say: Callable[[str], None], *, patience_seconds: float = 60.0
+    ) -> None:
+        self._client = client
+        self._shape = shape
+        self._say = say
+        self._patience_seconds = patience_seconds
+        self._run = Run()
+        self._running: dict[str, float] = {}
+        self._finished = 0
+
+    def prepare(self) -> None:
+        """Create quotas and queues."""
+        import yaml
+
+        text = yaml.dump_all(manifests(self._shape), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+        self._client.post("manifests/", text.encode(), "application/yaml")
+
+    def run(self) -> Run:
+        """To the last finish. Raises `StalledRun`, RequestRefused, OSError."""
+        due = list(arrivals(self._shape))
+        position = 0
+        self._run.began_at = time.time()
+        said_at = progress_at = self._run.began_at
+        while self._finished < len(due):
+            tick = time.time()
+            position = self._submit(due, position, tick)
+            if self._look() + self._finish(time.time()):
+                progress_at = tick
+            if position == len(due) and tick - progress_at > self._patience_seconds:
+                raise StalledRun(
+                    f"{len(due) - self._finished} workloads wait, and nothing moved for {self._patience_seconds} s"
+                )
+            if tick - said_at >= 10:
+                said_at = tick
+                counts = f"{position} created, {len(self._running)} run, {self._finished} finished"
+                self._say(f"  {tick - self._run.began_at:5.0f} s: {counts}")
+            time.sleep(max(0.0, TICK_SECONDS - (time.time() - tick)))
+        self._run.ended_at = time.time()
+        return self._run
+
+    def _submit(self, due: list[Arrival], position: int, now: float) -> int:
+        elapsed = now - self._run.began_at
+        end = position
+        while end < len(due) and due[end].at_seconds <= elapsed and end - position < _PARTS:
+            end += 1
+        batch = due[position:end]
+        if batch:
+            created_at = time.time()
+            self._client.post("workloads/", [workload_json(self._shape, arrival) for arrival in batch])
+            self._run.lives.update({arrival.name: Life(arrival, created_at) for arrival in batch})
+        return end
+
+    def _look(self) -> int:
+        """Who is admitted now; returns how many are newly so."""
+        seen: dict[str, float] = {}
+        after: str | None = ""
+        while after is not None:
+            query = {"status": "Admitted", "namespace": NAMESPACE, "limit": PAGE, **({"after": after} if after else {})}
+            page = self._client.get("workloads/", **query)
+            seen.update({row["name"]: _seconds(row) for row in page["results"]})
+            after = page["next"]
+        new = sum(1 for name in seen if name not in self._running)
+        self._running = seen
+        for name, admitted_at in seen.items():
+            self._run.lives[name].admitted_at = admitted_at
+        return new
+
+    def _finish(self, now: float) -> int:
+        """End those whose time is up; returns how many ended."""
+        over = [
+            name
+            for name, admitted_at in self._running.items()
+            if now - admitted_at >= self._shape.sets[self._run.lives[name].arrival.set_index].runtime_seconds
+        ]
+        if not over:
+            return 0
+        body: Mapping[str, Any] = {
+            "workloads": [{"namespace": NAMESPACE, "name": name} for name in over],
+            "reason": "Succeeded",
+            "message": "The load test's time for it is up",
+        }
+        answer = self._client.post("workloads/finish/", body)
+        for changed in answer["changed"]:
+            self._run.lives[changed["name"]].finished_at = time.time()
+            self._running.pop(changed["name"], None)
+        self._finished += len(answer["changed"])
+        return len(answer["changed"])
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(row["admitted_at"]).timestamp()

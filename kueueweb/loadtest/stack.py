@@ -1,0 +1,78 @@
+"""A stack for one load test: the product's own processes, without a cluster, on servers of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from kueueweb.demo.processes import Process, environment, processes
+from kueueweb.demo.supervisor import Supervisor
+from kueueweb.embedded.postgres import Postgres
+from kueueweb.embedded.valkey import Valkey
+
+_NEEDED = ("web", "scheduler", "beat")
+_START_SECONDS = 60.0
+
+
+@contextlib.contextmanager
+def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[str]:
+    """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; yields the server's URL, and stops all of it."""
+    port, cluster_port = _free_port(), _free_port()
+    with contextlib.ExitStack() as stack:
+        valkey = Valkey(folder / "valkey")
+        stack.callback(valkey.stop)
+        valkey.start()
+        postgres = Postgres(folder / "postgres")
+        stack.callback(postgres.stop)
+        postgres.start()
+        told = environment(
+            os.environ,
+            database_url=postgres.url(),
+            redis_url=valkey.url(),
+            secret_key=password,
+            cluster_port=cluster_port,
+        )
+        told |= {"DEMO": "false", "DJANGO_SUPERUSER_PASSWORD": password}
+        supervisor = stack.enter_context(Supervisor(directory, told, folder / "logs", say))
+        for step in _preparation():
+            supervisor.run(step)
+        for process in processes(
+            host="127.0.0.1", port=port, cluster_port=cluster_port, time_scale=1, snapshot=folder / "cluster.json"
+        ):
+            if process.name in _NEEDED:
+                supervisor.start(process)
+        server = f"http://127.0.0.1:{port}"
+        _wait_for(server, supervisor)
+        yield server
+
+
+def _preparation() -> Iterator[Process]:
+    manage = (sys.executable, "manage.py")
+    user = ("--noinput", "--username", "admin", "--email", "admin@localhost")
+    yield Process("migrate", (*manage, "migrate", "--verbosity", "0"))
+    yield Process("account", (*manage, "createsuperuser", *user))
+
+
+def _wait_for(server: str, supervisor: Supervisor) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        with contextlib.suppress(URLError, OSError), urlopen(f"{server}/healthz", timeout=5):  # noqa: S310 (our own server, by http)
+            return
+        supervisor.revive()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{server} did not answer within {_START_SECONDS:.0f} s")
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as candidate:
+        candidate.bind(("127.0.0.1", 0))
+        port: int = candidate.getsockname()[1]
+        return port

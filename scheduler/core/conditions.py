@@ -1,0 +1,149 @@
+"""The primitive transitions of a workload (2.3): reserve, sync Admitted, evict, release; each makes a new workload.
+
+Nothing here decides when; `lifecycle` does, and the cycle. Times are seconds since the epoch. A condition keeps its
+transition time while its status stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from scheduler.core.admission_check import AdmissionCheckState
+from scheduler.core.decisions import (
+    AdmissionCheckStatus,
+    ConditionStatus,
+    ConditionType,
+    EvictionReason,
+    PendingReason,
+)
+from scheduler.core.workload import Condition, Workload
+
+ADMITTED = "Admitted"
+NO_RESERVATION = "NoReservation"
+UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
+PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
+QUOTA_RESERVED = "QuotaReserved"
+
+_REQUEUED_AT_ONCE = frozenset({EvictionReason.PREEMPTED, EvictionReason.NODE_FAILURES})
+
+
+def with_condition(
+    workload: Workload, type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: float
+) -> Workload:
+    """The workload with that condition; an equal one leaves it as it is."""
+    before = workload.conditions.get(type_)
+    if before is not None and (before.status, before.reason, before.message) == (status, reason, message):
+        return workload
+    since = before.last_transition_time if before is not None and before.status is status else now
+    condition = Condition(type_, status, reason, message, since)
+    return replace(workload, conditions={**workload.conditions, type_: condition})
+
+
+def without_condition(workload: Workload, type_: ConditionType) -> Workload:
+    """The workload without the condition."""
+    if type_ not in workload.conditions:
+        return workload
+    conditions = {kind: condition for kind, condition in workload.conditions.items() if kind is not type_}
+    return replace(workload, conditions=conditions)
+
+
+def checks_ready(workload: Workload) -> bool:
+    """Whether all its admission checks are Ready and no topology is still to come."""
+    if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
+        return False
+    assignments = workload.admission.pod_set_assignments if workload.admission else ()
+    return all(assignment.delayed_topology_request != "Pending" for assignment in assignments)
+
+
+def sync_admitted(workload: Workload, now: float) -> Workload:
+    """Admitted follows from the quota reservation, the admission checks and the delayed topology."""
+    if not workload.is_true(ConditionType.QUOTA_RESERVED):
+        if workload.condition(ConditionType.ADMITTED) is None:
+            return workload
+        message = "It holds no quota"
+        return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, NO_RESERVATION, message, now)
+    if checks_ready(workload):
+        message = "Quota is reserved and every admission check is ready"
+        return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.TRUE, ADMITTED, message, now)
+    waiting = [check.name for check in workload.admission_checks if check.state is not AdmissionCheckStatus.READY]
+    if waiting:
+        message = f"Waiting for admission checks: {', '.join(waiting)}"
+        return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, UNSATISFIED_CHECKS, message, now)
+    message = "Waiting for its topology to be assigned"
+    return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, message, now)
+
+
+def reserved(workload: Workload, message: str, now: float) -> Workload:
+    """QuotaReserved becomes True for the admission that the workload has; what stopped it before is over."""
+    for type_ in (ConditionType.EVICTED, ConditionType.PREEMPTED, ConditionType.BLOCKED_ON_PREEMPTION_GATES):
+        before = workload.condition(type_)
+        if before is not None and before.status is ConditionStatus.TRUE:
+            text = f"previously: {before.message}"
+            workload = with_condition(workload, type_, ConditionStatus.FALSE, QUOTA_RESERVED, text, now)
+    return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.TRUE, QUOTA_RESERVED, message, now)
+
+
+def pending(workload: Workload, reason: str, message: str, now: float) -> Workload:
+    """QuotaReserved is False for that reason."""
+    return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.FALSE, reason, message, now)
+
+
+def eviction_reason(reason: EvictionReason, cause: str = "") -> str:
+    """The reason of the Evicted condition: `DeactivatedDueTo<Cause>` where Kueue itself deactivated."""
+    return f"{reason}DueTo{cause}" if reason is EvictionReason.DEACTIVATED and cause else reason.value
+
+
+def evict(workload: Workload, reason: EvictionReason, message: str, now: float, cause: str = "") -> Workload:
+    """Evicted becomes True: its pods must stop. It keeps its quota until they have (T56)."""
+    workload = with_condition(
+        workload, ConditionType.EVICTED, ConditionStatus.TRUE, eviction_reason(reason, cause), message, now
+    )
+    if workload.is_true(ConditionType.BLOCKED_ON_PREEMPTION_GATES):
+        workload = with_condition(
+            workload, ConditionType.BLOCKED_ON_PREEMPTION_GATES, ConditionStatus.FALSE, reason.value, message, now
+        )
+    checks = tuple(_reset(check, now) for check in workload.admission_checks)
+    return replace(workload, admission_checks=checks, unhealthy_nodes=())
+
+
+def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
+    if check.state is AdmissionCheckStatus.PENDING:
+        return check
+    return replace(
+        check,
+        state=AdmissionCheckStatus.PENDING,
+        message=f"Reset by the eviction; it was {check.state}: {check.message}",
+        last_transition_time=now,
+        retry_count=check.retry_count + 1 if check.state is AdmissionCheckStatus.RETRY else 0,
+    )
+
+
+def release(workload: Workload, now: float) -> Workload:
+    """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait (2.4)."""
+    evicted = workload.conditions[ConditionType.EVICTED]
+    at_once = evicted.reason in _REQUEUED_AT_ONCE
+    workload = with_condition(
+        workload,
+        ConditionType.REQUEUED,
+        ConditionStatus.TRUE if at_once else ConditionStatus.FALSE,
+        evicted.reason,
+        evicted.message,
+        now,
+    )
+    return give_back(workload, PendingReason.PENDING_EVALUATION, evicted.message, now)
+
+
+def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:
+    """Unset the quota reservation (2.3)."""
+    workload = pending(replace(workload, admission=None, placement=None), reason, message, now)
+    workload = without_condition(workload, ConditionType.PODS_READY)
+    return sync_admitted(workload, now)
+
+
+def execution_seconds(conditions: Mapping[ConditionType, Condition], now: float) -> int:
+    """Whole seconds since it was admitted; 0 when it is not."""
+    admitted = conditions.get(ConditionType.ADMITTED)
+    if admitted is None or admitted.status is not ConditionStatus.TRUE:
+        return 0
+    return max(0, int(now - admitted.last_transition_time))

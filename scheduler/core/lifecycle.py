@@ -1,0 +1,393 @@
+"""What happens to a workload outside the cycle (2.4 to 2.6, 9, 10): one step at a time, from what is known of it now.
+
+`next_step` looks at a workload the way Kueue's workload controller reconciles one, in its order, and returns the first
+step that is due, or None. The caller applies it and asks again. `deadline` is the next instant at which a step may be
+due without anything else changing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from scheduler.core import conditions as to
+from scheduler.core.admission_check import AdmissionCheckState
+from scheduler.core.admission_checks import required_checks
+from scheduler.core.cluster_queue import ClusterQueue
+from scheduler.core.configuration import Configuration
+from scheduler.core.decisions import (
+    AdmissionCheckStatus,
+    ConditionStatus,
+    ConditionType,
+    DeactivationCause,
+    EvictionReason,
+    PendingReason,
+    PodsReadyReason,
+    RequeuedReason,
+    StopPolicy,
+)
+from scheduler.core.local_queue import LocalQueue
+from scheduler.core.workload import RequeueState, Workload
+
+_EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionReason.ADMISSION_CHECK})
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a step follows from, besides the workload itself.
+
+    `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
+    `accumulated_seconds` is what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its
+    LocalQueue leads.
+    """
+
+    configuration: Configuration
+    local_queue: LocalQueue | None
+    cluster_queue: ClusterQueue | None
+    wanted_active: bool = True
+    pods_stopped: bool = False
+    accumulated_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A workload after a step, and what to say of it.
+
+    `evicted` is (reason, cause) when the step evicts; `deactivates` sets spec.active to false; `accumulated_seconds`
+    replaces what is kept of earlier runs.
+    """
+
+    workload: Workload
+    reason: str
+    message: str
+    warning: bool = False
+    evicted: tuple[EvictionReason, str] | None = None
+    deactivates: bool = False
+    accumulated_seconds: int | None = None
+
+
+def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """The first step that is due (2.5), or None."""
+    if workload.is_true(ConditionType.FINISHED):
+        return None
+    holds = workload.admission is not None
+    step = _move_requeue_at(workload)
+    if step is None and not facts.wanted_active:
+        step = _deactivated(workload, facts, now)
+    if step is None and facts.wanted_active:
+        step = _wanted_again(workload, facts, now)
+    if step is None:
+        step = _sync_checks(workload, facts, now)
+    if step is None and holds:
+        step = _holding(workload, facts, now)
+    if step is None and not holds:
+        step = _refresh_verdict(workload, facts, now)
+    return step
+
+
+def deadline(workload: Workload, facts: Facts, now: float) -> float | None:
+    """When a step may be due by the clock alone; None for never."""
+    times = [*_requeue_times(workload, now), *_pods_ready_times(workload, facts), *_execution_times(workload, facts)]
+    return min(times, default=None)
+
+
+# --- Requeuing and deactivation ---------------------------------------------------------------------------------------
+
+
+def _move_requeue_at(workload: Workload) -> Step | None:
+    """A check that asks for a retry later delays the workload, never hastens it (2.5.5)."""
+    delays = [
+        check.last_transition_time + (check.requeue_after_seconds or 0.0)
+        for check in workload.admission_checks
+        if check.state is AdmissionCheckStatus.RETRY
+    ]
+    state = workload.requeue_state or RequeueState()
+    if not delays or (state.requeue_at is not None and state.requeue_at >= max(delays)):
+        return None
+    moved = replace(workload, requeue_state=replace(state, requeue_at=max(delays)))
+    return Step(moved, "RequeueDelayed", "An admission check asked to try again later")
+
+
+def _deactivated(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off."""
+    target = workload.condition(ConditionType.DEACTIVATION_TARGET)
+    cause = target.reason if target is not None and target.status is ConditionStatus.TRUE else ""
+    if workload.admission is not None:
+        if workload.is_true(ConditionType.EVICTED):
+            return None
+        message = target.message if cause and target is not None else "The workload is deactivated"
+        evicted = to.evict(workload, EvictionReason.DEACTIVATED, message, now, cause)
+        evicted = replace(to.without_condition(evicted, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
+        return _eviction(evicted, EvictionReason.DEACTIVATED, cause, message)
+    if cause:
+        forgotten = replace(to.without_condition(workload, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
+        return Step(forgotten, "Deactivated", f"Deactivated: {cause}")
+    return None
+
+
+def _wanted_again(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Kueue deactivates it, or what kept it from the queue is over (2.4)."""
+    if workload.is_true(ConditionType.DEACTIVATION_TARGET):
+        target = workload.conditions[ConditionType.DEACTIVATION_TARGET]
+        return Step(workload, f"Deactivated{target.reason}", target.message, warning=True, deactivates=True)
+    if workload.admission is not None:
+        return None
+    requeued = workload.condition(ConditionType.REQUEUED)
+    state = workload.requeue_state
+    waits = state is not None and state.requeue_at is not None and state.requeue_at > now
+    if requeued is not None and requeued.status is ConditionStatus.FALSE:
+        reason = _requeue_reason(requeued.reason, facts, waits)
+        if reason is not None:
+            message = "Back in the queue"
+            again = to.with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
+            return Step(_without_requeue_at(again), "Requeued", f"{message}: {reason}")
+        return None
+    if state is not None and state.requeue_at is not None and not waits:
+        return Step(_without_requeue_at(workload), "Requeued", "Its back-off is over")
+    return None
+
+
+def _requeue_reason(kept_out_by: str, facts: Facts, waits: bool) -> RequeuedReason | None:
+    if kept_out_by.startswith(EvictionReason.DEACTIVATED):
+        return RequeuedReason.REACTIVATED
+    if kept_out_by in _EVICTED_FOR_A_WHILE and not waits:
+        return RequeuedReason.BACKOFF_FINISHED
+    if kept_out_by == EvictionReason.CLUSTER_QUEUE_STOPPED and _admits(facts.cluster_queue):
+        return RequeuedReason.CLUSTER_QUEUE_RESTARTED
+    if kept_out_by == EvictionReason.LOCAL_QUEUE_STOPPED and _admits(facts.local_queue):
+        return RequeuedReason.LOCAL_QUEUE_RESTARTED
+    return None
+
+
+def _admits(queue: ClusterQueue | LocalQueue | None) -> bool:
+    return queue is not None and queue.stop_policy is StopPolicy.NONE
+
+
+def _without_requeue_at(workload: Workload) -> Workload:
+    state = workload.requeue_state
+    return workload if state is None else replace(workload, requeue_state=replace(state, requeue_at=None))
+
+
+def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str, warning: bool = False) -> Step:
+    name = f"EvictedDueTo{to.eviction_reason(reason, cause)}"
+    if cause and reason is not EvictionReason.DEACTIVATED:
+        name += f"DueTo{cause}"
+    return Step(workload, name, message, warning, evicted=(reason, cause))
+
+
+# --- Admission checks -------------------------------------------------------------------------------------------------
+
+
+def _sync_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """The list of checks is what the ClusterQueue asks of it now (9.1), and Admitted follows."""
+    if facts.cluster_queue is None or workload.is_true(ConditionType.EVICTED):
+        return None
+    names = sorted(_wanted_checks(workload, facts.cluster_queue))
+    have = {check.name: check for check in workload.admission_checks}
+    if names != [check.name for check in workload.admission_checks]:
+        fresh = (have.get(name) or AdmissionCheckState(name, last_transition_time=now) for name in names)
+        workload = replace(workload, admission_checks=tuple(fresh))
+        return Step(to.sync_admitted(workload, now), "AdmissionChecksChanged", f"Admission checks: {', '.join(names)}")
+    synced = to.sync_admitted(workload, now)
+    if synced is workload:
+        return None
+    admitted = synced.is_true(ConditionType.ADMITTED)
+    if admitted:
+        queue = workload.admission.cluster_queue if workload.admission else ""
+        return Step(synced, "Admitted", f"Admitted by ClusterQueue {queue}")
+    condition = synced.conditions[ConditionType.ADMITTED]
+    return Step(synced, condition.reason, condition.message)
+
+
+def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
+    if workload.admission is not None:
+        assigned = {flavor for pod_set in workload.admission.pod_set_assignments for flavor in pod_set.flavors.values()}
+        return required_checks(queue.admission_checks, assigned)
+    every = {flavor.name for group in queue.resource_groups for flavor in group.flavors}
+    return [rule.name for rule in queue.admission_checks if not rule.on_flavors or every <= set(rule.on_flavors)]
+
+
+# --- While it holds quota ---------------------------------------------------------------------------------------------
+
+
+def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Release what stopped; else evict for checks, stopped queues and time-outs, in that order (2.5.13)."""
+    if workload.is_true(ConditionType.EVICTED):
+        return _release(workload, facts, now) if facts.pods_stopped else None
+    for rule in (_by_checks, _by_local_queue, _by_cluster_queue, _by_pods_ready, _by_execution_time):
+        step = rule(workload, facts, now)
+        if step is not None:
+            return step
+    return None
+
+
+def _release(workload: Workload, facts: Facts, now: float) -> Step:
+    ran = facts.accumulated_seconds + to.execution_seconds(workload.conditions, now)
+    return Step(
+        to.release(workload, now),
+        "QuotaReleased",
+        "Its pods have stopped; its quota and devices are free",
+        accumulated_seconds=ran,
+    )
+
+
+def _by_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
+    rejected = [check for check in workload.admission_checks if check.state is AdmissionCheckStatus.REJECTED]
+    if rejected:
+        message = "; ".join(f"{check.name}: {check.message}" for check in rejected)
+        return _target(
+            workload, DeactivationCause.ADMISSION_CHECK, f"Rejected by {message}", now, "AdmissionCheckRejected"
+        )
+    retried = [check.name for check in workload.admission_checks if check.state is AdmissionCheckStatus.RETRY]
+    if not retried:
+        return None
+    message = f"Admission checks ask to try again: {', '.join(retried)}"
+    evicted = to.evict(workload, EvictionReason.ADMISSION_CHECK, message, now)
+    return _eviction(evicted, EvictionReason.ADMISSION_CHECK, "", message)
+
+
+def _by_local_queue(workload: Workload, facts: Facts, now: float) -> Step | None:
+    queue = facts.local_queue
+    if queue is None or queue.terminating:
+        if workload.is_true(ConditionType.ADMITTED):
+            return None
+        message = f"LocalQueue {workload.queue_name} does not exist or is being deleted"
+        return Step(to.give_back(workload, PendingReason.MISCONFIGURED, message, now), "QuotaReleased", message)
+    return _by_stop_policy(
+        workload, queue.stop_policy, EvictionReason.LOCAL_QUEUE_STOPPED, f"LocalQueue {queue.key}", now
+    )
+
+
+def _by_cluster_queue(workload: Workload, facts: Facts, now: float) -> Step | None:
+    queue = facts.cluster_queue
+    if queue is None:
+        return None
+    name = f"ClusterQueue {queue.name}"
+    return _by_stop_policy(workload, queue.stop_policy, EvictionReason.CLUSTER_QUEUE_STOPPED, name, now)
+
+
+def _by_stop_policy(
+    workload: Workload, policy: StopPolicy, reason: EvictionReason, queue: str, now: float
+) -> Step | None:
+    """Hold takes back what is reserved and lets run what runs; HoldAndDrain stops that too (2.6)."""
+    if policy is StopPolicy.NONE:
+        return None
+    message = f"{queue} is stopped ({policy})"
+    if not workload.is_true(ConditionType.ADMITTED):
+        return Step(to.give_back(workload, PendingReason.SUSPENDED, message, now), "QuotaReleased", message)
+    if policy is StopPolicy.HOLD:
+        return None
+    return _eviction(to.evict(workload, reason, message, now), reason, "", message)
+
+
+def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Not ready in time: requeued with a back-off, or deactivated after too many attempts (10.2, 10.3)."""
+    due = min(_pods_ready_times(workload, facts), default=None)
+    if due is None or now < due:
+        return None
+    ready = facts.configuration.wait_for_pods_ready
+    assert ready is not None  # there would be no time without it
+    cause = _waits_for(workload)
+    state = workload.requeue_state or RequeueState()
+    count = state.count + 1
+    strategy = ready.requeuing_strategy
+    message = f"Its pods were not ready in time ({cause})"
+    if strategy.backoff_limit_count is not None and count > strategy.backoff_limit_count:
+        limit = f"{message}, after {state.count} attempts"
+        return _target(workload, DeactivationCause.REQUEUING_LIMIT_EXCEEDED, limit, now, "RequeuingLimitExceeded")
+    at = max(now + strategy.backoff_seconds(count), state.requeue_at or 0.0)
+    requeued = replace(workload, requeue_state=RequeueState(count, at))
+    evicted = to.evict(requeued, EvictionReason.PODS_READY_TIMEOUT, message, now, cause)
+    return _eviction(evicted, EvictionReason.PODS_READY_TIMEOUT, cause, message, warning=True)
+
+
+def _by_execution_time(workload: Workload, facts: Facts, now: float) -> Step | None:
+    due = min(_execution_times(workload, facts), default=None)
+    if due is None or now < due:
+        return None
+    message = f"It ran for its maximum of {workload.maximum_execution_time_seconds} s"
+    step = _target(
+        workload, DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED, message, now, "MaximumExecutionTimeExceeded"
+    )
+    return replace(step, accumulated_seconds=0)
+
+
+def _target(workload: Workload, cause: DeactivationCause, message: str, now: float, reason: str) -> Step:
+    marked = to.with_condition(
+        workload, ConditionType.DEACTIVATION_TARGET, ConditionStatus.TRUE, cause.value, message, now
+    )
+    return Step(marked, reason, message, warning=True)
+
+
+# --- While it waits ---------------------------------------------------------------------------------------------------
+
+_KEPT_OUT = frozenset({PendingReason.DEACTIVATED, PendingReason.SUSPENDED, PendingReason.MISCONFIGURED})
+
+
+def _refresh_verdict(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Why it is not even queued; a verdict of the cycle stays (2.5, the order of refreshing)."""
+    verdict = _kept_out(workload, facts)
+    before = workload.condition(ConditionType.QUOTA_RESERVED)
+    if verdict is not None:
+        told = to.pending(workload, *verdict, now)
+        return None if told is workload else Step(told, verdict[0], verdict[1], warning=True)
+    if before is None or before.reason not in _KEPT_OUT or not before.message.startswith(_KEPT_OUT_MARKS):
+        return None
+    message = "It waits for the scheduler to look at it"
+    return Step(to.pending(workload, PendingReason.PENDING_EVALUATION, message, now), "PendingEvaluation", message)
+
+
+_KEPT_OUT_MARKS = ("The workload is deactivated", "LocalQueue ", "ClusterQueue ", "Admission is gated")
+
+
+def _kept_out(workload: Workload, facts: Facts) -> tuple[PendingReason, str] | None:
+    queue, cluster_queue = facts.local_queue, facts.cluster_queue
+    if not facts.wanted_active:
+        return PendingReason.DEACTIVATED, "The workload is deactivated"
+    if queue is None:
+        name = workload.queue_key if workload.queue_name else "of no name"
+        return PendingReason.MISCONFIGURED, f"LocalQueue {name} does not exist"
+    if queue.stop_policy is not StopPolicy.NONE:
+        return PendingReason.SUSPENDED, f"LocalQueue {queue.key} is stopped ({queue.stop_policy})"
+    if cluster_queue is None:
+        return PendingReason.MISCONFIGURED, f"ClusterQueue {queue.cluster_queue} does not exist"
+    if cluster_queue.stop_policy is not StopPolicy.NONE:
+        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is stopped ({cluster_queue.stop_policy})"
+    if workload.admission_gates:
+        return PendingReason.ADMISSION_GATED, f"Admission is gated by {', '.join(workload.admission_gates)}"
+    return None
+
+
+# --- Clocks -----------------------------------------------------------------------------------------------------------
+
+
+def _requeue_times(workload: Workload, now: float) -> list[float]:
+    state = workload.requeue_state
+    return [] if state is None or state.requeue_at is None or workload.admission is not None else [state.requeue_at]
+
+
+def _waits_for(workload: Workload) -> PodsReadyReason:
+    condition = workload.condition(ConditionType.PODS_READY)
+    recovering = condition is not None and condition.reason == PodsReadyReason.WAIT_FOR_RECOVERY
+    return PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START
+
+
+def _pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
+    """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed (10.2)."""
+    ready = facts.configuration.wait_for_pods_ready
+    running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
+    if ready is None or not running or workload.is_true(ConditionType.PODS_READY):
+        return []
+    if _waits_for(workload) is PodsReadyReason.WAIT_FOR_RECOVERY:
+        since = workload.conditions[ConditionType.PODS_READY].last_transition_time
+        return [since + ready.recovery_timeout_seconds] if ready.recovery_timeout_seconds else []
+    return [workload.conditions[ConditionType.ADMITTED].last_transition_time + ready.timeout_seconds]
+
+
+def _execution_times(workload: Workload, facts: Facts) -> list[float]:
+    """When its execution time is up: what it ran in earlier admissions counts (10.7)."""
+    limit = workload.maximum_execution_time_seconds
+    running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
+    if limit is None or not running:
+        return []
+    return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - facts.accumulated_seconds]

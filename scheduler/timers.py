@@ -1,0 +1,31 @@
+"""When each workload may have a step to take by the clock alone."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+
+
+class Timers:
+    """Deadlines by workload key. A deadline stays until it is replaced: looking too often does no harm."""
+
+    def __init__(self) -> None:
+        self._deadlines: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+
+    def replace(self, deadlines: Mapping[str, float | None]) -> None:
+        """Replace the deadlines of these workloads; None removes one."""
+        for key, at in deadlines.items():
+            if at is None:
+                self._deadlines.pop(key, None)
+            elif self._deadlines.get(key) != at:
+                self._deadlines[key] = at
+                heapq.heappush(self._heap, (at, key))
+
+    def due(self, now: float) -> set[str]:
+        """The workloads whose deadline has come."""
+        while self._heap and self._deadlines.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)  # replaced or removed since
+        if not self._heap or self._heap[0][0] > now:
+            return set()
+        return {key for key, at in self._deadlines.items() if at <= now}
