@@ -1,4 +1,4 @@
-"""The kinds of jobs that run in a cluster: one table, from kind to pod sets, how it is stopped, and what its status says.
+"""The kinds of jobs that run in a cluster: one table of their pod sets, how they are stopped, what their status says.
 
 A new kind is a row with its own reading of the status; what is pushed and what is watched follow from the table.
 """

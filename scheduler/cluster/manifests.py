@@ -114,7 +114,7 @@ def restored_job(source: JobSource) -> JsonObject:
 
 
 def waiting_job(source: JobSource) -> JsonObject:
-    """What to apply so that a job exists whose every pod is a workload: its pods wait at the gate for their admission."""
+    """What to apply so that a job exists whose every pod is a workload: they wait at the gate for admission."""
     template = source.kind.template(source.manifest)
     labels = {**(template["metadata"].get("labels") or {}), **_common_labels(source), _HAMI_WEBHOOK_LABEL: "ignore"}
     gates = [*(template["spec"].get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
@@ -139,7 +139,7 @@ def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int,
 
 
 def ungated_pod(pod: Mapping[str, Any], pod_set: PodSetAdmission, node: str) -> JsonObject | None:
-    """The merge patch that takes our gate off a pod and ties it to its node (or its flavors); None for one without it."""
+    """The merge patch that takes our gate off a pod and ties it to its node or its flavors; None without one."""
     gates = pod["spec"].get("schedulingGates") or []
     kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE]
     if len(kept) == len(gates):
