@@ -167,6 +167,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "ConditionStatusEnum": "scheduler.core.decisions.ConditionStatus",
+        "WorkloadStatusEnum": "scheduler.core.decisions.WorkloadStatus",
+    },
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
 }
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"

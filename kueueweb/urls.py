@@ -1,6 +1,31 @@
-"""Addresses."""
+"""Addresses: the API, the admin, the probes; everything else is the front end's."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
+from drf_spectacular.views import SpectacularAPIView
+from rest_framework.permissions import AllowAny
 
-urlpatterns: list[URLPattern | URLResolver] = [path("admin/", admin.site.urls)]
+from kueueweb.api import errors, frontend, health, session
+
+_api: list[URLPattern | URLResolver] = [
+    path("session/", session.SessionView.as_view()),
+    path("auth/login/", session.LoginView.as_view()),
+    path("auth/logout/", session.LogoutView.as_view()),
+    path("auth/token/", session.TokenView.as_view()),
+    path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny])),
+    path("", include("queues.api.urls")),
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/", include(_api)),
+    path("admin/", admin.site.urls),
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    re_path(r"^(?:api|ws|static|admin)(?:/|$)", errors.not_found),
+    re_path(r"", frontend.index),
+]
+
+handler400 = errors.bad_request
+handler403 = errors.forbidden
+handler404 = errors.not_found
+handler500 = errors.server_error

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from queues.models import Workload  # noqa: F401 (the base class below names it in quotes)
 
 _QUEUED_AT: Final = """
-    CASE WHEN evicted_at IS NOT NULL AND jsonb_path_exists(
-        conditions,
+    CASE WHEN queues_workload.evicted_at IS NOT NULL AND jsonb_path_exists(
+        queues_workload.conditions,
         '$[*] ? (@.type == "Evicted" && @.status == "True"
             && (@.reason == "AdmissionCheck" || @.reason == "PodsReadyTimeout"))'
-    ) THEN evicted_at ELSE created_at END
+    ) THEN queues_workload.evicted_at ELSE queues_workload.created_at END
 """
 _POSITIONS: Final = f"""
     WITH queue AS (
@@ -28,8 +28,9 @@ _POSITIONS: Final = f"""
     SELECT id, position FROM queue
     WHERE position > %(after)s
         AND (%(namespaces)s::text[] IS NULL OR namespace = ANY (%(namespaces)s))
+        AND (%(namespace)s = '' OR namespace = %(namespace)s)
         AND (%(local_queue)s = '' OR queue_name = %(local_queue)s)
-        AND (%(search)s = '' OR strpos(namespace || '/' || name, %(search)s) > 0)
+        AND (%(search)s = '' OR strpos(lower(namespace || '/' || name), lower(%(search)s)) > 0)
     ORDER BY position LIMIT %(limit)s
 """  # noqa: S608 (only our own constant is put in)
 
@@ -41,10 +42,11 @@ class WorkloadQuerySet(models.QuerySet["Workload"]):
         """Those in one of the namespaces; None means all of them."""
         return self if namespaces is None else self.filter(namespace__in=namespaces)
 
-    def with_queue_time(self) -> Self:
-        """Adds `queued_at`, the time that orders a queue (kueue-semantics: creation, unless a check or a time-out
-        evicted the workload: then the eviction)."""
-        return self.annotate(queued_at=RawSQL(_QUEUED_AT, [], output_field=models.DateTimeField()))  # noqa: S611
+
+def queue_time() -> RawSQL:
+    """The time that orders a queue: creation, unless a check or a time-out evicted the workload: then the eviction
+    (Kueue's queue-order timestamp)."""
+    return RawSQL(_QUEUED_AT, [], output_field=models.DateTimeField())  # noqa: S611 (our own constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class QueuePositions:
     cluster_id: int
     cluster_queue: str
     namespaces: Collection[str] | None
+    namespace: str = ""
     local_queue: str = ""
     search: str = ""
     after: int = 0
@@ -68,6 +71,7 @@ class QueuePositions:
             "cluster_id": self.cluster_id,
             "cluster_queue": self.cluster_queue,
             "namespaces": None if self.namespaces is None else list(self.namespaces),
+            "namespace": self.namespace,
             "local_queue": self.local_queue,
             "search": self.search,
             "after": self.after,

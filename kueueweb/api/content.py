@@ -53,6 +53,8 @@ class JSONParser(BodyParser):
     ) -> Any:
         """The value; raises ParseError with the place of the mistake."""
         body = super().parse(stream, media_type, parser_context)
+        if b"\\u0000" in body:
+            raise ParseError("The body holds a NUL character, which no text here may hold.")
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError as error:

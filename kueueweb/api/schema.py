@@ -1,10 +1,11 @@
 """The OpenAPI document: what every operation has in common, said once."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from kueueweb.api.scope import Scoped
@@ -15,7 +16,7 @@ class LocatedErrorSerializer(serializers.Serializer[Any]):
 
     document = serializers.IntegerField(help_text="Counts from 0 in the call.")
     path = serializers.CharField(help_text="The field, as in `pod_sets[0].count`.")
-    value = serializers.JSONField(allow_null=True, help_text="What stood there.")
+    value = serializers.JSONField(help_text="What stood there; null for nothing.")
     rule = serializers.CharField(help_text="What is asked for.")
     remedy = serializers.CharField(help_text="What to write instead.")
     reason = serializers.CharField(help_text="The kind of mistake; stable.")
@@ -51,17 +52,15 @@ _CLUSTER: Final = OpenApiParameter(
 class Schema(AutoSchema):
     """Adds the errors that any operation may answer with, and the parameter `cluster`."""
 
-    def get_response_serializers(self) -> Any:
-        """The operation's own answers, and the errors beside them."""
-        declared: Any = super().get_response_serializers()
-        own = declared if isinstance(declared, dict) else {self._success(): declared}
-        codes = list(_ALWAYS)
-        if self.method in {"POST", "PUT", "PATCH", "DELETE"}:
-            codes += _WITH_BODY
-        if self.view.get_throttles():
-            codes.append(429)
-        errors = {code: OpenApiResponse(ErrorSerializer, _ERRORS[code]) for code in codes if code not in own}
-        return {**own, **errors}
+    def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
+        """The operation, with the errors beside its own answers."""
+        operation = super().get_operation(path, path_regex, path_prefix, method, registry)
+        if operation:
+            error = self.resolve_serializer(ErrorSerializer, "response").ref
+            for code in self._errors(method):
+                content = {"application/json": {"schema": error}}
+                operation["responses"].setdefault(str(code), {"description": _ERRORS[code], "content": content})
+        return operation
 
     def get_override_parameters(self) -> list[Any]:
         """`cluster`, for the operations that happen in one."""
@@ -70,8 +69,12 @@ class Schema(AutoSchema):
             parameters.append(_CLUSTER)
         return parameters
 
-    def _success(self) -> int:
-        return {"POST": 201, "DELETE": 204}.get(self.method, 200)
+    def _errors(self, method: str) -> Iterator[int]:
+        yield from _ALWAYS
+        if method in {"POST", "PUT", "PATCH", "DELETE"}:
+            yield from _WITH_BODY
+        if self.view.get_throttles():
+            yield 429
 
 
 class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library is not typed

@@ -205,22 +205,29 @@ def _name_error(workload: CreatedWorkload, rule: str, remedy: str) -> LocatedErr
 
 
 def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) -> dict[int, int]:
-    """The primary key of each JobSpec's row, by the instance's identity."""
+    """The primary key of each JobSpec's row, by the instance's identity; rows are made for those that have none."""
     jobs: dict[int, JobSpec] = {id(spec.job): spec.job for spec in specs if spec.job is not None}
+    stored = {identity: job.row_id for identity, job in jobs.items() if job.row_id is not None}
+    new = {identity: job for identity, job in jobs.items() if identity not in stored}
     rows = Job.objects.bulk_create(
         Job(
             cluster=cluster,
+            uid=job.uid,
             namespace=job.namespace,
             name=job.name,
             kind=job.kind,
             manifest=job.manifest,
+            labels=job.labels,
+            annotations=job.annotations,
+            api_version=job.api_version,
+            applied_set=job.applied_set,
             managed=job.managed,
             suspended=job.suspended,
             created_at=now,
         )
-        for job in jobs.values()
+        for job in new.values()
     )
-    return {identity: row.pk for identity, row in zip(jobs, rows, strict=True)}
+    return stored | {identity: row.pk for identity, row in zip(new, rows, strict=True)}
 
 
 def _store(

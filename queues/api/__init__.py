@@ -1,0 +1,1 @@
+"""queues over REST."""

@@ -1,0 +1,181 @@
+"""What users do with workloads: cancel, hold, release, finish, another priority; one at a time or many."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from queues.api.scope import ClusterView, json_object
+from queues.api.serializers import (
+    ChangedSerializer,
+    FinishSerializer,
+    KeysSerializer,
+    PriorityInputSerializer,
+    WorkloadDetailSerializer,
+)
+from queues.api.workload_rows import workload_detail_json, workload_values
+from queues.exceptions import Conflict, InvalidRequest
+from queues.models import Cluster, Workload, WorkloadPriorityClass
+from queues.services import workloads
+from queues.services.access import require_all
+from scheduler.core.decisions import FinishedReason
+
+Key = tuple[str, str]
+Action = Callable[..., list[Key]]
+
+_WHY_NOT: Mapping[str, str] = {
+    "cancel": "It has ended, or is being cancelled.",
+    "hold": "It has ended, or is held already.",
+    "release": "It has ended, is being cancelled, or is not held.",
+    "priority": "It has ended.",
+}
+
+
+class _ActionView(ClusterView):
+    """One action on one workload; answers with the workload as it is then."""
+
+    serializer_class = WorkloadDetailSerializer
+    verb: ClassVar[str]
+
+    def act(self, namespace: str, name: str, action: Callable[[Cluster, list[Key]], list[Key]]) -> Response:
+        """Raises `NotFound`, `NotPermitted`, or `Conflict` when the workload is not in a state for it."""
+        self.require("submit", "Workload", namespace)
+        changed = action(self.cluster, [(namespace, name)])
+        found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
+        row = workload_values(found, detail=True).first()
+        if row is None:
+            raise self.missing("Workload", namespace, name)
+        if not changed:
+            raise Conflict(f"Workload {namespace}/{name} cannot take {self.verb}: {_WHY_NOT[self.verb]}")
+        return Response(workload_detail_json(row))
+
+
+class CancelView(_ActionView):
+    """`workloads/{namespace}/{name}/cancel/`."""
+
+    verb = "cancel"
+
+    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """End a workload for good. One that runs keeps its quota until its pods have stopped."""
+        return self.act(namespace, name, lambda *what: workloads.cancel(*what, actor=self.access.username))
+
+
+class HoldView(_ActionView):
+    """`workloads/{namespace}/{name}/hold/`."""
+
+    verb = "hold"
+
+    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Hold a workload back (Kueue's spec.active=false); one that runs is evicted."""
+        return self.act(namespace, name, lambda *what: workloads.hold(*what, actor=self.access.username))
+
+
+class ReleaseView(_ActionView):
+    """`workloads/{namespace}/{name}/release/`."""
+
+    verb = "release"
+
+    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Let a workload that was held queue again."""
+        return self.act(namespace, name, lambda *what: workloads.release(*what, actor=self.access.username))
+
+
+class PriorityView(_ActionView):
+    """`workloads/{namespace}/{name}/priority/`."""
+
+    verb = "priority"
+
+    @extend_schema(request=PriorityInputSerializer, responses={200: WorkloadDetailSerializer})
+    def post(self, request: Request, namespace: str, name: str) -> Response:
+        """Give a workload another priority: a number, or the value of a WorkloadPriorityClass."""
+        self.require("submit", "Workload", namespace)
+        value, class_name = self._read(request.data)
+        return self.act(
+            namespace,
+            name,
+            lambda cluster, keys: workloads.change_priority(
+                cluster, keys, value, priority_class_name=class_name, actor=self.access.username
+            ),
+        )
+
+    def _read(self, data: Any) -> tuple[int, str]:
+        serializer = PriorityInputSerializer(data=json_object(data))
+        serializer.is_valid(raise_exception=True)
+        given: dict[str, Any] = serializer.validated_data
+        if len(given) != 1:
+            raise ValidationError({"priority": "Give either priority or priority_class."})
+        if "priority" in given:
+            return given["priority"], ""
+        name = given["priority_class"]
+        found = WorkloadPriorityClass.objects.filter(cluster=self.cluster, name=name).first()
+        if found is None:
+            raise InvalidRequest(f"There is no WorkloadPriorityClass {name!r} in cluster {self.cluster.name}.")
+        return found.value, name
+
+
+class _BulkActionView(ClusterView):
+    """One action on many workloads; answers with those that it changed."""
+
+    serializer_class = KeysSerializer
+
+    def keys(self, data: Any) -> list[Key]:
+        """The workloads named; raises `NotPermitted` unless all of them may be acted on."""
+        serializer = KeysSerializer(data=json_object(data))
+        serializer.is_valid(raise_exception=True)
+        keys = [(key["namespace"], key["name"]) for key in serializer.validated_data["workloads"]]
+        require_all(self.access, "submit", {("Workload", namespace) for namespace, _ in keys})
+        return keys
+
+    @staticmethod
+    def changed(keys: list[Key]) -> Response:
+        """The answer."""
+        return Response({"changed": [{"namespace": namespace, "name": name} for namespace, name in keys]})
+
+
+class BulkCancelView(_BulkActionView):
+    """`workloads/cancel/`."""
+
+    @extend_schema(operation_id="workloads_cancel_many", request=KeysSerializer, responses={200: ChangedSerializer})
+    def post(self, request: Request) -> Response:
+        """End many workloads for good."""
+        return self.changed(workloads.cancel(self.cluster, self.keys(request.data), actor=self.access.username))
+
+
+class BulkHoldView(_BulkActionView):
+    """`workloads/hold/`."""
+
+    @extend_schema(operation_id="workloads_hold_many", request=KeysSerializer, responses={200: ChangedSerializer})
+    def post(self, request: Request) -> Response:
+        """Hold many workloads back."""
+        return self.changed(workloads.hold(self.cluster, self.keys(request.data), actor=self.access.username))
+
+
+class BulkReleaseView(_BulkActionView):
+    """`workloads/release/`."""
+
+    @extend_schema(operation_id="workloads_release_many", request=KeysSerializer, responses={200: ChangedSerializer})
+    def post(self, request: Request) -> Response:
+        """Let many workloads queue again."""
+        return self.changed(workloads.release(self.cluster, self.keys(request.data), actor=self.access.username))
+
+
+class BulkFinishView(_BulkActionView):
+    """`workloads/finish/`."""
+
+    serializer_class = FinishSerializer
+
+    @extend_schema(operation_id="workloads_finish_many", request=FinishSerializer, responses={200: ChangedSerializer})
+    def post(self, request: Request) -> Response:
+        """Say that many workloads have ended: for those that run elsewhere than in a cluster that we watch."""
+        keys = self.keys(request.data)
+        serializer = FinishSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        reason = FinishedReason(serializer.validated_data["reason"])
+        message = serializer.validated_data["message"]
+        return self.changed(workloads.record_finished(self.cluster, keys, reason, message, actor=self.access.username))

@@ -1,0 +1,56 @@
+"""The filters of lists; each is an exact match unless it says otherwise."""
+
+from typing import Any, Final
+
+from django.db.models import Q, QuerySet
+from django_filters import rest_framework as filters
+
+from queues.models import LocalQueue, Workload
+from scheduler.core.decisions import WorkloadStatus
+
+_STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
+
+
+class _ManyChoices(filters.BaseInFilter, filters.ChoiceFilter):  # type: ignore[misc]  # the library is not typed
+    """Several values, separated by commas."""
+
+
+class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `workloads/`."""
+
+    cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
+    local_queue = filters.CharFilter(field_name="queue_name")
+    namespace = filters.CharFilter()
+    status = _ManyChoices(choices=_STATUSES, help_text="One or more, separated by commas.")
+    reason = filters.CharFilter()
+    active = filters.BooleanFilter()
+    priority_class = filters.CharFilter(field_name="priority_class_name")
+    submitted_by = filters.CharFilter()
+    search = filters.CharFilter(method="search_key", help_text="Part of `namespace/name`, in any case.")
+
+    class Meta:
+        model = Workload
+        fields: list[str] = []
+
+    def search_key(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """Those whose `namespace/name` holds the text."""
+        namespace, slash, rest = value.partition("/")
+        if not slash:
+            return workloads.filter(Q(name__icontains=value) | Q(namespace__icontains=value))
+        return workloads.filter(namespace__iendswith=namespace, name__istartswith=rest)
+
+
+class LocalQueueFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `local-queues/`."""
+
+    namespace = filters.CharFilter()
+    cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
+
+    class Meta:
+        model = LocalQueue
+        fields: list[str] = []
+
+
+def query_text(parameters: Any, name: str) -> str:
+    """A query parameter, empty where it is left out."""
+    return str(parameters.get(name, ""))

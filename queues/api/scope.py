@@ -1,0 +1,36 @@
+"""What every view of queues knows of its request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework.exceptions import ValidationError
+from rest_framework.generics import GenericAPIView
+
+from queues.exceptions import NotFound
+from queues.models import Cluster
+from queues.services.access import Access, Verb
+
+
+class ClusterView(GenericAPIView[Any]):
+    """A view in one cluster. The project's permission class sets `access` and `cluster` before the view runs."""
+
+    access: Access
+    cluster: Cluster
+    keyset: tuple[str, ...] = ("id",)
+
+    def require(self, verb: Verb, kind: str, namespace: str = "") -> None:
+        """Raises `NotPermitted`; for a namespace whose objects the user may not even know of, `NotFound`."""
+        if namespace and not self.access.sees(namespace):
+            raise self.missing(kind, namespace)
+        self.access.require(verb, kind, namespace)
+
+    def missing(self, kind: str, *names: str) -> NotFound:
+        """The error for an object that is not there, or not for this user: both read the same."""
+        return NotFound(f"There is no {kind} {'/'.join(names)} in cluster {self.cluster.name}.")
+
+
+def json_object(data: Any) -> Mapping[str, Any]:
+    """The request's body as a JSON object; raises ValidationError."""
+    if not isinstance(data, Mapping):
+        raise ValidationError({"": "The body must be a JSON object."})
+    return data

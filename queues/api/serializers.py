@@ -1,0 +1,223 @@
+"""The shapes of queues' JSON, for the OpenAPI document. Rows are rendered without them (see `workload_rows`)."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from scheduler.core.decisions import ConditionStatus, FinishedReason, WorkloadStatus
+
+Shape = serializers.Serializer[Any]
+
+
+def quantities(help_text: str, *, required: bool = True) -> serializers.DictField:
+    """Resource name -> Kubernetes quantity."""
+    return serializers.DictField(child=serializers.CharField(), help_text=help_text, required=required)
+
+
+class OwnerSerializer(Shape):
+    """The job that a workload comes from."""
+
+    kind = serializers.CharField()
+    name = serializers.CharField()
+
+
+class TopologyRequestSerializer(Shape):
+    """Kueue's topologyRequest."""
+
+    required = serializers.CharField(required=False)  # type: ignore[assignment]  # Kueue names it so
+    preferred = serializers.CharField(required=False)
+    unconstrained = serializers.BooleanField(required=False)
+    pod_index_label = serializers.CharField(required=False)
+    sub_group_index_label = serializers.CharField(required=False)
+    sub_group_count = serializers.IntegerField(required=False)
+    pod_set_group_name = serializers.CharField(required=False)
+    pod_set_slice_required_topology = serializers.CharField(required=False)
+    pod_set_slice_size = serializers.IntegerField(required=False)
+
+
+class PodSetSerializer(Shape):
+    """A group of identical pods."""
+
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    min_count = serializers.IntegerField(allow_null=True, help_text="The least that partial admission may give.")
+    requests = quantities("Per pod.")
+    node_selector = serializers.DictField(child=serializers.CharField())
+    topology_request = TopologyRequestSerializer()
+    reclaimable_count = serializers.IntegerField(help_text="Pods that ended and gave their quota back.")
+    admitted_count = serializers.IntegerField(allow_null=True)
+    flavors = serializers.DictField(child=serializers.CharField(), help_text="Resource name -> ResourceFlavor.")
+    resource_usage = quantities("Of all its pods, as charged to the quota.")
+    topology_assignment = serializers.JSONField(help_text="{levels, domains: [{values, count}]}, or null.")
+
+
+class ConditionSerializer(Shape):
+    """A condition, in Kueue's words."""
+
+    type = serializers.CharField()
+    status = serializers.ChoiceField([status.value for status in ConditionStatus])
+    reason = serializers.CharField()
+    message = serializers.CharField(allow_blank=True)
+    last_transition_time = serializers.DateTimeField()
+
+
+class AdmissionCheckStateSerializer(Shape):
+    """The state of an admission check of a workload."""
+
+    name = serializers.CharField()
+    state = serializers.CharField()
+    message = serializers.CharField(required=False)
+    last_transition_time = serializers.DateTimeField(required=False)
+
+
+class SliceSerializer(Shape):
+    """A slice of a device that a container holds."""
+
+    pod_set = serializers.CharField()
+    replica = serializers.IntegerField()
+    container = serializers.CharField()
+    node = serializers.CharField()
+    uuid = serializers.CharField(help_text="The device's.")
+    memory_mib = serializers.IntegerField()
+    cores_percent = serializers.IntegerField()
+
+
+class WorkloadSerializer(Shape):
+    """A workload."""
+
+    id = serializers.IntegerField()
+    uid = serializers.UUIDField()
+    cluster = serializers.CharField()
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+    labels = serializers.DictField(child=serializers.CharField())
+    queue_name = serializers.CharField(help_text="The LocalQueue's name.")
+    cluster_queue = serializers.CharField(help_text="That admitted it, or to which its LocalQueue leads.")
+    priority = serializers.IntegerField()
+    priority_class = serializers.CharField()
+    status = serializers.ChoiceField([status.value for status in WorkloadStatus])
+    active = serializers.BooleanField(help_text="False: held back, as with Kueue's spec.active.")
+    never_preempt = serializers.BooleanField()
+    maximum_execution_seconds = serializers.IntegerField(allow_null=True)
+    submitted_by = serializers.CharField()
+    reason = serializers.CharField(help_text="Why it waits or ended; stable.")
+    message = serializers.CharField(help_text="The same as a sentence.")
+    position = serializers.IntegerField(required=False, help_text="From 1; only with `ordering=position`.")
+    created_at = serializers.DateTimeField()
+    queued_at = serializers.DateTimeField(help_text="The time that orders its queue.")
+    quota_reserved_at = serializers.DateTimeField(allow_null=True)
+    admitted_at = serializers.DateTimeField(allow_null=True)
+    evicted_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+    requeue_at = serializers.DateTimeField(allow_null=True)
+    owner = OwnerSerializer(allow_null=True)
+    pod_sets = PodSetSerializer(many=True)
+
+
+class WorkloadDetailSerializer(WorkloadSerializer):
+    """A workload with what only its own page shows."""
+
+    annotations = serializers.DictField(child=serializers.CharField())
+    conditions = ConditionSerializer(many=True)
+    admission_checks = AdmissionCheckStateSerializer(many=True)
+    devices = SliceSerializer(many=True)
+    requeue_count = serializers.IntegerField()
+    eviction_counts = serializers.JSONField()
+    unhealthy_nodes = serializers.JSONField()
+    push_error = serializers.CharField(help_text="What the cluster said to its last push, when it refused it.")
+    generation = serializers.IntegerField()
+    deletion_requested_at = serializers.DateTimeField(allow_null=True)
+
+
+class PodSetInputSerializer(Shape):
+    """A pod set to submit: `requests` (with `node_selector` and `tolerations`), or a whole `template`."""
+
+    name = serializers.CharField(default="main")
+    count = serializers.IntegerField(default=1, min_value=0)
+    min_count = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    requests = quantities("Per pod, as in {cpu: 500m, memory: 2Gi, nvidia.com/gpu: 1}.", required=False)
+    node_selector = serializers.DictField(child=serializers.CharField(), required=False)
+    tolerations = serializers.ListField(child=serializers.DictField(), required=False)
+    template = serializers.DictField(required=False, help_text="Kubernetes' PodTemplateSpec.")
+    topology_request = TopologyRequestSerializer(required=False)
+
+
+class WorkloadInputSerializer(Shape):
+    """A workload to submit."""
+
+    namespace = serializers.CharField()
+    name = serializers.CharField(required=False, help_text="Or `generate_name`.")
+    generate_name = serializers.CharField(required=False, help_text="A prefix; five random characters follow.")
+    queue_name = serializers.CharField(required=False, help_text="The LocalQueue's name.")
+    priority = serializers.IntegerField(required=False, allow_null=True)
+    priority_class = serializers.CharField(required=False)
+    priority_class_kind = serializers.ChoiceField(
+        ["WorkloadPriorityClass", "PriorityClass"], default="WorkloadPriorityClass"
+    )
+    active = serializers.BooleanField(default=True)
+    never_preempt = serializers.BooleanField(default=False, help_text="Needs the role admin in the namespace.")
+    maximum_execution_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    labels = serializers.DictField(child=serializers.CharField(), required=False)
+    annotations = serializers.DictField(child=serializers.CharField(), required=False)
+    pod_sets = PodSetInputSerializer(many=True)
+
+
+class CreatedWorkloadSerializer(Shape):
+    """A workload that was stored."""
+
+    id = serializers.IntegerField()
+    uid = serializers.UUIDField()
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+
+
+class CreatedSerializer(Shape):
+    """What a submission stored, in its order."""
+
+    workloads = CreatedWorkloadSerializer(many=True)
+
+
+class KeySerializer(Shape):
+    """Names a workload."""
+
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+
+
+class KeysSerializer(Shape):
+    """The workloads that an action is for."""
+
+    workloads = KeySerializer(many=True)
+
+
+class FinishSerializer(KeysSerializer):
+    """Workloads that have ended."""
+
+    reason = serializers.ChoiceField(
+        [reason.value for reason in FinishedReason], default=FinishedReason.SUCCEEDED.value
+    )
+    message = serializers.CharField(required=False, allow_blank=True, max_length=1024, default="")
+
+
+class ChangedSerializer(Shape):
+    """The workloads that an action changed; it passes over those that it does not apply to."""
+
+    changed = KeySerializer(many=True)
+
+
+class PriorityInputSerializer(Shape):
+    """Another priority: a number, or the name of a WorkloadPriorityClass."""
+
+    priority = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
+    priority_class = serializers.CharField(required=False)
+
+
+class WorkloadEventSerializer(Shape):
+    """One step in a workload's life."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    type = serializers.ChoiceField(["Normal", "Warning"])
+    reason = serializers.CharField()
+    message = serializers.CharField(allow_blank=True)
+    actor = serializers.CharField(allow_blank=True)

@@ -1,0 +1,169 @@
+"""Workloads as our JSON states them: read field by field, every mistake located by index and path.
+
+A pod set says what each pod asks for either in short, as `requests` (with `node_selector` and `tolerations`), or as a
+whole pod `template`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from queues.exceptions import ManifestErrors
+from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
+from queues.manifests.topology_request import read_topology_request
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from scheduler.core.manifest import Fields, MistakeReason, Report
+from scheduler.core.manifest.fields import INT32_MIN
+from scheduler.core.manifest.syntax import (
+    dns_label,
+    dns_subdomain,
+    generate_name_prefix,
+    label_value,
+    qualified_name,
+)
+
+MOST_POD_SETS: Final = 18
+_SHORT_FORM: Final = ("requests", "node_selector", "tolerations")
+_CLASS_KINDS: Final = ("WorkloadPriorityClass", "PriorityClass")
+_TEMPLATE_OF_REQUESTS: Final = re.compile(r"\.template\.spec\.containers\[0\]\.resources\.requests\b")
+_TEMPLATE_OF_SHORT_FORM: Final = re.compile(r"\.template\.spec\.(nodeSelector|tolerations)\b")
+_TOPOLOGY_FIELDS: Final[Mapping[str, str]] = {
+    "required": "required",
+    "preferred": "preferred",
+    "unconstrained": "unconstrained",
+    "pod_index_label": "podIndexLabel",
+    "sub_group_index_label": "subGroupIndexLabel",
+    "sub_group_count": "subGroupCount",
+    "pod_set_group_name": "podSetGroupName",
+    "pod_set_slice_required_topology": "podSetSliceRequiredTopology",
+    "pod_set_slice_size": "podSetSliceSize",
+}
+
+
+def read_workload(document: Any, index: int) -> WorkloadSpec:
+    """A document as a workload; raises `ManifestErrors` with all its mistakes."""
+    report = Report(document=index)
+    if not isinstance(document, Mapping):
+        report.error("", document, "must be a JSON object", reason=MistakeReason.WRONG_TYPE)
+        raise ManifestErrors(report.errors)
+    spec = _read(Fields(report, "", document), index)
+    if report.errors:
+        raise ManifestErrors(report.errors)
+    return spec
+
+
+def _read(top: Fields, index: int) -> WorkloadSpec:
+    prefix = top.text("generate_name", syntax=generate_name_prefix)
+    if prefix and top.has("name"):
+        top.error("generate_name", "must not stand beside name", "Leave one of the two out.", MistakeReason.FORBIDDEN)
+    priority_class = top.text("priority_class", syntax=dns_subdomain)
+    kind = top.text("priority_class_kind", _CLASS_KINDS[0])
+    if kind not in _CLASS_KINDS:
+        top.error("priority_class_kind", f"must be {' or '.join(_CLASS_KINDS)}", "", MistakeReason.NOT_SUPPORTED)
+    spec = WorkloadSpec(
+        namespace=top.text("namespace", required=True, syntax=dns_label),
+        name=prefix or top.text("name", required=True, syntax=dns_subdomain),
+        generate_name=bool(prefix),
+        queue_name=top.text("queue_name", syntax=dns_subdomain),
+        pod_sets=_read_pod_sets(top),
+        priority=top.optional_integer("priority", minimum=INT32_MIN),
+        priority_class_kind=kind if priority_class else "",
+        priority_class_name=priority_class,
+        active=top.boolean("active", default=True),
+        never_preempt=top.boolean("never_preempt"),
+        maximum_execution_seconds=top.optional_integer("maximum_execution_seconds", minimum=1),
+        labels=top.text_map("labels", key_syntax=qualified_name, value_syntax=label_value),
+        annotations=top.text_map("annotations", key_syntax=qualified_name),
+        document=index,
+    )
+    top.close()
+    return spec
+
+
+def _read_pod_sets(top: Fields) -> tuple[PodSetSpec, ...]:
+    found: list[PodSetSpec] = []
+    for item in top.items("pod_sets", least=1, most=MOST_POD_SETS):
+        pod_set = _read_pod_set(item)
+        if any(other.name == pod_set.name for other in found):
+            item.error("name", "is there twice", "Rename one.", MistakeReason.DUPLICATE)
+        if pod_set.min_count is not None and any(other.min_count is not None for other in found):
+            item.error("min_count", "may be set on one pod set only", "Remove it.", MistakeReason.FORBIDDEN)
+        found.append(pod_set)
+    return tuple(found)
+
+
+def _read_pod_set(item: Fields) -> PodSetSpec:
+    count = item.integer("count", 1)
+    least = item.optional_integer("min_count", minimum=1)
+    if least is not None and least > count:
+        item.error("min_count", f"must be at most count ({count})")
+    template = _read_template(item)
+    pod_set = PodSetSpec(
+        name=item.text("name", "main", syntax=dns_label),
+        count=count,
+        template=template.manifest,
+        requests=template.requests,
+        min_count=least,
+        topology_request=_read_topology_request(item),
+    )
+    item.close()
+    return pod_set
+
+
+def _read_template(item: Fields) -> PodTemplateSpec:
+    short = [key for key in _SHORT_FORM if item.has(key)]
+    item.ignore(*_SHORT_FORM)
+    if not item.has("template"):
+        return _read_short_form(item)
+    if short:
+        item.error(short[0], "must not stand beside template", "Write it into the template.", MistakeReason.FORBIDDEN)
+    template = item.fields("template")
+    return read_pod_template(template) if template else PodTemplateSpec()
+
+
+def _read_short_form(item: Fields) -> PodTemplateSpec:
+    """A template of one container that asks for `requests`; its mistakes are said of the short form's fields."""
+    requests = item.content.get("requests")
+    resources: dict[str, Any] = {"requests": {} if requests is None else requests}
+    if isinstance(requests, Mapping):
+        limits = {name: amount for name, amount in requests.items() if "/" in str(name)}  # Kubernetes wants both equal
+        if limits:
+            resources["limits"] = limits
+    spec: dict[str, Any] = {"containers": [{"name": "main", "resources": resources}]}
+    if item.has("node_selector"):
+        spec["nodeSelector"] = item.content["node_selector"]
+    if item.has("tolerations"):
+        spec["tolerations"] = item.content["tolerations"]
+    report = Report(item.report.document)
+    template = read_pod_template(Fields(report, item.at("template"), {"spec": spec}))
+    for error in report.errors:
+        if ".resources.limits" not in error.path:  # they repeat the requests
+            item.report.error(
+                _short_path(error.path), error.value, error.rule, error.remedy, MistakeReason(error.reason)
+            )
+    return template
+
+
+def _short_path(path: str) -> str:
+    path = _TEMPLATE_OF_REQUESTS.sub(".requests", path)
+    return _TEMPLATE_OF_SHORT_FORM.sub(
+        lambda found: ".node_selector" if found[1] == "nodeSelector" else ".tolerations", path
+    )
+
+
+def _read_topology_request(item: Fields) -> dict[str, Any]:
+    request = item.fields("topology_request")
+    if request is None:
+        return {}
+    report = Report(item.report.document)
+    for key in request.content:
+        if key not in _TOPOLOGY_FIELDS:
+            rule = "is not a field that is known here"
+            request.error(key, rule, f"Known: {', '.join(_TOPOLOGY_FIELDS)}.", MistakeReason.UNKNOWN_FIELD)
+    content = {_TOPOLOGY_FIELDS[key]: value for key, value in request.content.items() if key in _TOPOLOGY_FIELDS}
+    found = read_topology_request(Fields(report, item.path, {"topologyRequest": content}))
+    snake = {camel: ours for ours, camel in _TOPOLOGY_FIELDS.items()} | {"topologyRequest": "topology_request"}
+    for error in report.errors:
+        path = ".".join(snake.get(part, part) for part in error.path.split("."))
+        item.report.error(path, error.value, error.rule, error.remedy, MistakeReason(error.reason))
+    return found

@@ -1,0 +1,101 @@
+"""Workload rows -> our JSON, a page of them in two queries."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.db.models import F, QuerySet
+
+from queues.models import PodSet, Workload
+from queues.querysets import queue_time
+from scheduler.core.quantity import format_amount
+
+_WORKLOAD_FIELDS: Final = (
+    "id", "uid", "namespace", "name", "queue_name", "priority", "status", "active", "reason", "message", "created_at",
+    "queued_at", "quota_reserved_at", "admitted_at", "evicted_at", "finished_at", "requeue_at", "submitted_by",
+    "never_preempt", "maximum_execution_seconds", "labels",
+)  # fmt: skip
+_POD_SET_FIELDS: Final = (
+    "workload_id", "name", "count", "min_count", "requests", "admitted_count", "flavors", "resource_usage",
+    "topology_request", "topology_assignment", "reclaimable_count",
+)  # fmt: skip
+_DETAIL_FIELDS: Final = (
+    "annotations", "conditions", "admission_check_states", "requeue_count", "eviction_counts", "unhealthy_nodes",
+    "push_error", "generation", "deletion_requested_at",
+)  # fmt: skip
+
+
+def workload_values(workloads: QuerySet[Workload], *, detail: bool = False) -> Any:
+    """The columns that `workloads_json` wants, as dicts."""
+    fields = (*_WORKLOAD_FIELDS, *_DETAIL_FIELDS) if detail else _WORKLOAD_FIELDS
+    return workloads.annotate(queued_at=queue_time()).values(
+        *fields,
+        cluster_name=F("cluster__name"),
+        cluster_queue=F("cluster_queue_name"),
+        priority_class=F("priority_class_name"),
+        job_kind=F("job__kind"),
+        job_name=F("job__name"),
+    )
+
+
+def workloads_json(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The workloads with their pod sets."""
+    rows = list(rows)
+    pod_sets: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
+    found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")
+    for pod_set in found.values(*_POD_SET_FIELDS, node_selector=F("template__spec__nodeSelector")):
+        pod_sets[pod_set.pop("workload_id")].append(_pod_set_json(pod_set))
+    for row in rows:
+        kind, name = row.pop("job_kind"), row.pop("job_name")
+        row["cluster"] = row.pop("cluster_name")
+        row["owner"] = {"kind": kind, "name": name} if kind else None
+        row["pod_sets"] = pod_sets[row["id"]]
+    return rows
+
+
+def workload_detail_json(row: dict[str, Any]) -> dict[str, Any]:
+    """One workload with its conditions and the device slices that it holds: two queries more."""
+    [body] = workloads_json([row])
+    body["conditions"] = [condition_json(condition) for condition in body["conditions"]]
+    body["admission_checks"] = [condition_json(state) for state in body.pop("admission_check_states")]
+    slices = Workload(pk=body["id"]).device_allocations.filter(source="decided").order_by("id")
+    body["devices"] = list(
+        slices.values(
+            "pod_set",
+            "replica",
+            "container",
+            "memory_mib",
+            "cores_percent",
+            node_name=F("node__name"),
+            uuid=F("device_uuid"),
+        )
+    )
+    for device in body["devices"]:
+        device["node"] = device.pop("node_name")
+    return body
+
+
+def condition_json(condition: Mapping[str, Any]) -> dict[str, Any]:
+    """A condition or a check's state with our names: `lastTransitionTime` is `last_transition_time`."""
+    return {_snake(key): value for key, value in condition.items()}
+
+
+def _pod_set_json(pod_set: dict[str, Any]) -> dict[str, Any]:
+    pod_set["requests"] = quantities(pod_set["requests"])
+    pod_set["resource_usage"] = quantities(pod_set["resource_usage"])
+    pod_set["node_selector"] = pod_set["node_selector"] or {}
+    pod_set["topology_request"] = {_snake(key): value for key, value in pod_set["topology_request"].items()}
+    return pod_set
+
+
+def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Amounts in base units as Kubernetes' quantities."""
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def event_json(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event: what happened, when, and who did it."""
+    return {key: event[key] for key in ("id", "at", "type", "reason", "message", "actor")}

@@ -1,0 +1,224 @@
+"""Workloads over REST: submit, list, look at, remove."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from queues.api.documents import JSON_AND_YAML
+from queues.api.filters import WorkloadFilter, query_text
+from queues.api.scope import ClusterView
+from queues.api.serializers import (
+    CreatedSerializer,
+    WorkloadDetailSerializer,
+    WorkloadEventSerializer,
+    WorkloadInputSerializer,
+    WorkloadSerializer,
+)
+from queues.api.workload_input import read_workload
+from queues.api.workload_rows import workload_detail_json, workload_values, workloads_json
+from queues.exceptions import ManifestErrors, NotPermitted
+from queues.manifests import workload_specs
+from queues.manifests.workload import WorkloadSpec
+from queues.models import Workload, WorkloadEvent
+from queues.querysets import QueuePositions, WorkloadQuerySet
+from queues.services.access import Access
+from queues.services.submission import create_workloads
+from queues.services.workloads import delete_workloads
+from scheduler.core.manifest import LocatedError, MistakeReason
+
+_ORDERINGS = ("-id", "id", "position")
+_ORDERING = OpenApiParameter(
+    "ordering",
+    OpenApiTypes.STR,
+    enum=_ORDERINGS,
+    default="-id",
+    description="`-id`: newest first. `position`: the waiting workloads of one `cluster_queue`, in its order.",
+)
+
+
+class WorkloadsView(ClusterView):
+    """`workloads/`."""
+
+    serializer_class = WorkloadSerializer
+    queryset = Workload.objects.none()
+    filterset_class = WorkloadFilter
+    parser_classes = JSON_AND_YAML
+
+    @property
+    def keyset(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on the request here
+        """The primary key, in the direction asked for."""
+        return (query_text(self.request.query_params, "ordering") or "-id",)
+
+    def get_queryset(self) -> WorkloadQuerySet:
+        """What the user may see."""
+        return Workload.objects.filter(cluster=self.cluster).in_namespaces(self.access.visible_namespaces())
+
+    @extend_schema(parameters=[_ORDERING], responses=WorkloadSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """A page of the workloads that the user may see."""
+        ordering = query_text(request.query_params, "ordering") or "-id"
+        if ordering not in _ORDERINGS:
+            raise ValidationError({"ordering": f"{ordering!r} is none of {', '.join(_ORDERINGS)}."})
+        if ordering == "position":
+            return self._by_position(request)
+        page = self.paginate_queryset(workload_values(self.filter_queryset(self.get_queryset())))
+        return self.get_paginated_response(workloads_json(page or []))
+
+    def _by_position(self, request: Request) -> Response:
+        parameters = request.query_params
+        after = query_text(parameters, "after") or "0"
+        limit = query_text(parameters, "limit") or "100"
+        if not query_text(parameters, "cluster_queue"):
+            raise ValidationError({"cluster_queue": "Positions are those of one ClusterQueue: name it."})
+        for name, text, most in (("after", after, 10**9), ("limit", limit, 1000)):
+            if not (text.isascii() and text.isdigit() and int(text[:10]) <= most):
+                raise ValidationError({name: f"{text!r} is not a whole number up to {most}."})
+        wanted = QueuePositions(
+            self.cluster.pk,
+            query_text(parameters, "cluster_queue"),
+            self.access.visible_namespaces(),
+            namespace=query_text(parameters, "namespace"),
+            local_queue=query_text(parameters, "local_queue"),
+            search=query_text(parameters, "search"),
+            after=int(after),
+            limit=int(limit) + 1,
+        )
+        positions = dict(wanted.read())
+        more = len(positions) > int(limit)
+        if more:
+            positions.popitem()
+        rows = workloads_json(workload_values(Workload.objects.filter(pk__in=positions)))
+        for row in rows:
+            row["position"] = positions[row["id"]]
+        rows.sort(key=lambda row: row["position"])
+        return Response({"results": rows, "next": str(rows[-1]["position"]) if more and rows else None})
+
+    @extend_schema(
+        request={
+            "application/json": WorkloadInputSerializer(many=True),
+            "application/yaml": OpenApiTypes.STR,
+        },
+        responses={201: CreatedSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Submit one workload or thousands, whole or not at all.
+
+        JSON: a workload or a list of them; each as below, or as a Job, Pod, Deployment or Workload manifest. YAML:
+        manifests. A mistake in one names it by its index and path, and nothing is stored.
+        """
+        specs = _read(request.data)
+        _require_rights(self.access, specs)
+        username = self.access.username
+        created = create_workloads(self.cluster, specs, actor=username, submitted_by=username)
+        stored = [
+            {"id": workload.id, "uid": workload.uid, "namespace": workload.namespace, "name": workload.name}
+            for workload in created
+        ]
+        return Response({"workloads": stored}, status.HTTP_201_CREATED)
+
+
+class WorkloadView(ClusterView):
+    """`workloads/{namespace}/{name}/`."""
+
+    serializer_class = WorkloadDetailSerializer
+
+    @extend_schema(responses=WorkloadDetailSerializer)
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """One workload: why it waits, what it holds."""
+        self.require("view", "Workload", namespace)
+        found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
+        row = workload_values(found, detail=True).first()
+        if row is None:
+            raise self.missing("Workload", namespace, name)
+        return Response(workload_detail_json(row))
+
+    @extend_schema(responses={204: None, 202: WorkloadDetailSerializer})
+    def delete(self, request: Request, namespace: str, name: str) -> Response:
+        """Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped."""
+        self.require("submit", "Workload", namespace)
+        if delete_workloads(self.cluster, [(namespace, name)], actor=self.access.username):
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        response = self.get(request, namespace, name)
+        response.status_code = status.HTTP_202_ACCEPTED
+        return response
+
+
+class WorkloadEventsView(ClusterView):
+    """`workloads/{namespace}/{name}/events/`."""
+
+    serializer_class = WorkloadEventSerializer
+    queryset = WorkloadEvent.objects.none()
+    keyset = ("-id",)
+
+    @extend_schema(
+        parameters=[OpenApiParameter("uid", OpenApiTypes.UUID, description="Of a workload that is gone.")],
+        responses=WorkloadEventSerializer(many=True),
+    )
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """Its life so far, the newest step first. Events outlive the workload: `uid` finds them."""
+        self.require("view", "Workload", namespace)
+        text = query_text(request.query_params, "uid")
+        uid = _uuid(text) if text else self._uid(namespace, name)
+        events = WorkloadEvent.objects.filter(
+            workload_uid=uid, cluster=self.cluster, namespace=namespace, workload_name=name
+        )
+        page = self.paginate_queryset(events.values("id", "at", "type", "reason", "message", "actor"))
+        return self.get_paginated_response(page)
+
+    def _uid(self, namespace: str, name: str) -> UUID:
+        found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
+        uid = found.values_list("uid", flat=True).first()
+        if uid is None:
+            raise self.missing("Workload", namespace, name)
+        return uid
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise ValidationError({"uid": f"{text!r} is no UUID."}) from None
+
+
+def _read(data: Any) -> list[WorkloadSpec]:
+    documents: Sequence[Any] = data if isinstance(data, list) else [data]
+    if not documents:
+        raise ValidationError({"": "There is no workload in the body."})
+    specs: list[WorkloadSpec] = []
+    errors: list[LocatedError] = []
+    for index, document in enumerate(documents):
+        try:
+            if isinstance(document, Mapping) and "apiVersion" in document:
+                specs += workload_specs(document, index)
+            else:
+                specs.append(read_workload(document, index))
+        except ManifestErrors as mistakes:
+            errors += mistakes.errors
+    if errors:
+        raise ManifestErrors(errors)
+    return specs
+
+
+def _require_rights(access: Access, specs: Sequence[WorkloadSpec]) -> None:
+    """Raises `NotPermitted`, naming each document that the user may not store."""
+    refused = [
+        LocatedError(
+            spec.document,
+            "namespace",
+            spec.namespace,
+            "needs the role admin there" if spec.never_preempt else "needs the role submitter there",
+            "Leave never_preempt out." if access.may("submit", "Workload", spec.namespace) else "",
+            MistakeReason.NOT_PERMITTED,
+        )
+        for spec in specs
+        if not access.may("protect" if spec.never_preempt else "submit", "Workload", spec.namespace)
+    ]
+    if refused:
+        raise NotPermitted(f"{len(refused)} of {len(specs)} workloads may not be stored; nothing was.", refused)

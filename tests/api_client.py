@@ -1,0 +1,52 @@
+"""A REST client that holds every answer against the OpenAPI document."""
+
+import re
+from functools import cache
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator, FormatChecker
+from rest_framework.test import APIClient
+
+
+class SchemaClient(APIClient):
+    """Fails the test when an answer is not what the schema promises for that address, method and status."""
+
+    def request(self, **request: Any) -> Any:
+        """Every request of every method passes here."""
+        response = super().request(**request)
+        path = request["PATH_INFO"]
+        if path.startswith("/api/v1/") and path != "/api/v1/schema/":
+            _check(request["REQUEST_METHOD"].lower(), path, response)
+        return response
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The OpenAPI document, as `manage.py spectacular` writes it."""
+    return SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call,no-any-return]  # the library is not typed
+
+
+@cache
+def _addresses() -> list[tuple[re.Pattern[str], dict[str, Any]]]:
+    return [
+        (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), operations)
+        for path, operations in sorted(schema()["paths"].items(), key=lambda item: item[0].count("{"))
+    ]
+
+
+def _check(method: str, path: str, response: Any) -> None:
+    operations = next((operations for pattern, operations in _addresses() if pattern.fullmatch(path)), None)
+    assert operations is not None or response.status_code == 404, f"{path} is not in the schema"
+    if operations is None or (response.status_code == 405 and method not in operations):
+        return
+    documented = operations[method]["responses"].get(str(response.status_code))
+    assert documented, f"{method} {path}: status {response.status_code} is not in the schema: {response.content!r}"
+    content = documented.get("content", {}).get("application/json")
+    if content is None:
+        return
+    validator = Draft202012Validator(
+        {**content["schema"], "components": schema()["components"]}, format_checker=FormatChecker()
+    )
+    problems = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(response.json())]
+    assert not problems, f"{method} {path}: {problems[:5]}"

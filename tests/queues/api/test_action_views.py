@@ -1,0 +1,90 @@
+"""What users do with workloads over REST, and what they may not."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from queues.models import Cluster, Workload, WorkloadPriorityClass
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+
+URL = "/api/v1/workloads/"
+
+
+@pytest.fixture
+def workloads(alice: SchemaClient) -> list[dict[str, str]]:
+    keys = [
+        {"namespace": namespace, "name": name}
+        for namespace, name in (("team-a", "a"), ("team-a", "b"), ("team-b", "c"))
+    ]
+    alice.post(URL, [{**key, "pod_sets": [{"requests": {"cpu": 1}}]} for key in keys])
+    return keys
+
+
+def admit(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+    Workload.objects.filter(name=name).update(status="Admitted", quota_reserved_at=EPOCH, admitted_at=EPOCH)
+
+
+def test_hold_and_release(bob: SchemaClient, workloads: Any) -> None:
+    assert bob.post(f"{URL}team-a/a/hold/").json()["active"] is False
+    again = bob.post(f"{URL}team-a/a/hold/")
+    assert (again.status_code, again.json()["reason"]) == (409, "Conflict")
+    assert bob.post(f"{URL}team-a/a/release/").json()["active"] is True
+    assert bob.post(f"{URL}team-a/a/release/").status_code == 409
+
+
+def test_cancel(bob: SchemaClient, workloads: Any) -> None:
+    assert bob.post(f"{URL}team-a/a/cancel/").json()["status"] == "Finished"
+    assert bob.post(f"{URL}team-a/a/cancel/").status_code == 409
+    admit("b")
+    body = bob.post(f"{URL}team-a/b/cancel/").json()
+    assert (body["status"], body["active"]) == ("Admitted", False)
+    assert body["deletion_requested_at"] is not None
+    deleted = bob.delete(f"{URL}team-a/b/")
+    assert (deleted.status_code, deleted.json()["name"]) == (202, "b")
+
+
+def test_priority(bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
+    WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1000, created_at=EPOCH)
+    assert bob.post(f"{URL}team-a/a/priority/", {"priority": -3}).json()["priority"] == -3
+    body = bob.post(f"{URL}team-a/a/priority/", {"priority_class": "high"}).json()
+    assert (body["priority"], body["priority_class"]) == (1000, "high")
+    bodies: list[Any] = [
+        {},
+        {"priority": 1, "priority_class": "high"},
+        {"priority": "x"},
+        {"priority_class": "low"},
+        [],
+        3,
+    ]
+    for wrong in bodies:
+        assert bob.post(f"{URL}team-a/a/priority/", wrong).status_code == 400
+
+
+@pytest.mark.parametrize("verb", ["cancel", "hold", "release", "priority"])
+def test_of_others(bob: SchemaClient, vera: SchemaClient, workloads: Any, verb: str) -> None:
+    body = {"priority": 1} if verb == "priority" else None
+    assert bob.post(f"{URL}team-b/c/{verb}/", body).status_code == 404
+    assert bob.post(f"{URL}team-a/gone/{verb}/", body).status_code == 404
+    assert vera.post(f"{URL}team-b/c/{verb}/", body).status_code == 403
+
+
+def test_many_at_once(alice: SchemaClient, workloads: list[dict[str, str]]) -> None:
+    assert alice.post(f"{URL}hold/", {"workloads": workloads}).json() == {"changed": workloads}
+    assert alice.post(f"{URL}release/", {"workloads": workloads[:2]}).json() == {"changed": workloads[:2]}
+    finished = alice.post(f"{URL}finish/", {"workloads": workloads[:1], "reason": "Failed", "message": "Out of memory"})
+    assert finished.json() == {"changed": workloads[:1]}
+    row = Workload.objects.get(name="a")
+    assert (row.status, row.reason, row.message) == ("Finished", "Failed", "Out of memory")
+    assert alice.post(f"{URL}cancel/", {"workloads": workloads}).json() == {"changed": workloads[1:]}
+
+
+def test_many_at_once_of_others(bob: SchemaClient, workloads: list[dict[str, str]]) -> None:
+    for verb in ("cancel", "hold", "release", "finish"):
+        assert bob.post(f"{URL}{verb}/", {"workloads": workloads}).status_code == 403
+    assert not Workload.objects.exclude(status="Pending", active=True).exists()
+    assert bob.post(f"{URL}hold/", {"workloads": "a"}).status_code == 400
+    assert bob.post(f"{URL}hold/", []).status_code == 400

@@ -1,0 +1,302 @@
+"""Workloads over REST: submission whole or not at all, lists, detail, events; each within the user's namespaces."""
+
+from typing import Any
+
+import pytest
+
+from queues.models import Cluster, LocalQueue, PriorityClass, Workload, WorkloadPriorityClass
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+
+URL = "/api/v1/workloads/"
+
+
+def workload(name: str, namespace: str = "team-a", **fields: Any) -> dict[str, Any]:
+    return {
+        "namespace": namespace,
+        "name": name,
+        "queue_name": "main",
+        "pod_sets": [{"count": 2, "requests": {"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": "1"}}],
+        **fields,
+    }
+
+
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "train", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "main"}},
+    "spec": {
+        "parallelism": 3,
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+            }
+        },
+    },
+}
+
+
+@pytest.fixture
+def local_queue(cluster: Cluster) -> LocalQueue:
+    return LocalQueue.objects.create(
+        cluster=cluster, namespace="team-a", name="main", cluster_queue_name="research", created_at=EPOCH
+    )
+
+
+def names(response: Any) -> list[str]:
+    return [row["name"] for row in response.json()["results"]]
+
+
+def test_one_workload(bob: SchemaClient, local_queue: LocalQueue) -> None:
+    response = bob.post(URL, workload("train"))
+    assert response.status_code == 201
+    assert response.json()["workloads"][0]["name"] == "train"
+
+    body = bob.get(f"{URL}team-a/train/").json()
+    assert (body["status"], body["cluster_queue"], body["submitted_by"]) == ("Pending", "research", "bob")
+    assert body["pod_sets"][0]["requests"] == {"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": "1"}
+    assert body["pod_sets"][0]["count"] == 2
+    assert body["queued_at"] == body["created_at"]
+    assert body["conditions"] == body["devices"] == []
+    template = Workload.objects.get().pod_sets.get().template
+    assert template["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+def test_a_thousand_in_one_request(bob: SchemaClient) -> None:
+    response = bob.post(URL, [workload(f"w-{index}") for index in range(1000)])
+    assert response.status_code == 201
+    assert [created["name"] for created in response.json()["workloads"]] == [f"w-{index}" for index in range(1000)]
+    assert Workload.objects.count() == 1000
+
+
+def test_a_malformed_one_among_a_thousand_names_itself(bob: SchemaClient) -> None:
+    documents = [workload(f"w-{index}") for index in range(1000)]
+    documents[417]["pod_sets"][0]["requests"]["memory"] = "lots"
+    documents[901]["pod_set"] = []
+    response = bob.post(URL, documents)
+    assert response.status_code == 400
+    body = response.json()
+    assert body["reason"] == "InvalidManifest"
+    assert [(error["document"], error["path"], error["value"]) for error in body["errors"]] == [
+        (417, "pod_sets[0].requests.memory", "lots"),
+        (901, "pod_set", "[]"),
+    ]
+    assert "pod_sets" in body["errors"][1]["remedy"]
+    assert not Workload.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"name": "Not_A_Name"}, "name"),
+        ({"name": ""}, "name"),
+        ({"namespace": 7}, "namespace"),
+        ({"priority": "high"}, "priority"),
+        ({"priority": 2**31}, "priority"),
+        ({"generate_name": "x-"}, "generate_name"),
+        ({"pod_sets": []}, "pod_sets"),
+        ({"pod_sets": [{"requests": {"pods": 1}}]}, "pod_sets[0].requests.pods"),
+        ({"pod_sets": [{"requests": {"cpu": "-1"}}]}, "pod_sets[0].requests.cpu"),
+        ({"pod_sets": [{"count": 1, "min_count": 2, "requests": {}}]}, "pod_sets[0].min_count"),
+        ({"pod_sets": [{"requests": {}}, {"requests": {}}]}, "pod_sets[1].name"),
+        ({"pod_sets": [{"requests": {}, "template": {"spec": {"containers": []}}}]}, "pod_sets[0].requests"),
+        ({"pod_sets": [{"requests": {}, "node_selector": {"a": 1}}]}, "pod_sets[0].node_selector[a]"),
+        ({"pod_sets": [{"requests": {}, "topology_request": {"wide": "x"}}]}, "pod_sets[0].topology_request.wide"),
+        ({"pod_sets": [{"template": {"spec": {"containers": 1}}}]}, "pod_sets[0].template.spec.containers"),
+        ({"priority_class": "gone"}, "priority_class"),
+        ({"maximum_execution_seconds": 0}, "maximum_execution_seconds"),
+        ({"labels": {"-": "x"}}, "labels[-]"),
+    ],
+)
+def test_says_where_the_mistake_is(bob: SchemaClient, fields: dict[str, Any], path: str) -> None:
+    response = bob.post(URL, {**workload("train"), **fields})
+    assert response.status_code == 400
+    assert path in [error["path"] for error in response.json()["errors"]]
+
+
+def test_topology_request(bob: SchemaClient) -> None:
+    request = {
+        "required": "cloud.com/rack",
+        "pod_set_slice_required_topology": "cloud.com/host",
+        "pod_set_slice_size": 2,
+    }
+    pod_set = {"count": 4, "requests": {"cpu": 1}, "topology_request": request}
+    assert bob.post(URL, workload("train", pod_sets=[pod_set])).status_code == 201
+    assert Workload.objects.get().pod_sets.get().topology_request == {
+        "required": "cloud.com/rack",
+        "podSetSliceRequiredTopology": "cloud.com/host",
+        "podSetSliceSize": 2,
+    }
+    assert bob.get(f"{URL}team-a/train/").json()["pod_sets"][0]["topology_request"] == request
+
+
+def test_a_job_manifest(bob: SchemaClient) -> None:
+    assert bob.post(URL, [JOB, workload("plain")]).status_code == 201
+    row = Workload.objects.get(job__isnull=False)
+    assert row.pod_sets.get().count == 3
+    body = bob.get(f"{URL}team-a/{row.name}/").json()
+    assert body["owner"] == {"kind": "Job", "name": "train"}
+    again = bob.post(URL, JOB)
+    assert again.status_code == 409
+    assert again.json()["reason"] == "AlreadyExists"
+
+
+def test_a_job_manifest_in_yaml(bob: SchemaClient) -> None:
+    manifest = """
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: sweep-, namespace: team-a, labels: {kueue.x-k8s.io/queue-name: main}}
+spec:
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+"""
+    response = bob.generic("POST", URL, f"{manifest}---{manifest}".encode(), content_type="application/yaml")
+    assert response.status_code == 201
+    assert Workload.objects.count() == 2
+    hostile = bob.generic("POST", URL, b"a: &x 1\nb: *x", content_type="application/yaml")
+    assert (hostile.status_code, hostile.json()["reason"]) == (400, "HostileManifest")
+
+
+def test_priorities(bob: SchemaClient, cluster: Cluster) -> None:
+    WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1000, created_at=EPOCH)
+    PriorityClass.objects.create(cluster=cluster, name="usual", value=10, global_default=True, created_at=EPOCH)
+    bob.post(URL, [workload("a", priority_class="high"), workload("b"), workload("c", priority=5)])
+    rows = bob.get(URL, {"ordering": "id"}).json()["results"]
+    assert [(row["priority"], row["priority_class"]) for row in rows] == [(1000, "high"), (10, "usual"), (5, "")]
+
+
+def test_only_in_bound_namespaces(bob: SchemaClient, charlie: SchemaClient, alice: SchemaClient) -> None:
+    refused = bob.post(URL, [workload("a"), workload("b", "team-b"), workload("c", never_preempt=True)])
+    assert refused.status_code == 403
+    assert [error["document"] for error in refused.json()["errors"]] == [1, 2]
+    assert not Workload.objects.exists()
+    assert alice.post(URL, [workload("a"), workload("b", "team-b", never_preempt=True)]).status_code == 201
+
+    assert names(bob.get(URL)) == ["a"]
+    assert names(charlie.get(URL)) == ["b"]
+    assert names(alice.get(URL)) == ["b", "a"]
+    assert bob.get(URL, {"namespace": "team-b"}).json()["results"] == []
+    assert bob.get(f"{URL}team-b/b/").status_code == 404
+    assert bob.get(f"{URL}team-b/b/events/").status_code == 404
+    assert bob.delete(f"{URL}team-b/b/").status_code == 404
+
+
+def test_a_viewer_looks_and_touches_nothing(vera: SchemaClient, alice: SchemaClient) -> None:
+    alice.post(URL, workload("a"))
+    assert names(vera.get(URL)) == ["a"]
+    for response in (vera.post(URL, workload("b")), vera.delete(f"{URL}team-a/a/"), vera.post(f"{URL}team-a/a/hold/")):
+        assert (response.status_code, response.json()["reason"]) == (403, "NotPermitted")
+
+
+def test_without_a_role(nobody: SchemaClient, db: None) -> None:
+    assert (nobody.get(URL).status_code, nobody.get(URL).json()["reason"]) == (403, "NotPermitted")
+    visitor = SchemaClient()
+    assert (visitor.get(URL).status_code, visitor.get(URL).json()["reason"]) == (401, "NotAuthenticated")
+
+
+def test_pages_hold_still_while_rows_come(alice: SchemaClient) -> None:
+    alice.post(URL, [workload(f"w-{index}") for index in range(5)])
+    first = alice.get(URL, {"limit": 2}).json()
+    alice.post(URL, workload("new"))
+    second = alice.get(URL, {"limit": 2, "after": first["next"]}).json()
+    third = alice.get(URL, {"limit": 2, "after": second["next"]}).json()
+    pages = [[row["name"] for row in page["results"]] for page in (first, second, third)]
+    assert pages == [["w-4", "w-3"], ["w-2", "w-1"], ["w-0"]]
+    assert third["next"] is None
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"limit": "0"},
+        {"limit": "many"},
+        {"limit": "9" * 40},
+        {"after": "x"},
+        {"after": "bm90IGpzb24"},
+        {"after": "WyJhIl0"},
+        {"ordering": "name"},
+        {"ordering": "position"},
+        {"ordering": "position", "cluster_queue": "q", "after": "-1"},
+        {"status": "Nothing"},
+        {"active": "perhaps"},
+    ],
+)
+def test_refuses_parameters_that_are_none(alice: SchemaClient, parameters: dict[str, str]) -> None:
+    response = alice.get(URL, parameters)
+    if parameters == {"active": "perhaps"}:  # django-filter reads what is no boolean as left out
+        assert response.status_code == 200
+    else:
+        assert (response.status_code, response.json()["reason"]) == (400, "Invalid")
+
+
+def test_filters(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    alice.post(URL, [workload("train-a"), workload("serve", "team-b", queue_name="other"), workload("train-b")])
+    Workload.objects.filter(name="train-b").update(status="Admitted", active=False)
+    assert names(alice.get(URL, {"search": "TRAIN"})) == ["train-b", "train-a"]
+    assert names(alice.get(URL, {"search": "am-b/se"})) == ["serve"]
+    assert names(alice.get(URL, {"status": "Admitted"})) == ["train-b"]
+    assert names(alice.get(URL, {"status": "Admitted,Pending", "namespace": "team-a"})) == ["train-b", "train-a"]
+    assert names(alice.get(URL, {"cluster_queue": "research"})) == ["train-b", "train-a"]
+    assert names(alice.get(URL, {"local_queue": "other"})) == ["serve"]
+    assert names(alice.get(URL, {"active": "false"})) == ["train-b"]
+
+
+def test_the_order_of_a_queue(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
+    for namespace in ("team-a", "team-b"):
+        LocalQueue.objects.create(
+            cluster=cluster, namespace=namespace, name="main", cluster_queue_name="research", created_at=EPOCH
+        )
+    alice.post(
+        URL,
+        [workload("low"), workload("foreign", "team-b", priority=9), workload("high", priority=5), workload("last")],
+    )
+    Workload.objects.filter(name="last").update(created_at=EPOCH)
+    parameters = {"ordering": "position", "cluster_queue": "research"}
+    rows = alice.get(URL, parameters).json()["results"]
+    assert [(row["position"], row["name"]) for row in rows] == [(1, "foreign"), (2, "high"), (3, "last"), (4, "low")]
+    rows = bob.get(URL, parameters).json()["results"]
+    assert [(row["position"], row["name"]) for row in rows] == [(2, "high"), (3, "last"), (4, "low")]
+    page = bob.get(URL, {**parameters, "limit": "2"}).json()
+    assert (page["next"], len(page["results"])) == ("3", 2)
+    rows = bob.get(URL, {**parameters, "after": "3", "search": "L"}).json()["results"]
+    assert [row["name"] for row in rows] == ["low"]
+
+
+def test_events_outlive_the_workload(bob: SchemaClient, charlie: SchemaClient) -> None:
+    uid = bob.post(URL, workload("train")).json()["workloads"][0]["uid"]
+    bob.post(f"{URL}team-a/train/hold/")
+    events = bob.get(f"{URL}team-a/train/events/").json()["results"]
+    assert [(event["reason"], event["actor"]) for event in events] == [("Held", "bob"), ("Created", "bob")]
+    assert bob.delete(f"{URL}team-a/train/").status_code == 204
+    assert bob.get(f"{URL}team-a/train/events/").status_code == 404
+    kept = bob.get(f"{URL}team-a/train/events/", {"uid": uid}).json()["results"]
+    assert [event["reason"] for event in kept] == ["Deleted", "Finished", "Held", "Created"]
+    assert charlie.get(f"{URL}team-b/train/events/", {"uid": uid}).json()["results"] == []
+    assert bob.get(f"{URL}team-a/train/events/", {"uid": "x"}).status_code == 400
+
+
+def test_another_cluster(alice: SchemaClient) -> None:
+    response = alice.get(URL, {"cluster": "nowhere"})
+    assert (response.status_code, response.json()["reason"]) == (404, "NotFound")
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status", "reason"),
+    [
+        (b"{", "application/json", 400, "Malformed"),
+        (b'{"name": "\\u0000"}', "application/json", 400, "Malformed"),
+        (b"[]", "application/json", 400, "Invalid"),
+        (b"[7]", "application/json", 400, "InvalidManifest"),
+        (b"null", "application/json", 400, "InvalidManifest"),
+        (b"\xff", "application/yaml", 400, "InvalidManifest"),
+        (b"x", "text/plain", 415, "UnsupportedMediaType"),
+    ],
+)
+def test_bodies_that_are_none(bob: SchemaClient, body: bytes, content_type: str, status: int, reason: str) -> None:
+    response = bob.generic("POST", URL, body, content_type=content_type)
+    assert (response.status_code, response.json()["reason"]) == (status, reason)
+
+
+def test_methods_that_are_none(bob: SchemaClient) -> None:
+    response = bob.put(URL, {})
+    assert (response.status_code, response.json()["reason"]) == (405, "MethodNotAllowed")
