@@ -21,6 +21,7 @@ from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
 from scheduler.store.mirror import Entry, Mirror, Place, places, should_run
+from scheduler.store.placements import held_slices
 
 _MOST_STEPS = 12
 """A workload that takes more steps in one instant goes in circles: a fault of ours, and better loud than endless."""
