@@ -89,8 +89,8 @@ export interface WorkloadDetail extends Workload {
 
 export interface WorkloadEvent {
   id: number;
-  time: string;
-  type: string;
+  at: string;
+  type: "Normal" | "Warning";
   reason: string;
   message: string;
   actor: string;
@@ -143,13 +143,16 @@ export interface Node {
 
 export interface Decision {
   id: number;
-  time: string;
-  cycle: number | null;
-  kind: string;
+  decided_at: string;
+  epoch: number;
+  cycle: number;
+  /** Admit, Preempt, Evict, Park, ... */
+  action: string;
+  namespace: string;
+  workload_name: string;
+  cluster_queue: string;
   reason: string;
   message: string;
-  workload: string | null;
-  cluster_queue: string;
 }
 
 export interface Overview {
@@ -277,6 +280,8 @@ export interface SnapshotFrame extends FrameHead {
 
 export interface DeltaFrame extends FrameHead {
   type: "delta";
+  /** The sequence this delta starts from, when it holds several; else the one before its own. */
+  since?: number;
   data: Partial<LiveData> & { removed?: LiveRemoved };
 }
 

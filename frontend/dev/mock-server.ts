@@ -1,0 +1,249 @@
+/**
+ * A stand-in for the server, for developing pages: `npm run dev:mock -- [empty|small|full|huge] [port]`, then
+ * `KUEUEWEB_BACKEND=http://127.0.0.1:8765 npm run dev`. It decides nothing; numbers drift so that the pages move.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { LiveDevice, Session, WorkloadDetail } from "../src/api/types.ts";
+import { fillDevices, makeEvents, makeFixture, SIZES, totals } from "./fixtures.ts";
+
+const sizeName = process.argv[2] ?? "full";
+const port = Number(process.argv[3] ?? 8765);
+const size = SIZES[sizeName];
+if (size === undefined) throw new Error(`no size ${sizeName}: one of ${Object.keys(SIZES).join(", ")}`);
+const fixture = makeFixture(size, Date.now());
+
+const SESSION: Session = {
+  authenticated: true,
+  user: { username: "ada", is_cluster_admin: true },
+  roles: [{ role: "admin", namespace: null }],
+  clusters: [
+    { name: "default", mode: "simulated" },
+    { name: "west", mode: "observe" },
+  ],
+};
+let loggedIn = process.argv[4] !== "anonymous";
+let epoch = 3;
+let sequence = 1;
+
+function answer(response: ServerResponse, body: unknown, status = 200): void {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  response.writeHead(status, {
+    "Content-Type": typeof body === "string" ? "application/yaml" : "application/json",
+  });
+  response.end(text);
+}
+
+const refuse = (
+  response: ServerResponse,
+  status: number,
+  reason: string,
+  message: string,
+  errors: unknown[] = [],
+) => answer(response, { reason, message, errors }, status);
+
+const page = (results: unknown[]) => ({ results, next: null });
+
+function listWorkloads(query: URLSearchParams): unknown {
+  const filters = ["status", "cluster_queue", "namespace", "priority_class"] as const;
+  const search = query.get("search") ?? "";
+  let rows = fixture.workloads.filter(
+    (workload) =>
+      filters.every((name) => query.get(name) === null || workload[name] === query.get(name)) &&
+      (query.get("local_queue") === null || workload.queue_name === query.get("local_queue")) &&
+      workload.name.includes(search),
+  );
+  if (query.get("ordering") === "position") {
+    rows = rows
+      .toSorted((a, b) => b.priority - a.priority || a.id - b.id)
+      .map((row, place) => ({ ...row, position: place + 1 }));
+  }
+  const start = Number(query.get("after") ?? 0);
+  const limit = Number(query.get("limit") ?? 100);
+  return {
+    results: rows.slice(start, start + limit),
+    next: start + limit < rows.length ? String(start + limit) : null,
+  };
+}
+
+function workloadAnswer(
+  response: ServerResponse,
+  workload: WorkloadDetail | undefined,
+  verb: string | undefined,
+): void {
+  if (workload === undefined) refuse(response, 404, "NotFound", "There is no such workload.");
+  else if (verb === undefined) answer(response, workload);
+  else if (verb === "events") answer(response, page(makeEvents(workload)));
+  else if (verb === "priority")
+    refuse(response, 409, "Conflict", "The workload changed meanwhile. Look again, then decide.");
+  else {
+    if (verb === "hold") workload.active = false;
+    if (verb === "release") workload.active = true;
+    if (verb === "cancel") workload.status = "Finished";
+    answer(response, workload);
+  }
+}
+
+function overview(): unknown {
+  const alive = size?.nodes !== 0;
+  const now = new Date().toISOString();
+  const reasons = new Map<string, number>();
+  for (const { status, reason } of fixture.workloads) {
+    if (status === "Pending") reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  }
+  return {
+    health: {
+      scheduler: { alive: true, holder: "worker-1", epoch, heartbeat_at: now },
+      watcher: { alive, last_event_at: alive ? now : null },
+    },
+    pending_by_reason: [...reasons].map(([reason, count]) => ({ reason, count })),
+  };
+}
+
+function body(request: IncomingMessage): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    request.on("data", (chunk) => {
+      text += chunk;
+    });
+    request.on("end", () => resolve(text));
+  });
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://mock");
+  const [kind, first, second, third] = url.pathname
+    .replace("/api/v1/", "")
+    .split("/")
+    .filter(Boolean)
+    .map(decodeURIComponent);
+  const text = await body(request);
+  if (kind === "auth") {
+    const good = first === "logout" || (JSON.parse(text) as { password?: string }).password === "good";
+    if (good) loggedIn = first === "login";
+    return good
+      ? answer(response, {})
+      : refuse(response, 400, "InvalidCredentials", "The user name or the password is wrong.");
+  }
+  if (kind === "session") {
+    return answer(
+      response,
+      loggedIn ? SESSION : { authenticated: false, user: null, roles: [], clusters: [] },
+    );
+  }
+  if (!loggedIn) return refuse(response, 401, "NotAuthenticated", "Log in first.");
+  if (kind === "overview") return answer(response, overview());
+  if (kind === "decisions")
+    return answer(response, page(fixture.decisions.slice(0, Number(url.searchParams.get("limit")))));
+  if (kind === "workloads" && first === undefined) return answer(response, listWorkloads(url.searchParams));
+  if (kind === "workloads") {
+    const found = fixture.workloads.find((each) => each.namespace === first && each.name === second);
+    return workloadAnswer(response, found, third);
+  }
+  if (kind === "cluster-queues" && first !== undefined) {
+    const found = fixture.clusterQueues.find((queue) => queue.name === first);
+    if (found === undefined) return refuse(response, 404, "NotFound", `There is no ClusterQueue ${first}.`);
+    if (request.method !== "PATCH") return answer(response, found);
+    return refuse(response, 400, "ValidationFailed", "The ClusterQueue was not changed.", [
+      {
+        document: 0,
+        path: "spec.resourceGroups[0].flavors[0].resources[2].lendingLimit",
+        value: "99",
+        rule: "must not be more than nominalQuota",
+        remedy: "lower it, or raise nominalQuota",
+      },
+    ]);
+  }
+  if (kind === "cluster-queues") return answer(response, page(fixture.clusterQueues));
+  if (kind === "local-queues") {
+    const wanted = url.searchParams.get("cluster_queue");
+    return answer(
+      response,
+      page(fixture.localQueues.filter((queue) => wanted === null || queue.cluster_queue === wanted)),
+    );
+  }
+  if (kind === "namespaces") return answer(response, page(fixture.namespaces.map((name) => ({ name }))));
+  if (kind === "workload-priority-classes")
+    return answer(response, page(["low", "normal", "high"].map((name) => ({ name }))));
+  if (kind === "manifests" && request.method === "POST") {
+    if (!text.includes("kind:")) {
+      return refuse(response, 400, "InvalidManifest", "Nothing was stored: 1 of 1 documents has a fault.", [
+        { document: 0, path: "kind", value: null, rule: "is required", remedy: "name the kind, like Job" },
+      ]);
+    }
+    return answer(response, {
+      dry_run: url.searchParams.has("dry_run"),
+      objects: [{ kind: "Job", namespace: "research", name: "train-on-a-slice", outcome: "created" }],
+      warnings: [],
+    });
+  }
+  if (kind === "manifests") {
+    return answer(
+      response,
+      `apiVersion: kueue.x-k8s.io/v1beta2\nkind: Workload\nmetadata:\n  namespace: ${second}\n  name: ${third}\n`,
+    );
+  }
+  refuse(response, 404, "NotFound", `The mock has no ${url.pathname}.`);
+}
+
+const server = createServer((request, response) => void serve(request, response));
+const sockets = new WebSocketServer({ server, path: "/ws/live/" });
+
+function frame(type: string, data?: unknown): string {
+  return JSON.stringify({ type, cluster: "default", epoch, sequence, time: new Date().toISOString(), data });
+}
+
+sockets.on("connection", (socket: WebSocket) => {
+  if (!loggedIn) return socket.close(4401);
+  socket.send(frame("snapshot", fixture.live));
+  socket.on("message", () => socket.send(frame("snapshot", fixture.live)));
+});
+
+function broadcast(text: string): void {
+  for (const socket of sockets.clients) socket.send(text);
+}
+
+/** Lets a few cards change hands and queues breathe. */
+function drift(): void {
+  const uuids = Object.keys(fixture.live.devices);
+  const changed: Record<string, LiveDevice> = {};
+  for (let count = 0; count < Math.min(3, uuids.length); count += 1) {
+    const uuid = uuids[Math.floor(Math.random() * uuids.length)] ?? "";
+    const before = fixture.live.devices[uuid];
+    if (before === undefined) continue;
+    const after = { ...before, slices: [] };
+    fillDevices([after], Math.random, (items) => items[Math.floor(Math.random() * items.length)] as never);
+    changed[uuid] = after;
+    fixture.live.devices[uuid] = after;
+  }
+  const queues = fixture.live.cluster_queues;
+  const names = Object.keys(queues);
+  const name = names[Math.floor(Math.random() * names.length)];
+  const queue = name === undefined ? undefined : queues[name];
+  if (name !== undefined && queue !== undefined) {
+    queues[name] = { ...queue, pending: Math.max(0, queue.pending + Math.floor(Math.random() * 7) - 3) };
+  }
+  fixture.live.totals = totals(fixture.live.devices, fixture.workloads, size?.nodes ?? 0);
+  fixture.live.totals.pending += Math.floor(Math.random() * 40);
+  sequence += 1;
+  broadcast(
+    frame("delta", {
+      totals: fixture.live.totals,
+      devices: changed,
+      cluster_queues: name === undefined ? {} : { [name]: queues[name] },
+    }),
+  );
+}
+
+let quiet = false;
+setInterval(() => !quiet && size.nodes > 0 && drift(), 1_000);
+setInterval(() => !quiet && broadcast(frame("heartbeat")), 5_000);
+process.on("SIGUSR2", () => {
+  quiet = !quiet;
+  console.log(quiet ? "silent: pages turn stale" : "speaking again");
+});
+process.on("SIGHUP", () => {
+  epoch += 1;
+});
+
+server.listen(port, "127.0.0.1", () => console.log(`mock (${sizeName}) on http://127.0.0.1:${port}`));

@@ -1,0 +1,89 @@
+/** Which cluster the screen shows, and its live stream. */
+import { useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { LiveConnection, type LiveState } from "./live";
+import { sessionKey } from "./session";
+import type { LiveData } from "./types";
+import { workloadKeys } from "./workloads";
+
+const ClusterContext = createContext<{ cluster: string; live: LiveConnection } | null>(null);
+
+function liveUrl(cluster: string): string {
+  const scheme = window.location.protocol === "https:" ? "wss:" : "ws:";
+  return `${scheme}//${window.location.host}/ws/live/?cluster=${encodeURIComponent(cluster)}`;
+}
+
+/** Opens the one socket of this tab for the cluster, and keeps lists in step with what it says. */
+export function ClusterProvider({ cluster, children }: { cluster: string; children: ReactNode }) {
+  const live = useMemo(() => new LiveConnection(liveUrl(cluster)), [cluster]);
+  const value = useMemo(() => ({ cluster, live }), [cluster, live]);
+  useEffect(() => {
+    live.start();
+    const online = () => live.reconnectNow();
+    const visible = () => document.visibilityState === "visible" && live.checkFreshness();
+    window.addEventListener("online", online);
+    document.addEventListener("visibilitychange", visible);
+    return () => {
+      window.removeEventListener("online", online);
+      document.removeEventListener("visibilitychange", visible);
+      live.stop();
+    };
+  }, [live]);
+  useFollowLive(cluster, live);
+  return <ClusterContext value={value}>{children}</ClusterContext>;
+}
+
+const LISTS_FOLLOW_MS = 3_000;
+
+/** Differs whenever a workload came, went or changed its status. */
+function movement(data: LiveData | null): string {
+  if (data === null) return "";
+  const { pending, inadmissible, reserving, admitted, finished } = data.totals;
+  return [pending, inadmissible, reserving, admitted, finished].join();
+}
+
+/** Reads lists again when the live totals moved, at most every few seconds; and the session when the socket was refused. */
+function useFollowLive(cluster: string, live: LiveConnection): void {
+  const queries = useQueryClient();
+  useEffect(() => {
+    let seen = movement(live.getState().data);
+    let timer: number | null = null;
+    const unsubscribe = live.subscribe(() => {
+      const { data, status } = live.getState();
+      if (status === "refused") void queries.invalidateQueries({ queryKey: sessionKey });
+      if (data === null || movement(data) === seen || timer !== null) return;
+      timer = window.setTimeout(() => {
+        timer = null;
+        seen = movement(live.getState().data);
+        void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) });
+      }, LISTS_FOLLOW_MS);
+    });
+    return () => {
+      unsubscribe();
+      if (timer !== null) window.clearTimeout(timer);
+    };
+  }, [cluster, live, queries]);
+}
+
+function useClusterContext() {
+  const value = useContext(ClusterContext);
+  if (value === null) throw new Error("outside of ClusterProvider");
+  return value;
+}
+
+/** The name of the cluster on screen. */
+export function useCluster(): string {
+  return useClusterContext().cluster;
+}
+
+/** A part of the live state; the selector must return a value that stays the same while nothing changed. */
+export function useLive<Part>(select: (state: LiveState) => Part): Part {
+  const { live } = useClusterContext();
+  return useSyncExternalStore(live.subscribe, () => select(live.getState()));
+}
+
+/** Tries the socket again at once. */
+export function useReconnect(): () => void {
+  const { live } = useClusterContext();
+  return () => live.reconnectNow();
+}

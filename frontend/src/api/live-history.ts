@@ -1,0 +1,65 @@
+/** What the live totals were since this tab was opened: the charts' data. */
+import type { LiveData } from "./types";
+
+const SHORTEST_STEP_SECONDS = 1;
+const MOST_POINTS = 2_400;
+
+export const HISTORY_SERIES = [
+  "pending",
+  "admitted",
+  "usedMemoryMib",
+  "usedCoresPercent",
+  "devicesInUse",
+] as const;
+export type HistorySeries = (typeof HISTORY_SERIES)[number];
+
+export class LiveHistory {
+  /** Seconds since the epoch, rising. */
+  readonly times: number[] = [];
+  /** One value for each time; null where the line is broken, because nothing was known then. */
+  readonly values: Record<HistorySeries, (number | null)[]> = {
+    pending: [],
+    admitted: [],
+    usedMemoryMib: [],
+    usedCoresPercent: [],
+    devicesInUse: [],
+  };
+  private step = SHORTEST_STEP_SECONDS;
+
+  /** Notes the totals at a time of the scheduler's clock; sooner than one step after the last one it is left out. */
+  record(time: string, { totals }: LiveData): void {
+    const seconds = Date.parse(time) / 1000;
+    const last = this.times.at(-1);
+    if (Number.isNaN(seconds) || (last !== undefined && seconds < last + this.step)) return;
+    this.push(seconds, {
+      pending: totals.pending,
+      admitted: totals.admitted,
+      usedMemoryMib: totals.used_memory_mib,
+      usedCoresPercent: totals.used_cores_percent,
+      devicesInUse: totals.devices_in_use,
+    });
+  }
+
+  breakLine(): void {
+    const last = this.times.at(-1);
+    if (last === undefined || this.values.pending.at(-1) === null) return;
+    this.push(last + this.step / 2, null);
+  }
+
+  private push(seconds: number, point: Record<HistorySeries, number> | null): void {
+    if (this.times.length >= MOST_POINTS) this.thin();
+    this.times.push(seconds);
+    for (const series of HISTORY_SERIES) this.values[series].push(point === null ? null : point[series]);
+  }
+
+  /** Keeps every second point, so that a whole day stays on the chart. */
+  private thin(): void {
+    this.step *= 2;
+    const kept = (_: unknown, index: number) => index % 2 === 0;
+    this.times.splice(0, Infinity, ...this.times.filter(kept));
+    for (const series of HISTORY_SERIES) {
+      const values = this.values[series];
+      values.splice(0, Infinity, ...values.filter(kept));
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/** Who is at the screen and what they may do. */
+import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { endpoint, request } from "./client";
+import type { Session } from "./types";
+
+export const sessionKey = ["session"] as const;
+
+export const ANONYMOUS: Session = { authenticated: false, user: null, roles: [], clusters: [] };
+
+export function sessionQuery() {
+  return queryOptions({
+    queryKey: sessionKey,
+    queryFn: ({ signal }) => request<Session>(endpoint("session/"), { signal }),
+    staleTime: 60_000,
+  });
+}
+
+export function useLogin() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (credentials: { username: string; password: string }) =>
+      request<unknown>(endpoint("auth/login/"), { method: "POST", json: credentials }),
+    onSuccess: () => queries.fetchQuery({ ...sessionQuery(), staleTime: 0 }),
+  });
+}
+
+export function useLogout() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: () => request<unknown>(endpoint("auth/logout/"), { method: "POST" }),
+    onSuccess: () => {
+      queries.clear();
+      queries.setQueryData(sessionKey, ANONYMOUS);
+    },
+  });
+}
+
+/** Cluster admins edit quotas and queues. */
+export function isClusterAdmin(session: Session): boolean {
+  return session.user?.is_cluster_admin ?? false;
+}
+
+/** Whether the user may submit to, cancel and hold in a namespace. */
+export function maySubmit(session: Session, namespace: string): boolean {
+  if (isClusterAdmin(session)) return true;
+  return session.roles.some(
+    (binding) => binding.role !== "viewer" && (binding.namespace === null || binding.namespace === namespace),
+  );
+}
+
+/** Whether there is any namespace that the user may submit to. */
+export function maySubmitSomewhere(session: Session): boolean {
+  return isClusterAdmin(session) || session.roles.some((binding) => binding.role !== "viewer");
+}

@@ -1,0 +1,169 @@
+/**
+ * A table of any length: only the rows in view are in the page, more are asked for near the end, and the arrow keys walk
+ * the rows. Sorting and paging are the server's; columns give way on narrow screens.
+ */
+import { Skeleton } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
+import classes from "./data-table.module.css";
+
+export interface ColumnLook {
+  /** Leaves the table below this width of the window, in px. */
+  hideBelow?: number;
+  align?: "right";
+  /** A CSS width. */
+  width?: string;
+}
+
+const features = tableFeatures({ columnVisibilityFeature, columnMeta: {} as ColumnLook });
+
+export type DataColumn<Row extends object> = ColumnDef<typeof features, Row>;
+
+export interface DataTableProps<Row extends object> {
+  /** Read out as the table's name. */
+  label: string;
+  columns: DataColumn<Row>[];
+  rows: Row[];
+  rowKey: (row: Row) => string;
+  onOpen?: (row: Row) => void;
+  loading?: boolean;
+  /** Shown instead of rows when there are none. */
+  empty: ReactNode;
+  /** Asked when the end comes near; absent when all is here. */
+  onEnd?: (() => void) | undefined;
+  loadingMore?: boolean;
+  /** A CSS height of the scrolling frame. */
+  height?: string;
+}
+
+const ROW_HEIGHT = 44;
+const NARROW = [560, 760, 1000, 1240] as const;
+
+function useVisibility<Row extends object>(columns: DataColumn<Row>[]): Record<string, boolean> {
+  const narrow = [
+    useMediaQuery(`(max-width: ${NARROW[0]}px)`),
+    useMediaQuery(`(max-width: ${NARROW[1]}px)`),
+    useMediaQuery(`(max-width: ${NARROW[2]}px)`),
+    useMediaQuery(`(max-width: ${NARROW[3]}px)`),
+  ];
+  const place = narrow.indexOf(true);
+  const width = NARROW[place] ?? Number.POSITIVE_INFINITY;
+  return useMemo(
+    () =>
+      Object.fromEntries(columns.map((column) => [column.id ?? "", (column.meta?.hideBelow ?? 0) < width])),
+    [columns, width],
+  );
+}
+
+export function DataTable<Row extends object>(props: DataTableProps<Row>) {
+  const { label, columns, rows, rowKey, onOpen, loading = false, empty, onEnd, loadingMore = false } = props;
+  const columnVisibility = useVisibility(columns);
+  const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
+  const frame = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => frame.current,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: 12,
+    initialRect: { width: 1000, height: 800 },
+  });
+  const shown = virtual.getVirtualItems();
+  const last = shown.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (onEnd !== undefined && !loadingMore && rows.length > 0 && last >= rows.length - 15) onEnd();
+  }, [last, rows.length, onEnd, loadingMore]);
+
+  const walk = (event: KeyboardEvent<HTMLTableRowElement>, place: number) => {
+    if (event.target !== event.currentTarget) return;
+    const row = rows[place];
+    if (event.key === "Enter" && row !== undefined) onOpen?.(row);
+    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const next = place + step;
+    if (next < 0 || next >= rows.length) return;
+    virtual.scrollToIndex(next);
+    frame.current?.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus();
+  };
+
+  const visible = table.getVisibleFlatColumns();
+  const rowModels = table.getRowModel().rows;
+  if (!loading && rows.length === 0) return empty;
+  return (
+    <div ref={frame} className={classes.frame} style={{ maxHeight: props.height }}>
+      <table
+        className={classes.table}
+        aria-label={label}
+        aria-rowcount={onEnd === undefined ? rows.length + 1 : -1}
+      >
+        <thead>
+          <tr>
+            {table.getHeaderGroups()[0]?.headers.map((header) => (
+              <th
+                key={header.id}
+                scope="col"
+                data-align={header.column.columnDef.meta?.align}
+                style={{ width: header.column.columnDef.meta?.width }}
+              >
+                <table.FlexRender header={header} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {loading && rows.length === 0 && <SkeletonRows columns={visible.length} />}
+          <Spacer height={shown[0]?.start ?? 0} columns={visible.length} />
+          {shown.map(({ index }) => {
+            const row = rowModels[index];
+            if (row === undefined) return null;
+            return (
+              <tr
+                key={row.id}
+                data-index={index}
+                aria-rowindex={index + 2}
+                tabIndex={onOpen === undefined ? undefined : 0}
+                data-opens={onOpen !== undefined || undefined}
+                onKeyDown={(event) => walk(event, index)}
+                onClick={(event) => {
+                  // A link or button in the row does its own work.
+                  if (!(event.target as Element).closest("a, button")) onOpen?.(row.original);
+                }}
+              >
+                {row.getVisibleCells().map((cell) => (
+                  <td key={cell.id} data-align={cell.column.columnDef.meta?.align}>
+                    <table.FlexRender cell={cell} />
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Spacer height={virtual.getTotalSize() - (shown.at(-1)?.end ?? 0)} columns={visible.length} />
+          {loadingMore && <SkeletonRows columns={visible.length} count={2} />}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Stands for the rows that are not in the page. */
+function Spacer({ height, columns }: { height: number; columns: number }) {
+  if (height <= 0) return null;
+  return (
+    <tr>
+      <td colSpan={columns} style={{ height, padding: 0, border: 0 }} />
+    </tr>
+  );
+}
+
+function SkeletonRows({ columns, count = 8 }: { columns: number; count?: number }) {
+  return Array.from({ length: count }, (_, row) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+    <tr key={row}>
+      <td colSpan={columns}>
+        <Skeleton height={12} width={`${88 - ((row * 17) % 40)}%`} />
+      </td>
+    </tr>
+  ));
+}

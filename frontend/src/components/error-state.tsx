@@ -1,0 +1,53 @@
+/** What went wrong, where, and how to go on. */
+import { Alert, Button, Code, Group, List, Text } from "@mantine/core";
+import { Icon } from "./icon";
+
+export interface ErrorDetail {
+  /** Where: a field's path, with its document in front if there are several. */
+  where: string;
+  text: string;
+}
+
+export interface ErrorStateProps {
+  title: string;
+  message: string;
+  details?: ErrorDetail[];
+  onRetry?: () => void;
+}
+
+const MOST_DETAILS = 20;
+
+export function ErrorState({ title, message, details = [], onRetry }: ErrorStateProps) {
+  return (
+    <Alert role="alert" color="red" variant="light" icon={<Icon name="alert" />} title={title}>
+      <Text size="sm">{message}</Text>
+      {details.length > 0 && (
+        <List size="sm" mt="xs" spacing={4} listStyleType="none" withPadding={false}>
+          {details.slice(0, MOST_DETAILS).map((detail) => (
+            <List.Item key={`${detail.where} ${detail.text}`}>
+              <Code>{detail.where}</Code> {detail.text}
+            </List.Item>
+          ))}
+        </List>
+      )}
+      {details.length > MOST_DETAILS && (
+        <Text size="sm" mt="xs">
+          and {details.length - MOST_DETAILS} more.
+        </Text>
+      )}
+      {onRetry !== undefined && (
+        <Group mt="sm">
+          <Button
+            size="xs"
+            color="red"
+            variant="light"
+            leftSection={<Icon name="refresh" size={14} />}
+            onClick={onRetry}
+          >
+            Try again
+          </Button>
+        </Group>
+      )}
+    </Alert>
+  );
+}

@@ -1,0 +1,55 @@
+/** The icons, drawn on a grid of 24 with strokes in the colour of the text. */
+
+const PATHS = {
+  overview: "M4 13a8 8 0 0 1 16 0M12 13l4-4M4 17h16",
+  workloads: "M4 6h10M4 12h16M4 18h7M17 4v4M14 16v4",
+  queues: "M5 4h14v4H5zM9 8v4M15 8v8M6 12h6v4H6zM12 16h6v4h-6z",
+  gpus: "M7 7h10v10H7zM10 10h4v4h-4zM9 3v4M15 3v4M9 17v4M15 17v4M3 9h4M3 15h4M17 9h4M17 15h4",
+  sun: "M12 8a4 4 0 1 0 0 8a4 4 0 1 0 0-8M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6L19 19M19 5l-1.4 1.4M6.4 17.6L5 19",
+  moon: "M20 14.5A8.5 8.5 0 0 1 9.5 4A8.5 8.5 0 1 0 20 14.5z",
+  auto: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 3v18M15 5v14M18 7.5v9",
+  search: "M10.5 4a6.5 6.5 0 1 0 0 13a6.5 6.5 0 1 0 0-13M15.5 15.5L20 20",
+  close: "M6 6l12 12M18 6L6 18",
+  right: "M9 5l7 7l-7 7",
+  down: "M5 9l7 7l7-7",
+  up: "M5 15l7-7l7 7",
+  check: "M4 12.5l5.5 5.5L20 7",
+  alert: "M12 3.5l9.5 17h-19zM12 10v5M12 17.7v.1",
+  info: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 11v6M12 7.6v.1",
+  refresh: "M20 11a8 8 0 0 0-14.5-3.5L4 9M4 4v5h5M4 13a8 8 0 0 0 14.5 3.5L20 15M20 20v-5h-5",
+  user: "M12 4a4 4 0 1 0 0 8a4 4 0 1 0 0-8M4.5 20.5a7.5 7.5 0 0 1 15 0",
+  logout: "M10 4H5v16h5M14 8l4 4l-4 4M9 12h9",
+  plus: "M12 5v14M5 12h14",
+  pause: "M8 5v14M16 5v14",
+  play: "M7 4.5l12 7.5l-12 7.5z",
+  priority: "M12 20V5M6 11l6-6l6 6",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  clock: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7v5.5l3.5 2",
+  filter: "M4 5h16l-6.5 8v6l-3-2v-4z",
+  keyboard: "M3 6h18v12H3zM7 10h.1M12 10h.1M17 10h.1M8 14h8",
+  edit: "M4 20l1-5L16 4l4 4L9 19zM13.5 6.5l4 4",
+  stop: "M6 6h12v12H6z",
+  back: "M20 12H5M11 6l-6 6l6 6",
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+/** A decoration: its meaning stands in the text or the label beside it. */
+export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
+  return (
+    <svg
+      width={size}
+      height={size}
+      viewBox="0 0 24 24"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth={1.75}
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+      style={{ flex: "none" }}
+    >
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

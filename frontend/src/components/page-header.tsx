@@ -1,0 +1,26 @@
+/** The top of a page: its title, a sentence or facts, and its actions. */
+import { Group, Stack, Title } from "@mantine/core";
+import type { ReactNode } from "react";
+
+export interface PageHeaderProps {
+  title: ReactNode;
+  /** Above the title: the way back. */
+  trail?: ReactNode;
+  facts?: ReactNode;
+  actions?: ReactNode;
+}
+
+export function PageHeader({ title, trail, facts, actions }: PageHeaderProps) {
+  return (
+    <Group justify="space-between" align="flex-end" gap="sm" mb="md">
+      <Stack gap={4} miw={0}>
+        {trail}
+        <Title order={1} fz={22} style={{ overflowWrap: "anywhere" }}>
+          {title}
+        </Title>
+        {facts}
+      </Stack>
+      {actions !== undefined && <Group gap="xs">{actions}</Group>}
+    </Group>
+  );
+}

@@ -1,0 +1,176 @@
+/** One card: what it is, how full it is, and each slice with its holder. */
+import { Code, Drawer, Group, Stack, Table, Text } from "@mantine/core";
+import type { LiveDevice, LiveSlice } from "@/api/types";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { TextLink } from "@/components/link";
+import { Meter } from "@/components/meter";
+import { gpuState } from "@/lib/gpu-filters";
+import { formatMib, formatShare } from "@/lib/quantity";
+import { tenantColor } from "@/lib/tenant-color";
+import { GPU_STATE_LOOKS } from "./gpu-state";
+import classes from "./gpus.module.css";
+
+export interface DeviceDrawerProps {
+  uuid: string | undefined;
+  /** Undefined while none is opened, or when the opened one is gone. */
+  device: LiveDevice | undefined;
+  onClose: () => void;
+}
+
+export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
+  const title = device === undefined ? "Card" : `Card ${device.index} of ${device.node}`;
+  return (
+    <Drawer opened={uuid !== undefined} onClose={onClose} position="right" size="lg" title={<b>{title}</b>}>
+      {device === undefined ? (
+        <EmptyState icon="gpus" title="This card is gone">
+          No node registers {uuid} any more.
+        </EmptyState>
+      ) : (
+        <Stack data-live>
+          <Facts uuid={uuid ?? ""} device={device} />
+          <Use
+            device={device}
+            of="memory_mib"
+            label="Memory"
+            used={device.used_memory_mib}
+            total={device.memory_mib}
+          />
+          <Use
+            device={device}
+            of="cores_percent"
+            label="Cores"
+            used={device.used_cores_percent}
+            total={device.cores_percent}
+          />
+          <SliceTable device={device} />
+        </Stack>
+      )}
+    </Drawer>
+  );
+}
+
+function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
+  const { label, color, meaning } = GPU_STATE_LOOKS[gpuState(device)];
+  return (
+    <Stack gap={6}>
+      <Group gap="xs">
+        <BadgeDot label={label} color={color} hint={meaning} />
+        <Text fz="sm">
+          {device.vendor} {device.type}
+        </Text>
+      </Group>
+      <Code style={{ overflowWrap: "anywhere" }}>{uuid}</Code>
+      <Text fz="sm" c="var(--kw-muted)">
+        on{" "}
+        <TextLink to="/gpus" search={{ node: device.node }} fz="inherit">
+          {device.node}
+        </TextLink>
+        , {device.used_slots} of {device.slots} slots taken
+      </Text>
+    </Stack>
+  );
+}
+
+interface UseProps {
+  device: LiveDevice;
+  of: "memory_mib" | "cores_percent";
+  label: string;
+  used: number;
+  total: number;
+}
+
+function Use({ device, of, label, used, total }: UseProps) {
+  const format = (value: number) => (of === "memory_mib" ? formatMib(value) : `${value} %`);
+  const amounts = `${format(used)} of ${format(total)}`;
+  return (
+    <div>
+      <Group justify="space-between" mb={4}>
+        <Text fz="sm" fw={550}>
+          {label}
+        </Text>
+        <Text fz="sm" className="kw-number">
+          {amounts} ({formatShare(used, total)})
+        </Text>
+      </Group>
+      <Meter
+        height={14}
+        label={`${label}: ${amounts}`}
+        total={total}
+        segments={device.slices.map((slice) => ({
+          value: slice[of],
+          color: tenantColor(slice.namespace),
+          label: `${slice.workload ?? "occupied"}: ${format(slice[of])}`,
+        }))}
+      />
+    </div>
+  );
+}
+
+function SliceTable({ device }: { device: LiveDevice }) {
+  if (device.slices.length === 0) {
+    return <EmptyState icon="check" title="Nobody holds a slice of this card" />;
+  }
+  return (
+    <div className={classes.scroll}>
+      <Table fz="sm" verticalSpacing={7} layout="auto">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Holder</Table.Th>
+            <Table.Th ta="right">Memory</Table.Th>
+            <Table.Th ta="right">Cores</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {device.slices.map((slice, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a slice has no identity of its own
+            <Table.Tr key={place}>
+              <Table.Td>
+                <Holder slice={slice} />
+              </Table.Td>
+              <Table.Td ta="right">{formatMib(slice.memory_mib)}</Table.Td>
+              <Table.Td ta="right">
+                {slice.cores_percent === 0 ? "not limited" : `${slice.cores_percent} %`}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}
+
+function Holder({ slice }: { slice: LiveSlice }) {
+  const dot = (
+    <i
+      style={{
+        display: "inline-block",
+        width: 10,
+        height: 10,
+        borderRadius: 3,
+        marginRight: 8,
+        background: tenantColor(slice.namespace),
+      }}
+    />
+  );
+  if (slice.workload === null) {
+    return (
+      <>
+        {dot}
+        occupied (not yours to see)
+      </>
+    );
+  }
+  const [namespace = "", name = ""] = slice.workload.split("/");
+  return (
+    <>
+      {dot}
+      <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} fz="inherit">
+        {slice.workload}
+      </TextLink>
+      <Text fz="xs" c="var(--kw-muted)" pl={18}>
+        {slice.pod_set}-{slice.replica}, {slice.container}
+      </Text>
+    </>
+  );
+}

@@ -1,0 +1,96 @@
+/** The filters above the cards; each stands in the URL. */
+import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { useMemo } from "react";
+import { Icon } from "@/components/icon";
+import { type GpuFilters, parseGpuFilters } from "@/lib/gpu-filters";
+import { type Card, distinct, tenants } from "./summary";
+
+export interface GpuFilterBarProps {
+  cards: Card[];
+  filters: GpuFilters;
+  view: "compact" | "cards";
+  onFilter: (filters: GpuFilters) => void;
+}
+
+export function GpuFilterBar({ cards, filters, view, onFilter }: GpuFilterBarProps) {
+  const vendors = useMemo(() => distinct(cards, (device) => device.vendor), [cards]);
+  const types = useMemo(() => distinct(cards, (device) => device.type), [cards]);
+  const namespaces = useMemo(
+    () =>
+      tenants(cards)
+        .flatMap(({ namespace }) => namespace ?? [])
+        .sort(),
+    [cards],
+  );
+  const set = (change: Record<string, string | null>) => onFilter(parseGpuFilters({ ...filters, ...change }));
+  const { vendor, type, node, namespace, state } = filters;
+  const filtered = [vendor, type, node, namespace, state].some((value) => value !== undefined);
+  return (
+    <Group gap="xs" mb="sm">
+      <TextInput
+        type="search"
+        aria-label="Search nodes"
+        placeholder="Search nodes  ( / )"
+        size="xs"
+        w={190}
+        leftSection={<Icon name="search" size={14} />}
+        value={node ?? ""}
+        onChange={(event) => set({ node: event.currentTarget.value })}
+      />
+      <Choice label="Vendor" names={vendors} value={vendor} onChoose={(name) => set({ vendor: name })} />
+      <Choice label="Type" names={types} value={type} onChoose={(name) => set({ type: name })} />
+      <Choice
+        label="Namespace"
+        names={namespaces}
+        value={namespace}
+        onChoose={(name) => set({ namespace: name })}
+      />
+      {filtered && (
+        <Button
+          variant="subtle"
+          size="xs"
+          leftSection={<Icon name="close" size={13} />}
+          onClick={() => onFilter(filters.view === undefined ? {} : { view: filters.view })}
+        >
+          Clear
+        </Button>
+      )}
+      <SegmentedControl
+        aria-label="View"
+        size="xs"
+        ml="auto"
+        data={[
+          { value: "cards", label: "Cards" },
+          { value: "compact", label: "Compact" },
+        ]}
+        value={view}
+        onChange={(chosen) => set({ view: chosen })}
+      />
+    </Group>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  names: string[];
+  value: string | undefined;
+  onChoose: (name: string | null) => void;
+}
+
+function Choice({ label, names, value, onChoose }: ChoiceProps) {
+  const data = value === undefined || names.includes(value) ? names : [value, ...names];
+  return (
+    <Select
+      aria-label={label}
+      placeholder={label}
+      size="xs"
+      w={150}
+      clearable
+      searchable
+      limit={100}
+      data={data}
+      value={value ?? null}
+      onChange={onChoose}
+    />
+  );
+}

@@ -1,0 +1,110 @@
+/** Every card of every node, and who holds which slice of it. */
+import { Button, Group, Skeleton } from "@mantine/core";
+import { useMemo } from "react";
+import { useLive } from "@/api/cluster";
+import type { LiveDevice } from "@/api/types";
+import { EmptyState } from "@/components/empty-state";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { type GpuFilters, matchesGpuFilters } from "@/lib/gpu-filters";
+import { DeviceDrawer } from "./device-drawer";
+import { GpuFilterBar } from "./gpu-filter-bar";
+import classes from "./gpus.module.css";
+import { HeadroomTable } from "./headroom-table";
+import { NodeCards } from "./node-cards";
+import { StateCounts } from "./state-counts";
+import { type Card, groupByNode } from "./summary";
+import { TenantLegend } from "./tenant-legend";
+
+export interface GpusPageProps {
+  filters: GpuFilters;
+  onFilter: (filters: GpuFilters) => void;
+}
+
+/** From this many cards on, the small view is the first to show. */
+const MANY_CARDS = 96;
+
+export function GpusPage({ filters, onFilter }: GpusPageProps) {
+  const devices = useLive((live) => live.data?.devices);
+  return (
+    <>
+      <PageHeader title="GPUs" />
+      {devices === undefined ? (
+        <Skeleton height={400} />
+      ) : (
+        <Cards devices={devices} filters={filters} onFilter={onFilter} />
+      )}
+    </>
+  );
+}
+
+function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record<string, LiveDevice> }) {
+  const all = useMemo(
+    () => Object.entries(devices).map(([uuid, device]): Card => ({ uuid, device })),
+    [devices],
+  );
+  const shown = useMemo(() => all.filter(({ device }) => matchesGpuFilters(device, filters)), [all, filters]);
+  const groups = useMemo(() => groupByNode(shown), [shown]);
+  const view = filters.view ?? (all.length > MANY_CARDS ? "compact" : "cards");
+  const opened = filters.device === undefined ? undefined : devices[filters.device];
+
+  if (all.length === 0) {
+    return (
+      <Panel>
+        <EmptyState icon="gpus" title="No GPUs are registered">
+          Cards appear here when nodes carry HAMi's register annotations. Without any, quota alone decides.
+        </EmptyState>
+      </Panel>
+    );
+  }
+  return (
+    <>
+      <StateCounts cards={all} filters={filters} onFilter={onFilter} />
+      <GpuFilterBar cards={all} filters={filters} view={view} onFilter={onFilter} />
+      <TenantLegend
+        cards={all}
+        chosen={filters.namespace}
+        onChoose={(namespace) => {
+          const { namespace: _, ...others } = filters;
+          onFilter(namespace === undefined ? others : { ...others, namespace });
+        }}
+      />
+      {groups.length === 0 ? (
+        <Panel>
+          <EmptyState
+            icon="filter"
+            title="No card matches these filters"
+            action={
+              <Button variant="light" size="xs" mt="xs" onClick={() => onFilter({ view })}>
+                Clear all filters
+              </Button>
+            }
+          />
+        </Panel>
+      ) : (
+        <div className={view === "compact" ? classes.compactNodes : classes.nodes} data-live>
+          {groups.map((group) => (
+            <NodeCards
+              key={group.node}
+              group={group}
+              compact={view === "compact"}
+              highlight={filters.namespace}
+              onOpen={(device) => onFilter({ ...filters, device })}
+            />
+          ))}
+        </div>
+      )}
+      <Group mt="md">
+        <HeadroomTable cards={shown} />
+      </Group>
+      <DeviceDrawer
+        uuid={filters.device}
+        device={opened}
+        onClose={() => {
+          const { device: _, ...others } = filters;
+          onFilter(others);
+        }}
+      />
+    </>
+  );
+}

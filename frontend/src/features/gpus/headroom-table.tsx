@@ -1,0 +1,50 @@
+/** What still fits: free cards and scraps by type. */
+import { Table } from "@mantine/core";
+import { useMemo } from "react";
+import { Panel } from "@/components/panel";
+import { formatCount, formatMib, formatShare } from "@/lib/quantity";
+import classes from "./gpus.module.css";
+import { type Card, headroom } from "./summary";
+
+export function HeadroomTable({ cards }: { cards: Card[] }) {
+  const rows = useMemo(() => headroom(cards), [cards]);
+  if (rows.length === 0) return null;
+  return (
+    <Panel title="What still fits, by card type" flush w="100%">
+      <div className={classes.scroll} data-live>
+        <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Type</Table.Th>
+              <Table.Th ta="right">Cards</Table.Th>
+              <Table.Th ta="right">Wholly free</Table.Th>
+              <Table.Th ta="right">Free memory</Table.Th>
+              <Table.Th ta="right" title="Free memory on cards that are shared: it fits slices only">
+                of it on shared cards
+              </Table.Th>
+              <Table.Th ta="right">Largest slice on one card</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {rows.map((row) => (
+              <Table.Tr key={row.type}>
+                <Table.Td>{row.type}</Table.Td>
+                <Table.Td ta="right">{formatCount(row.cards)}</Table.Td>
+                <Table.Td ta="right">{formatCount(row.wholeFree)}</Table.Td>
+                <Table.Td ta="right">{formatMib(row.freeMib)}</Table.Td>
+                <Table.Td ta="right">
+                  {formatMib(row.freeOnSharedMib)} ({formatShare(row.freeOnSharedMib, row.freeMib)})
+                </Table.Td>
+                <Table.Td ta="right">
+                  {row.largest.memoryMib === 0
+                    ? "none"
+                    : `${formatMib(row.largest.memoryMib)}, ${row.largest.coresPercent} % of cores`}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}

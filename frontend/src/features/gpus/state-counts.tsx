@@ -1,0 +1,39 @@
+/** How many cards are free, shared, full or ill; each is a filter. */
+import { UnstyledButton } from "@mantine/core";
+import { useMemo } from "react";
+import { GPU_STATES, type GpuFilters, type GpuState } from "@/lib/gpu-filters";
+import { formatCount } from "@/lib/quantity";
+import { GPU_STATE_LOOKS } from "./gpu-state";
+import classes from "./gpus.module.css";
+import { type Card, countStates } from "./summary";
+
+export interface StateCountsProps {
+  cards: Card[];
+  filters: GpuFilters;
+  onFilter: (filters: GpuFilters) => void;
+}
+
+export function StateCounts({ cards, filters, onFilter }: StateCountsProps) {
+  const counts = useMemo(() => countStates(cards), [cards]);
+  const choose = (state: GpuState) => {
+    const { state: before, ...others } = filters;
+    onFilter(before === state ? others : { ...others, state });
+  };
+  return (
+    <div className={classes.states} data-live>
+      {GPU_STATES.map((state) => (
+        <UnstyledButton
+          key={state}
+          className={classes.state}
+          aria-pressed={filters.state === state}
+          onClick={() => choose(state)}
+          style={{ ["--state" as string]: `var(--mantine-color-${GPU_STATE_LOOKS[state].color}-filled)` }}
+        >
+          <b className="kw-number">{formatCount(counts[state])}</b>
+          <span>{GPU_STATE_LOOKS[state].label}</span>
+          <small>{GPU_STATE_LOOKS[state].meaning}</small>
+        </UnstyledButton>
+      ))}
+    </div>
+  );
+}

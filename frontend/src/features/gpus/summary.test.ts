@@ -1,0 +1,83 @@
+import { expect, it } from "vitest";
+import type { LiveDevice, LiveSlice } from "@/api/types";
+import { type Card, countStates, groupByNode, headroom, tenants } from "./summary";
+
+function slice(namespace: string | null, memory: number, cores = 0): LiveSlice {
+  return {
+    workload: namespace === null ? null : `${namespace}/job`,
+    namespace,
+    pod_set: "main",
+    replica: 0,
+    container: "train",
+    memory_mib: memory,
+    cores_percent: cores,
+  };
+}
+
+function card(node: string, index: number, slices: LiveSlice[] = [], change: Partial<LiveDevice> = {}): Card {
+  const device: LiveDevice = {
+    node,
+    index,
+    type: "V100",
+    vendor: "NVIDIA",
+    health: true,
+    slots: 10,
+    used_slots: slices.length,
+    memory_mib: 32_768,
+    used_memory_mib: slices.reduce((sum, each) => sum + each.memory_mib, 0),
+    cores_percent: 100,
+    used_cores_percent: slices.reduce((sum, each) => sum + each.cores_percent, 0),
+    slices,
+    ...change,
+  };
+  return { uuid: `${node}-${index}`, device };
+}
+
+it("orders nodes and cards as people count", () => {
+  const groups = groupByNode([card("node-10", 0), card("node-2", 1), card("node-2", 0)]);
+  expect(groups.map(({ node, cards }) => [node, ...cards.map(({ uuid }) => uuid)])).toEqual([
+    ["node-2", "node-2-0", "node-2-1"],
+    ["node-10", "node-10-0"],
+  ]);
+});
+
+it("adds up tenants over all cards, and keeps foreign slices apart", () => {
+  const cards = [
+    card("a", 0, [slice("research", 8192), slice(null, 1024)]),
+    card("a", 1, [slice("research", 4096)]),
+  ];
+  expect(tenants(cards)).toEqual([
+    { namespace: "research", memoryMib: 12_288, slices: 2 },
+    { namespace: null, memoryMib: 1024, slices: 1 },
+  ]);
+});
+
+it("counts the states of the cards", () => {
+  const cards = [
+    card("a", 0),
+    card("a", 1, [slice("x", 100)]),
+    card("a", 2, [slice("x", 32_768)]),
+    card("a", 3, [], { health: false }),
+  ];
+  expect(countStates(cards)).toEqual({ free: 1, shared: 1, full: 1, unhealthy: 1 });
+});
+
+it("finds what is left: whole cards, scraps, and the largest slice that fits one card", () => {
+  const cards = [
+    card("a", 0, [slice("x", 20_000, 30)]),
+    card("a", 1, [slice("x", 10_000, 60)]),
+    card("a", 2, [slice("x", 1_000, 100)]),
+    card("a", 3, [], { health: false }),
+  ];
+  expect(headroom(cards)).toEqual([
+    {
+      type: "V100",
+      cards: 4,
+      wholeFree: 0,
+      freeMib: 12_768 + 22_768,
+      freeOnSharedMib: 12_768 + 22_768,
+      largest: { memoryMib: 22_768, coresPercent: 40 },
+    },
+  ]);
+  expect(headroom([card("b", 0)])[0]).toMatchObject({ wholeFree: 1, freeOnSharedMib: 0, freeMib: 32_768 });
+});

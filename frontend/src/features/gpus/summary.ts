@@ -1,0 +1,104 @@
+/** What the GPU page adds up from the live devices. */
+import type { LiveDevice } from "@/api/types";
+import { GPU_STATES, type GpuState, gpuState } from "@/lib/gpu-filters";
+
+export interface Card {
+  uuid: string;
+  device: LiveDevice;
+}
+
+export interface NodeGroup {
+  node: string;
+  cards: Card[];
+}
+
+const byName = new Intl.Collator("en", { numeric: true }).compare;
+
+/** The cards by node, nodes by name, cards by index. */
+export function groupByNode(cards: readonly Card[]): NodeGroup[] {
+  const groups = new Map<string, Card[]>();
+  for (const card of cards) {
+    const group = groups.get(card.device.node);
+    if (group === undefined) groups.set(card.device.node, [card]);
+    else group.push(card);
+  }
+  return [...groups]
+    .map(([node, members]) => ({
+      node,
+      cards: members.sort((a, b) => a.device.index - b.device.index || byName(a.uuid, b.uuid)),
+    }))
+    .sort((a, b) => byName(a.node, b.node));
+}
+
+export interface Tenant {
+  /** Null for all whose slices are not ours to see. */
+  namespace: string | null;
+  memoryMib: number;
+  slices: number;
+}
+
+/** Who holds how much, the largest first. */
+export function tenants(cards: readonly Card[]): Tenant[] {
+  const found = new Map<string | null, Tenant>();
+  for (const { device } of cards) {
+    for (const slice of device.slices) {
+      const tenant = found.get(slice.namespace) ?? { namespace: slice.namespace, memoryMib: 0, slices: 0 };
+      found.set(slice.namespace, {
+        ...tenant,
+        memoryMib: tenant.memoryMib + slice.memory_mib,
+        slices: tenant.slices + 1,
+      });
+    }
+  }
+  return [...found.values()].sort((a, b) => b.memoryMib - a.memoryMib || b.slices - a.slices);
+}
+
+export function countStates(cards: readonly Card[]): Record<GpuState, number> {
+  const counts = Object.fromEntries(GPU_STATES.map((state) => [state, 0])) as Record<GpuState, number>;
+  for (const { device } of cards) counts[gpuState(device)] += 1;
+  return counts;
+}
+
+export interface Headroom {
+  type: string;
+  cards: number;
+  /** Healthy cards that nobody holds a slice of. */
+  wholeFree: number;
+  freeMib: number;
+  /** Free memory on cards that are shared: it fits slices only, never a whole card. */
+  freeOnSharedMib: number;
+  /** The largest slice that still fits on one card. */
+  largest: { memoryMib: number; coresPercent: number };
+}
+
+/** What is left of each card type. An unhealthy or full card has nothing left. */
+export function headroom(cards: readonly Card[]): Headroom[] {
+  const found = new Map<string, Headroom>();
+  for (const { device } of cards) {
+    const sum = found.get(device.type) ?? {
+      type: device.type,
+      cards: 0,
+      wholeFree: 0,
+      freeMib: 0,
+      freeOnSharedMib: 0,
+      largest: { memoryMib: 0, coresPercent: 0 },
+    };
+    found.set(device.type, sum);
+    sum.cards += 1;
+    const state = gpuState(device);
+    if (state !== "free" && state !== "shared") continue;
+    const memoryMib = device.memory_mib - device.used_memory_mib;
+    sum.freeMib += memoryMib;
+    if (state === "free") sum.wholeFree += 1;
+    else sum.freeOnSharedMib += memoryMib;
+    if (memoryMib > sum.largest.memoryMib) {
+      sum.largest = { memoryMib, coresPercent: device.cores_percent - device.used_cores_percent };
+    }
+  }
+  return [...found.values()].sort((a, b) => byName(a.type, b.type));
+}
+
+/** Each value once, sorted: the choices of a filter. */
+export function distinct(cards: readonly Card[], of: (device: LiveDevice) => string): string[] {
+  return [...new Set(cards.map(({ device }) => of(device)))].sort(byName);
+}

@@ -1,0 +1,44 @@
+/** Which colour is whose, and how much memory each tenant holds; a click shows only their cards. */
+import { UnstyledButton } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { formatMib } from "@/lib/quantity";
+import { tenantColor } from "@/lib/tenant-color";
+import classes from "./gpus.module.css";
+import { type Card, tenants } from "./summary";
+
+export interface TenantLegendProps {
+  cards: Card[];
+  chosen: string | undefined;
+  onChoose: (namespace: string | undefined) => void;
+}
+
+const MOST = 16;
+
+export function TenantLegend({ cards, chosen, onChoose }: TenantLegendProps) {
+  const [all, setAll] = useState(false);
+  const found = useMemo(() => tenants(cards), [cards]);
+  if (found.length === 0) return null;
+  const shown = all ? found : found.slice(0, MOST);
+  return (
+    <fieldset className={classes.legend} aria-label="Tenants" data-live>
+      {shown.map(({ namespace, memoryMib }) => (
+        <UnstyledButton
+          key={namespace ?? ""}
+          className={classes.tenant}
+          disabled={namespace === null}
+          aria-pressed={namespace !== null && namespace === chosen}
+          onClick={() => onChoose(namespace === null || namespace === chosen ? undefined : namespace)}
+        >
+          <i style={{ background: tenantColor(namespace) }} />
+          {namespace ?? "others (not yours to see)"}
+          <span className="kw-number">{formatMib(memoryMib)}</span>
+        </UnstyledButton>
+      ))}
+      {found.length > MOST && (
+        <UnstyledButton className={classes.tenant} onClick={() => setAll(!all)}>
+          {all ? "fewer" : `and ${found.length - MOST} more`}
+        </UnstyledButton>
+      )}
+    </fieldset>
+  );
+}

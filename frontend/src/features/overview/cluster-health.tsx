@@ -1,0 +1,77 @@
+/** Whether the parts that the numbers depend on are alive. */
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { useCluster, useLive } from "@/api/cluster";
+import { overviewQuery } from "@/api/overview";
+import { Ago } from "@/components/ago";
+import { BadgeDot } from "@/components/badge-dot";
+import { ErrorState } from "@/components/error-state";
+import { Panel } from "@/components/panel";
+
+export function ClusterHealth() {
+  const cluster = useCluster();
+  const overview = useQuery(overviewQuery(cluster));
+  const health = overview.data?.health;
+  return (
+    <Panel title="Health" h="100%">
+      {overview.isPending && <Skeleton height={150} />}
+      {overview.error !== null && (
+        <ErrorState
+          title="Health is unknown"
+          message={overview.error.message}
+          onRetry={() => void overview.refetch()}
+        />
+      )}
+      <Stack gap={14}>
+        <StreamHealth />
+        {health !== undefined && (
+          <>
+            <Part name="Scheduler" alive={health.scheduler.alive} dead="Nobody leads">
+              leads with epoch {health.scheduler.epoch}, beat <Ago time={health.scheduler.heartbeat_at} />
+            </Part>
+            <Part name="Watcher" alive={health.watcher.alive} dead="Silent">
+              last word from the cluster <Ago time={health.watcher.last_event_at} />
+            </Part>
+          </>
+        )}
+      </Stack>
+    </Panel>
+  );
+}
+
+function StreamHealth() {
+  const alive = useLive((live) => live.status === "live");
+  const time = useLive((live) => live.time);
+  return (
+    <Part name="Live stream" alive={alive} dead="Stale">
+      numbers of <Ago time={time} />
+    </Part>
+  );
+}
+
+function Part({
+  name,
+  alive,
+  dead,
+  children,
+}: {
+  name: string;
+  alive: boolean;
+  dead: string;
+  children: ReactNode;
+}) {
+  return (
+    <div>
+      <Group justify="space-between" wrap="nowrap">
+        <Text fz="sm" fw={550}>
+          {name}
+        </Text>
+        <BadgeDot label={alive ? "Alive" : dead} color={alive ? "teal" : "orange"} />
+      </Group>
+      <Text fz="xs" c="var(--kw-muted)">
+        {children}
+      </Text>
+    </div>
+  );
+}

@@ -1,0 +1,143 @@
+/** Is the cluster well, how full is it, who waits, and what was decided last? */
+import { Grid, SimpleGrid, Skeleton } from "@mantine/core";
+import { useLive } from "@/api/cluster";
+import type { LiveTotals } from "@/api/types";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { Stat } from "@/components/stat";
+import { TimeSeries } from "@/components/time-series";
+import { formatCount, formatMib, formatShare } from "@/lib/quantity";
+import { ClusterHealth } from "./cluster-health";
+import { HottestQueues } from "./hottest-queues";
+import { PendingReasons } from "./pending-reasons";
+import { QuotaUse } from "./quota-use";
+import { RecentDecisions } from "./recent-decisions";
+
+export function OverviewPage() {
+  const totals = useLive((live) => live.data?.totals);
+  return (
+    <>
+      <PageHeader title="Overview" />
+      {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
+      <Grid mt="md" gap="md">
+        <Grid.Col span={{ base: 12, lg: 6 }}>
+          <Panel title="Workloads, since this page was opened" h="100%">
+            <WorkloadChart />
+          </Panel>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 6 }}>
+          <Panel title="GPU memory held, since this page was opened" h="100%">
+            <MemoryChart most={totals?.memory_mib ?? 0} />
+          </Panel>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 7, lg: 5 }}>
+          <HottestQueues />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 5, lg: 4 }}>
+          <QuotaUse />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 3 }}>
+          <ClusterHealth />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 7, lg: 8 }}>
+          <RecentDecisions />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 5, lg: 4 }}>
+          <PendingReasons />
+        </Grid.Col>
+      </Grid>
+    </>
+  );
+}
+
+function Totals({ totals }: { totals: LiveTotals }) {
+  const meter = (used: number, total: number, label: string) => ({
+    segments: [{ value: used, color: "var(--kw-used)", label }],
+    total,
+    label,
+  });
+  const memory = `${formatMib(totals.used_memory_mib)} of ${formatMib(totals.memory_mib)}`;
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md">
+      <Stat
+        label="Pending workloads"
+        value={formatCount(totals.pending)}
+        note={`${formatCount(totals.inadmissible)} parked until something changes`}
+      />
+      <Stat
+        label="Admitted workloads"
+        value={formatCount(totals.admitted)}
+        note={`${formatCount(totals.reserving)} hold quota`}
+      />
+      <Stat
+        label="Cards in use"
+        value={
+          <>
+            {formatCount(totals.devices_in_use)} <small>of {formatCount(totals.devices)}</small>
+          </>
+        }
+        meter={meter(
+          totals.devices_in_use,
+          totals.devices,
+          `${totals.devices_in_use} of ${totals.devices} cards in use`,
+        )}
+        note={`${formatCount(totals.used_slots)} slices on ${formatCount(totals.nodes)} nodes`}
+      />
+      <Stat
+        label="GPU memory held"
+        value={formatShare(totals.used_memory_mib, totals.memory_mib)}
+        meter={meter(totals.used_memory_mib, totals.memory_mib, memory)}
+        note={memory}
+      />
+      <Stat
+        label="GPU cores held"
+        value={formatShare(totals.used_cores_percent, totals.cores_percent)}
+        meter={meter(totals.used_cores_percent, totals.cores_percent, "GPU cores held")}
+        note={`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} cards' worth`}
+      />
+    </SimpleGrid>
+  );
+}
+
+function StatSkeletons() {
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" aria-label="Loading" aria-busy>
+      {["pending", "admitted", "cards", "memory", "cores"].map((name) => (
+        <Skeleton key={name} height={104} />
+      ))}
+    </SimpleGrid>
+  );
+}
+
+function WorkloadChart() {
+  const history = useLive((live) => live.history);
+  const version = useLive((live) => live.history.times.at(-1));
+  return (
+    <TimeSeries
+      label="Pending and admitted workloads over time"
+      times={history.times}
+      version={version}
+      format={formatCount}
+      atLeast={5}
+      lines={[
+        { label: "Pending", color: "var(--mantine-color-yellow-6)", values: history.values.pending },
+        { label: "Admitted", color: "var(--mantine-color-teal-6)", values: history.values.admitted },
+      ]}
+    />
+  );
+}
+
+function MemoryChart({ most }: { most: number }) {
+  const history = useLive((live) => live.history);
+  const version = useLive((live) => live.history.times.at(-1));
+  return (
+    <TimeSeries
+      label="GPU memory held over time"
+      times={history.times}
+      version={version}
+      format={formatMib}
+      atLeast={most}
+      lines={[{ label: "Held", color: "var(--kw-used)", values: history.values.usedMemoryMib, fill: true }]}
+    />
+  );
+}

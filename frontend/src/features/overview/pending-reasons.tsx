@@ -1,0 +1,56 @@
+/** Why workloads wait, by reason. */
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { overviewQuery } from "@/api/overview";
+import { EmptyState } from "@/components/empty-state";
+import { TextLink } from "@/components/link";
+import { Meter } from "@/components/meter";
+import { Panel } from "@/components/panel";
+import { formatCount } from "@/lib/quantity";
+
+export function PendingReasons() {
+  const cluster = useCluster();
+  const overview = useQuery(overviewQuery(cluster));
+  const reasons = overview.data?.pending_by_reason;
+  const total = reasons?.reduce((sum, { count }) => sum + count, 0) ?? 0;
+  return (
+    <Panel
+      title="Why workloads wait"
+      aside={
+        <TextLink to="/workloads" search={{ status: "Pending" }} fz="sm">
+          All pending
+        </TextLink>
+      }
+      h="100%"
+    >
+      {overview.isPending && <Skeleton height={160} />}
+      {reasons !== undefined && total === 0 && (
+        <EmptyState icon="check" title="Nobody waits">
+          Every workload that was submitted has been admitted or has ended.
+        </EmptyState>
+      )}
+      <Stack gap={12}>
+        {reasons
+          ?.filter(({ count }) => count > 0)
+          .map(({ reason, count }) => (
+            <div key={reason}>
+              <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">
+                <Text fz="sm" truncate title={reason}>
+                  {reason || "Not yet looked at"}
+                </Text>
+                <Text fz="sm" fw={600} className="kw-number">
+                  {formatCount(count)}
+                </Text>
+              </Group>
+              <Meter
+                label={`${reason}: ${count} of ${total}`}
+                total={total}
+                segments={[{ value: count, color: "var(--mantine-color-yellow-6)", label: reason }]}
+              />
+            </div>
+          ))}
+      </Stack>
+    </Panel>
+  );
+}

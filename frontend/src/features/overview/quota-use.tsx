@@ -1,0 +1,51 @@
+/** How much of all quota is used, by resource. */
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useMemo } from "react";
+import { useLive } from "@/api/cluster";
+import { EmptyState } from "@/components/empty-state";
+import { Meter } from "@/components/meter";
+import { Panel } from "@/components/panel";
+import { formatAmountShort, formatShare } from "@/lib/quantity";
+import { quotaByResource } from "./summary";
+
+const MOST = 8;
+
+export function QuotaUse() {
+  const queues = useLive((live) => live.data?.cluster_queues);
+  const quotas = useMemo(() => (queues === undefined ? null : quotaByResource(queues)), [queues]);
+  return (
+    <Panel title="Quota in use, all queues" h="100%">
+      {quotas === null && <Skeleton height={200} />}
+      {quotas?.length === 0 && (
+        <EmptyState icon="queues" title="No quota yet">
+          Apply ClusterQueues with resource groups, and their use shows here.
+        </EmptyState>
+      )}
+      <Stack gap={12} data-live>
+        {quotas?.slice(0, MOST).map(({ resource, nominal, used }) => {
+          const amounts = `${formatAmountShort(resource, used)} of ${formatAmountShort(resource, nominal)}`;
+          return (
+            <div key={resource}>
+              <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">
+                <Text fz="sm" fw={550} truncate>
+                  {resource}
+                </Text>
+                <Text fz="sm" className="kw-number" style={{ whiteSpace: "nowrap" }}>
+                  {formatShare(used, nominal)}
+                </Text>
+              </Group>
+              <Meter
+                label={`${resource}: ${amounts}`}
+                total={nominal}
+                segments={[{ value: used, color: "var(--kw-used)", label: amounts }]}
+              />
+              <Text fz="xs" c="var(--kw-muted)" className="kw-number" mt={2}>
+                {amounts}
+              </Text>
+            </div>
+          );
+        })}
+      </Stack>
+    </Panel>
+  );
+}

@@ -1,0 +1,63 @@
+/** What the scheduler decided last, and why. */
+import { Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { decisionsQuery } from "@/api/overview";
+import type { Decision } from "@/api/types";
+import { Ago } from "@/components/ago";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { TextLink } from "@/components/link";
+import { Panel } from "@/components/panel";
+import { decisionLook } from "@/lib/decision-action";
+
+const MOST = 12;
+
+export function RecentDecisions() {
+  const cluster = useCluster();
+  const decisions = useQuery(decisionsQuery(cluster, MOST));
+  return (
+    <Panel title="Latest decisions" h="100%">
+      {decisions.isPending && <Skeleton height={220} />}
+      {decisions.error !== null && (
+        <ErrorState
+          title="The decisions cannot be shown"
+          message={decisions.error.message}
+          onRetry={() => void decisions.refetch()}
+        />
+      )}
+      {decisions.data?.results.length === 0 && (
+        <EmptyState icon="clock" title="Nothing decided yet">
+          Each admission, preemption and parking is noted here with its reason.
+        </EmptyState>
+      )}
+      <Stack gap={10}>
+        {decisions.data?.results.map((decision) => (
+          <DecisionRow key={decision.id} decision={decision} />
+        ))}
+      </Stack>
+    </Panel>
+  );
+}
+
+function DecisionRow({ decision }: { decision: Decision }) {
+  const { label, color } = decisionLook(decision.action);
+  const { namespace, workload_name: name } = decision;
+  return (
+    <div>
+      <Group gap="xs" wrap="nowrap">
+        <BadgeDot label={label} color={color} />
+        <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} fz="sm" truncate miw={60}>
+          {namespace}/{name}
+        </TextLink>
+        <Text fz="xs" c="var(--kw-muted)" ml="auto" style={{ whiteSpace: "nowrap" }}>
+          <Ago time={decision.decided_at} />
+        </Text>
+      </Group>
+      <Text fz="xs" c="var(--kw-muted)" lineClamp={2} mt={2}>
+        {decision.message || decision.reason}
+      </Text>
+    </div>
+  );
+}

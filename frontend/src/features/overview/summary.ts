@@ -1,0 +1,57 @@
+/** What the overview adds up from the live data. */
+import type { LiveClusterQueue } from "@/api/types";
+
+export interface ResourceQuota {
+  resource: string;
+  nominal: number;
+  used: number;
+  borrowed: number;
+}
+
+/** Quota and its use over all ClusterQueues and flavors, the fullest resource first. */
+export function quotaByResource(queues: Record<string, LiveClusterQueue>): ResourceQuota[] {
+  const sums = new Map<string, ResourceQuota>();
+  for (const queue of Object.values(queues)) {
+    for (const { resource, nominal, used, borrowed } of queue.usage) {
+      const sum = sums.get(resource) ?? { resource, nominal: 0, used: 0, borrowed: 0 };
+      sums.set(resource, {
+        resource,
+        nominal: sum.nominal + nominal,
+        used: sum.used + used,
+        borrowed: sum.borrowed + borrowed,
+      });
+    }
+  }
+  const share = ({ used, nominal }: ResourceQuota) => (nominal > 0 ? used / nominal : 0);
+  return [...sums.values()].sort((a, b) => share(b) - share(a) || a.resource.localeCompare(b.resource));
+}
+
+export interface HotQueue {
+  name: string;
+  queue: LiveClusterQueue;
+  /** The fullest of its quotas: used / nominal, above 1 when it borrows. */
+  fullest: { resource: string; flavor: string; share: number } | null;
+}
+
+function fullest(queue: LiveClusterQueue): HotQueue["fullest"] {
+  let found: HotQueue["fullest"] = null;
+  for (const { resource, flavor, nominal, used } of queue.usage) {
+    const share = nominal > 0 ? used / nominal : used > 0 ? Number.POSITIVE_INFINITY : 0;
+    if (found === null || share > found.share) found = { resource, flavor, share };
+  }
+  return found;
+}
+
+/** The queues that most wait in, then the fullest; idle ones are left out. */
+export function hottestQueues(queues: Record<string, LiveClusterQueue>, most: number): HotQueue[] {
+  return Object.entries(queues)
+    .map(([name, queue]) => ({ name, queue, fullest: fullest(queue) }))
+    .filter(({ queue, fullest: top }) => queue.pending > 0 || queue.admitted > 0 || (top?.share ?? 0) > 0)
+    .sort(
+      (a, b) =>
+        b.queue.pending - a.queue.pending ||
+        (b.fullest?.share ?? 0) - (a.fullest?.share ?? 0) ||
+        a.name.localeCompare(b.name),
+    )
+    .slice(0, most);
+}

@@ -1,0 +1,112 @@
+/** One ClusterQueue: its quotas and their use, who waits in it and who feeds it. */
+import { Badge, Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster, useLive } from "@/api/cluster";
+import { clusterQueueQuery } from "@/api/queues";
+import type { ClusterQueue, LiveClusterQueue } from "@/api/types";
+import { BadgeDot } from "@/components/badge-dot";
+import { ErrorState } from "@/components/error-state";
+import { Icon } from "@/components/icon";
+import { TextLink } from "@/components/link";
+import { PageHeader } from "@/components/page-header";
+import { Stat } from "@/components/stat";
+import { formatCount } from "@/lib/quantity";
+import { LocalQueues } from "./local-queues";
+import { PendingList } from "./pending-list";
+import { Policies } from "./policies";
+import { formatWeightedShare } from "./quota";
+import { Quotas } from "./quotas";
+
+export function ClusterQueuePage({ name }: { name: string }) {
+  const queue = useQuery(clusterQueueQuery(useCluster(), name));
+  const live = useLive(({ data }) => data?.cluster_queues[name]);
+  return (
+    <>
+      <PageHeader
+        title={name}
+        trail={
+          <TextLink to="/queues" fz="sm" style={{ display: "inline-flex", alignItems: "center", gap: 6 }}>
+            <Icon name="back" size={14} /> Queues
+          </TextLink>
+        }
+        facts={queue.data !== undefined && <Facts queue={queue.data} />}
+      />
+      {queue.error !== null && (
+        <ErrorState
+          title={`The ClusterQueue ${name} cannot be shown`}
+          message={queue.error.message}
+          onRetry={() => void queue.refetch()}
+        />
+      )}
+      {queue.isPending && <Skeleton height={320} />}
+      {queue.data !== undefined && (
+        <Stack gap="md">
+          {live !== undefined && <Numbers live={live} />}
+          <Quotas queue={queue.data} usage={live?.usage ?? []} />
+          <Grid gap="md">
+            <Grid.Col span={{ base: 12, lg: 8 }}>
+              <PendingList queue={name} pending={live?.pending ?? null} />
+            </Grid.Col>
+            <Grid.Col span={{ base: 12, lg: 4 }}>
+              <Stack gap="md">
+                <LocalQueues clusterQueue={name} />
+                <Policies queue={queue.data} />
+              </Stack>
+            </Grid.Col>
+          </Grid>
+        </Stack>
+      )}
+    </>
+  );
+}
+
+function Facts({ queue }: { queue: ClusterQueue }) {
+  const active = queue.conditions.find((condition) => condition.type === "Active");
+  return (
+    <Group gap="xs" c="var(--kw-muted)" fz="sm">
+      {active !== undefined && (
+        <BadgeDot
+          label={active.status === "True" ? "Active" : `Not active: ${active.reason}`}
+          color={active.status === "True" ? "teal" : "orange"}
+          hint={active.message}
+        />
+      )}
+      {queue.stop_policy !== "None" && <BadgeDot label={`Stopped: ${queue.stop_policy}`} color="orange" />}
+      <Badge variant="default" tt="none" radius="sm">
+        {queue.queueing_strategy}
+      </Badge>
+      <Text span fz="sm">
+        {queue.cohort === "" ? (
+          "in no cohort"
+        ) : (
+          <>
+            in cohort{" "}
+            <TextLink to="/queues" search={{ search: queue.cohort }} fz="inherit">
+              {queue.cohort}
+            </TextLink>
+          </>
+        )}
+      </Text>
+      {queue.fair_weight !== null && <span>fair weight {queue.fair_weight}</span>}
+    </Group>
+  );
+}
+
+function Numbers({ live }: { live: LiveClusterQueue }) {
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md">
+      <Stat
+        label="Pending"
+        value={formatCount(live.pending)}
+        note={`${formatCount(live.inadmissible)} parked`}
+      />
+      <Stat label="Reserving quota" value={formatCount(live.reserving)} />
+      <Stat label="Admitted" value={formatCount(live.admitted)} />
+      <Stat
+        label="Weighted share"
+        value={formatWeightedShare(live.weighted_share)}
+        note="0: nothing borrowed"
+      />
+    </SimpleGrid>
+  );
+}

@@ -1,0 +1,71 @@
+/** The LocalQueues that lead into a ClusterQueue. */
+import { Skeleton, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { localQueuesQuery } from "@/api/queues";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { TextLink } from "@/components/link";
+import { Panel } from "@/components/panel";
+import { formatCount } from "@/lib/quantity";
+import classes from "./queues.module.css";
+
+export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
+  const queues = useQuery(localQueuesQuery(useCluster(), clusterQueue));
+  const rows = queues.data?.results;
+  return (
+    <Panel title="LocalQueues" flush>
+      {queues.isPending && <Skeleton height={100} m="md" />}
+      {queues.error !== null && (
+        <ErrorState
+          title="They cannot be shown"
+          message={queues.error.message}
+          onRetry={() => void queues.refetch()}
+        />
+      )}
+      {rows?.length === 0 && (
+        <EmptyState icon="queues" title="No LocalQueue leads here">
+          Namespaces submit through a LocalQueue that names this ClusterQueue.
+        </EmptyState>
+      )}
+      {rows !== undefined && rows.length > 0 && (
+        <div className={classes.scroll}>
+          <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>LocalQueue</Table.Th>
+                <Table.Th ta="right">Pending</Table.Th>
+                <Table.Th ta="right">Admitted</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {rows.map((queue) => (
+                <Table.Tr key={`${queue.namespace}/${queue.name}`}>
+                  <Table.Td>
+                    <TextLink
+                      to="/workloads"
+                      search={{ namespace: queue.namespace, local_queue: queue.name }}
+                      fz="inherit"
+                      fw={550}
+                    >
+                      {queue.name}
+                    </TextLink>
+                    <Text fz="xs" c="var(--kw-muted)">
+                      {queue.namespace}
+                    </Text>
+                    {queue.stop_policy !== "None" && (
+                      <BadgeDot label={`Stopped: ${queue.stop_policy}`} color="orange" />
+                    )}
+                  </Table.Td>
+                  <Table.Td ta="right">{formatCount(queue.pending)}</Table.Td>
+                  <Table.Td ta="right">{formatCount(queue.admitted)}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,146 @@
+/** Quotas as a form; the server's faults stand at their fields. */
+import { Button, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { useEditClusterQueue } from "@/api/queues";
+import type { ClusterQueue } from "@/api/types";
+import { ErrorState } from "@/components/error-state";
+import { faultLines } from "@/lib/refusal";
+import classes from "./queues.module.css";
+import {
+  fieldKey,
+  invalidQuantities,
+  QUOTA_FIELDS,
+  type QuotaField,
+  sortFaults,
+  withField,
+} from "./quota-edit";
+
+const LABELS: Record<QuotaField, string> = {
+  nominal_quota: "Nominal quota",
+  borrowing_limit: "Borrowing limit",
+  lending_limit: "Lending limit",
+};
+
+const STOP_POLICIES: { value: ClusterQueue["stop_policy"]; label: string }[] = [
+  { value: "None", label: "None: it admits" },
+  { value: "Hold", label: "Hold: it admits nothing new" },
+  { value: "HoldAndDrain", label: "HoldAndDrain: and what it admitted is evicted" },
+];
+
+export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () => void }) {
+  const [groups, setGroups] = useState(queue.resource_groups);
+  const [stopPolicy, setStopPolicy] = useState(queue.stop_policy);
+  const [fairWeight, setFairWeight] = useState(queue.fair_weight ?? "");
+  const edit = useEditClusterQueue(useCluster(), queue.name);
+  const refused = edit.error instanceof ApiError ? edit.error.errors : [];
+  const { fields, others } = sortFaults(refused);
+  const faults = new Map([...fields, ...invalidQuantities(groups)]);
+
+  const save = () =>
+    edit.mutate(
+      {
+        resource_groups: groups,
+        stop_policy: stopPolicy,
+        fair_weight: fairWeight === "" ? null : fairWeight,
+      },
+      {
+        onSuccess: () => {
+          notifications.show({
+            color: "teal",
+            title: "Quotas saved",
+            message: `${queue.name}: the scheduler follows.`,
+          });
+          onDone();
+        },
+      },
+    );
+
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (invalidQuantities(groups).size === 0) save();
+      }}
+    >
+      <Stack>
+        <Group align="flex-start">
+          <Select
+            label="Stop policy"
+            data={STOP_POLICIES}
+            value={stopPolicy}
+            allowDeselect={false}
+            onChange={(policy) => policy !== null && setStopPolicy(policy as ClusterQueue["stop_policy"])}
+            w={320}
+            maw="100%"
+          />
+          <TextInput
+            label="Fair weight"
+            description="Empty: 1"
+            inputWrapperOrder={["label", "input", "description", "error"]}
+            value={fairWeight}
+            onChange={(event) => setFairWeight(event.currentTarget.value)}
+            w={120}
+          />
+        </Group>
+        <div className={classes.scroll}>
+          <Table fz="sm" verticalSpacing={6} horizontalSpacing="sm" layout="auto">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Flavor and resource</Table.Th>
+                {QUOTA_FIELDS.map((field) => (
+                  <Table.Th key={field} miw={130}>
+                    {LABELS[field]}
+                  </Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {groups.flatMap((group, g) =>
+                group.flavors.flatMap((flavor, f) =>
+                  flavor.resources.map((resource, r) => (
+                    <Table.Tr key={`${flavor.name} ${resource.name}`} style={{ verticalAlign: "top" }}>
+                      <Table.Td>
+                        {resource.name}
+                        <Text fz="xs" c="var(--kw-muted)">
+                          {flavor.name}
+                        </Text>
+                      </Table.Td>
+                      {QUOTA_FIELDS.map((field) => (
+                        <Table.Td key={field}>
+                          <TextInput
+                            size="xs"
+                            aria-label={`${LABELS[field]} of ${resource.name}, flavor ${flavor.name}`}
+                            placeholder={field === "nominal_quota" ? "" : "none"}
+                            value={resource[field] ?? ""}
+                            error={faults.get(fieldKey(g, f, r, field))}
+                            onChange={(event) =>
+                              setGroups(withField(groups, [g, f, r], field, event.currentTarget.value.trim()))
+                            }
+                          />
+                        </Table.Td>
+                      ))}
+                    </Table.Tr>
+                  )),
+                ),
+              )}
+            </Table.Tbody>
+          </Table>
+        </div>
+        {edit.error !== null && (
+          <ErrorState title="Nothing was changed" message={edit.error.message} details={faultLines(others)} />
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onDone}>
+            Back
+          </Button>
+          <Button type="submit" loading={edit.isPending}>
+            Save
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

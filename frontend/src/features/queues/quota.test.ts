@@ -1,0 +1,64 @@
+import { expect, it } from "vitest";
+import type { LiveQuota } from "@/api/types";
+import { describeQuota, formatWeightedShare, quotaSegments, sortQuotas } from "./quota";
+
+function quota(change: Partial<LiveQuota>): LiveQuota {
+  return {
+    flavor: "v100",
+    resource: "nvidia.com/gpu",
+    nominal: 16,
+    borrowing_limit: null,
+    lending_limit: null,
+    used: 0,
+    borrowed: 0,
+    ...change,
+  };
+}
+
+it("parts what is its own from what is borrowed", () => {
+  expect(quotaSegments(quota({ used: 20, borrowed: 4 }))).toEqual({
+    own: 16,
+    borrowed: 4,
+    lendable: 0,
+    scale: 20,
+  });
+});
+
+it("lends what is idle, up to the lending limit", () => {
+  expect(quotaSegments(quota({ used: 4 })).lendable).toBe(12);
+  expect(quotaSegments(quota({ used: 4, lending_limit: 8 })).lendable).toBe(8);
+  expect(quotaSegments(quota({ used: 12, lending_limit: 8 })).lendable).toBe(4);
+});
+
+it("draws the bar up to the borrowing limit, and further when more is used", () => {
+  expect(quotaSegments(quota({ borrowing_limit: 8 })).scale).toBe(24);
+  expect(quotaSegments(quota({ borrowing_limit: 8, used: 30, borrowed: 14 })).scale).toBe(30);
+});
+
+it("says the limits in words", () => {
+  const text = describeQuota(quota({ used: 20, borrowed: 4, lending_limit: 0 }));
+  expect(text).toContain("borrowed 4 (borrowing limit: no limit)");
+  expect(text).toContain("lending limit: 0");
+});
+
+it("puts accelerators first and flavors side by side", () => {
+  const resources = [
+    ["memory", "a100"],
+    ["cpu", "a100"],
+    ["nvidia.com/gpumem", "a100"],
+    ["nvidia.com/gpu", "v100"],
+    ["nvidia.com/gpu", "a100"],
+  ].map(([resource = "", flavor = ""]) => ({ resource, flavor }));
+  expect(sortQuotas(resources).map(({ resource, flavor }) => `${resource} ${flavor}`)).toEqual([
+    "nvidia.com/gpu a100",
+    "nvidia.com/gpu v100",
+    "nvidia.com/gpumem a100",
+    "cpu a100",
+    "memory a100",
+  ]);
+});
+
+it("knows a share above all numbers", () => {
+  expect(formatWeightedShare("Infinity")).toBe("∞");
+  expect(formatWeightedShare(12.345)).toBe("12.3");
+});

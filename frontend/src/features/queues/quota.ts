@@ -1,0 +1,61 @@
+/** How one quota of a ClusterQueue divides, in base units of its resource. */
+import type { LiveQuota } from "@/api/types";
+import { formatAmountShort } from "@/lib/quantity";
+
+export interface QuotaSegments {
+  /** Used of its own nominal quota. */
+  own: number;
+  borrowed: number;
+  /** Idle quota that the cohort may take: all that is idle, or as much as the lending limit leaves. */
+  lendable: number;
+  /** The length of the bar: up to the borrowing limit where there is one, and never less than what is used. */
+  scale: number;
+}
+
+export function quotaSegments(quota: LiveQuota): QuotaSegments {
+  const { nominal, used, borrowed, lending_limit: lendingLimit, borrowing_limit: borrowingLimit } = quota;
+  const own = Math.max(0, used - borrowed);
+  const idle = Math.max(0, nominal - own);
+  return {
+    own,
+    borrowed,
+    lendable: Math.min(idle, lendingLimit ?? idle),
+    scale: Math.max(nominal + (borrowingLimit ?? 0), used),
+  };
+}
+
+/** The whole truth about one quota, one line each. */
+export function describeQuota(quota: LiveQuota): string {
+  const amount = (value: number) => formatAmountShort(quota.resource, value);
+  const { lendable, own } = quotaSegments(quota);
+  const limit = (value: number | null) => (value === null ? "no limit" : amount(value));
+  return [
+    `${quota.resource} of flavor ${quota.flavor}`,
+    `nominal ${amount(quota.nominal)}, used ${amount(own)} of it`,
+    `borrowed ${amount(quota.borrowed)} (borrowing limit: ${limit(quota.borrowing_limit)})`,
+    `idle and lendable ${amount(lendable)} (lending limit: ${limit(quota.lending_limit)})`,
+  ].join("\n");
+}
+
+function rank(resource: string): number {
+  if (resource.includes("/")) return /mem|cores/.test(resource) ? 1 : 0;
+  return resource === "cpu" ? 2 : 3;
+}
+
+/** Accelerators first, and flavors of one resource side by side. */
+export function sortQuotas<Quota extends { flavor: string; resource: string }>(
+  quotas: readonly Quota[],
+): Quota[] {
+  return quotas.toSorted(
+    (a, b) =>
+      rank(a.resource) - rank(b.resource) ||
+      a.resource.localeCompare(b.resource) ||
+      a.flavor.localeCompare(b.flavor, "en", { numeric: true }),
+  );
+}
+
+/** A weighted share for people: Kueue counts it in thousandths of the cohort's lendable amount. */
+export function formatWeightedShare(share: number | "Infinity"): string {
+  if (share === "Infinity") return "∞";
+  return share >= 100 ? String(Math.round(share)) : String(Math.round(share * 10) / 10);
+}

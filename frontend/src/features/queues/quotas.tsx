@@ -1,0 +1,101 @@
+/** The quotas of a ClusterQueue as a table, and for admins as a form. */
+import { Button, Table, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { isClusterAdmin, sessionQuery } from "@/api/session";
+import type { ClusterQueue, LiveQuota } from "@/api/types";
+import { EmptyState } from "@/components/empty-state";
+import { Icon } from "@/components/icon";
+import { Panel } from "@/components/panel";
+import { formatAmountShort } from "@/lib/quantity";
+import classes from "./queues.module.css";
+import { QuotaBar } from "./quota-bar";
+import { QuotaForm } from "./quota-form";
+
+export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] }) {
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  const [editing, edit] = useDisclosure(false);
+  return (
+    <Panel
+      title={editing ? "Edit quotas" : "Quotas"}
+      flush={!editing}
+      aside={
+        isClusterAdmin(session) &&
+        !editing && (
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<Icon name="edit" size={14} />}
+            onClick={edit.open}
+          >
+            Edit
+          </Button>
+        )
+      }
+    >
+      {editing ? <QuotaForm queue={queue} onDone={edit.close} /> : <QuotaTable queue={queue} usage={usage} />}
+    </Panel>
+  );
+}
+
+function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] }) {
+  const rows = queue.resource_groups.flatMap((group) =>
+    group.flavors.flatMap((flavor) =>
+      flavor.resources.map((resource) => ({ flavor: flavor.name, resource })),
+    ),
+  );
+  if (rows.length === 0) {
+    return (
+      <EmptyState icon="queues" title="No quota">
+        Without resource groups this queue admits nothing that asks for resources.
+      </EmptyState>
+    );
+  }
+  return (
+    <div className={classes.scroll}>
+      <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Flavor</Table.Th>
+            <Table.Th>Resource</Table.Th>
+            <Table.Th ta="right">Nominal</Table.Th>
+            <Table.Th ta="right">Borrowing limit</Table.Th>
+            <Table.Th ta="right">Lending limit</Table.Th>
+            <Table.Th ta="right">Used</Table.Th>
+            <Table.Th ta="right">Borrowed</Table.Th>
+            <Table.Th miw={160} w="26%">
+              Use
+            </Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map(({ flavor, resource }) => {
+            const live = usage.find((quota) => quota.flavor === flavor && quota.resource === resource.name);
+            return (
+              <Table.Tr key={`${flavor} ${resource.name}`}>
+                <Table.Td>{flavor}</Table.Td>
+                <Table.Td>{resource.name}</Table.Td>
+                <Table.Td ta="right">{resource.nominal_quota}</Table.Td>
+                <Table.Td ta="right">{resource.borrowing_limit ?? "none"}</Table.Td>
+                <Table.Td ta="right">{resource.lending_limit ?? "none"}</Table.Td>
+                <Table.Td ta="right" data-live>
+                  {live === undefined ? "–" : formatAmountShort(resource.name, live.used)}
+                </Table.Td>
+                <Table.Td ta="right" data-live>
+                  <Text
+                    span
+                    fz="inherit"
+                    c={live !== undefined && live.borrowed > 0 ? "var(--kw-borrowed)" : "inherit"}
+                  >
+                    {live === undefined ? "–" : formatAmountShort(resource.name, live.borrowed)}
+                  </Text>
+                </Table.Td>
+                <Table.Td data-live>{live !== undefined && <QuotaBar quota={live} height={10} />}</Table.Td>
+              </Table.Tr>
+            );
+          })}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}

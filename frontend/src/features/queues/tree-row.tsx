@@ -1,0 +1,134 @@
+/** One row of the tree: a cohort, or a ClusterQueue. */
+import { ActionIcon, Text } from "@mantine/core";
+import { memo } from "react";
+import type { LiveCohort } from "@/api/types";
+import { Icon } from "@/components/icon";
+import { TextLink } from "@/components/link";
+import { Meter } from "@/components/meter";
+import { formatAmountShort, formatCount } from "@/lib/quantity";
+import type { CohortRow, QueueRow, TreeRow } from "./cohort-tree";
+import classes from "./queues.module.css";
+import { formatWeightedShare, sortQuotas } from "./quota";
+import { QuotaCell } from "./quota-bar";
+
+const INDENT = 18;
+const MOST_QUOTAS = 4;
+
+export const TreeRowView = memo(
+  function TreeRowView({ row, onToggle }: { row: TreeRow; onToggle: (name: string) => void }) {
+    return row.kind === "cohort" ? <CohortView row={row} onToggle={onToggle} /> : <QueueView row={row} />;
+  },
+  (before, after) => before.onToggle === after.onToggle && sameRow(before.row, after.row),
+);
+
+/** Rows are made anew with each frame; what they hold is replaced only when it changed. */
+function sameRow(a: TreeRow, b: TreeRow): boolean {
+  const keys = Object.keys(a) as (keyof TreeRow)[];
+  return a.kind === b.kind && keys.every((key) => a[key] === b[key]);
+}
+
+function CohortView({ row, onToggle }: { row: CohortRow; onToggle: (name: string) => void }) {
+  const label = `${row.open ? "Close" : "Open"} cohort ${row.name}`;
+  return (
+    <div className={classes.row} data-cohort>
+      <div className={classes.name} style={{ paddingLeft: row.depth * INDENT }}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="sm"
+          aria-label={label}
+          aria-expanded={row.open}
+          onClick={() => onToggle(row.name)}
+        >
+          <Icon name={row.open ? "down" : "right"} size={14} />
+        </ActionIcon>
+        <div>
+          <Text fz="inherit" fw={650} truncate title={row.name}>
+            {row.name}
+          </Text>
+          <Text fz={11.5} c="var(--kw-muted)">
+            cohort of {formatCount(row.queues)} {row.queues === 1 ? "queue" : "queues"}
+            {row.cohort === null && ", not declared"}
+          </Text>
+        </div>
+      </div>
+      <Count label="Pending" value={row.pending} />
+      <Count label="Admitted" value={row.admitted} />
+      <Share share={row.cohort?.weighted_share ?? null} />
+      <div className={classes.quotas}>{row.cohort !== null && <CohortQuotas cohort={row.cohort} />}</div>
+    </div>
+  );
+}
+
+function CohortQuotas({ cohort }: { cohort: LiveCohort }) {
+  const quotas = sortQuotas(cohort.usage);
+  return (
+    <>
+      {quotas.slice(0, MOST_QUOTAS).map(({ flavor, resource, subtree_quota: total, used }) => {
+        const amounts = `${formatAmountShort(resource, used)} / ${formatAmountShort(resource, total)}`;
+        return (
+          <div key={`${flavor} ${resource}`} className={classes.quota}>
+            <div className={classes.quotaHead}>
+              <span className={classes.quotaName}>
+                {resource.split("/").at(-1)} <i>{flavor}</i>
+              </span>
+              <span className="kw-number">{amounts}</span>
+            </div>
+            <Meter
+              label={`${resource} of ${flavor} in the whole cohort: ${amounts}`}
+              total={total}
+              segments={[{ value: used, color: "var(--kw-used)", label: amounts }]}
+            />
+          </div>
+        );
+      })}
+    </>
+  );
+}
+
+function QueueView({ row }: { row: QueueRow }) {
+  const { name, queue } = row;
+  const quotas = sortQuotas(queue.usage);
+  const more = quotas.length - MOST_QUOTAS;
+  return (
+    <div className={classes.row}>
+      <div className={classes.name} style={{ paddingLeft: row.depth * INDENT + 28 }}>
+        <TextLink to="/queues/$name" params={{ name }} fz="inherit" fw={550} truncate title={name}>
+          {name}
+        </TextLink>
+      </div>
+      <Count label="Pending" value={queue.pending} parked={queue.inadmissible} />
+      <Count label="Admitted" value={queue.admitted} />
+      <Share share={queue.weighted_share} />
+      <div className={classes.quotas}>
+        {quotas.slice(0, MOST_QUOTAS).map((quota) => (
+          <QuotaCell key={`${quota.flavor} ${quota.resource}`} quota={quota} />
+        ))}
+        {more > 0 && (
+          <TextLink to="/queues/$name" params={{ name }} fz="xs">
+            and {more} more
+          </TextLink>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Count({ label, value, parked = 0 }: { label: string; value: number; parked?: number }) {
+  return (
+    <div className={`${classes.count} kw-number`}>
+      <span className={classes.label}>{label}</span>
+      {formatCount(value)}
+      {parked > 0 && <small>{formatCount(parked)} parked</small>}
+    </div>
+  );
+}
+
+function Share({ share }: { share: number | "Infinity" | null }) {
+  return (
+    <div className={`${classes.count} kw-number`}>
+      <span className={classes.label}>Share</span>
+      {share === null ? "–" : formatWeightedShare(share)}
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+/** Whether the numbers on screen are fresh, and since when they are not. */
+import { Button, Group, Paper, Text } from "@mantine/core";
+import { useLive, useReconnect } from "@/api/cluster";
+import { Icon } from "@/components/icon";
+import { useNow } from "@/lib/clock";
+import { formatClock, formatDuration } from "@/lib/time";
+import classes from "./shell.module.css";
+
+const LABELS = { connecting: "Connecting", live: "Live", stale: "Stale", refused: "No access" } as const;
+
+export function LiveIndicator() {
+  const status = useLive((live) => live.status);
+  const time = useLive((live) => live.time);
+  const title = time === null ? "No numbers yet" : `Numbers of ${formatClock(Date.parse(time))}`;
+  return (
+    <span className={classes.live} data-status={status} role="status" title={title}>
+      <span className={classes.dot} />
+      <span>{LABELS[status]}</span>
+    </span>
+  );
+}
+
+export function StaleBanner() {
+  const staleSince = useLive((live) => live.staleSince);
+  const status = useLive((live) => live.status);
+  const hasData = useLive((live) => live.data !== null);
+  const now = useNow();
+  const reconnect = useReconnect();
+  if (staleSince === null) return null;
+  const since = `${formatClock(staleSince)} (${formatDuration((now - staleSince) / 1000)})`;
+  return (
+    <Paper className={classes.banner} px="md" py={8} role="alert">
+      <Group justify="space-between" gap="xs">
+        <Group gap="xs" wrap="nowrap">
+          <Icon name="alert" />
+          <Text size="sm">
+            {status === "refused"
+              ? "The live stream is closed: your session ended, or this cluster is not yours to see."
+              : hasData
+                ? `Stale since ${since}: nothing newer came from the scheduler. Live numbers are greyed out until it does.`
+                : `No live numbers since ${since}: the stream does not answer.`}
+          </Text>
+        </Group>
+        {status !== "refused" && (
+          <Button size="compact-sm" variant="default" onClick={reconnect}>
+            Reconnect now
+          </Button>
+        )}
+      </Group>
+    </Paper>
+  );
+}

@@ -1,0 +1,98 @@
+/** The frame of every page: navigation, cluster, freshness, theme and user. */
+import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { useLive } from "@/api/cluster";
+import type { Session } from "@/api/types";
+import { Icon, type IconName } from "@/components/icon";
+import { ClusterSwitcher } from "./cluster-switcher";
+import { LiveIndicator, StaleBanner } from "./live-indicator";
+import classes from "./shell.module.css";
+import { ShortcutsHelp, useShortcuts } from "./shortcuts";
+import { ThemeSwitch } from "./theme-switch";
+import { UserMenu } from "./user-menu";
+
+const PAGES = [
+  { to: "/", label: "Overview", icon: "overview" },
+  { to: "/workloads", label: "Workloads", icon: "workloads" },
+  { to: "/queues", label: "Queues", icon: "queues" },
+  { to: "/gpus", label: "GPUs", icon: "gpus" },
+] as const satisfies { to: string; label: string; icon: IconName }[];
+
+export function Shell({ session }: { session: Session }) {
+  const [opened, menu] = useDisclosure(false);
+  const [helpOpened, help] = useDisclosure(false);
+  const { pathname } = useLocation();
+  const stale = useLive((live) => live.staleSince !== null);
+  useShortcuts(help.toggle);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
+  useEffect(menu.close, [pathname]);
+
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 200, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding={{ base: "sm", sm: "lg" }}
+    >
+      <a href="#content" className="kw-skip">
+        Skip to content
+      </a>
+      <AppShell.Header className={classes.header}>
+        <Group h="100%" px={{ base: "sm", sm: "md" }} justify="space-between" wrap="nowrap" gap="xs">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={opened} onClick={menu.toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+            <Link to="/" className={classes.brand} aria-label="kueueweb: overview">
+              <BrandMark />
+              <span>kueueweb</span>
+            </Link>
+            <ClusterSwitcher clusters={session.clusters} />
+          </Group>
+          <Group gap={4} wrap="nowrap">
+            <LiveIndicator />
+            <ThemeSwitch />
+            <UserMenu session={session} onShortcuts={help.open} />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar className={classes.navbar}>
+        <ScrollArea>
+          <nav aria-label="Pages">
+            {PAGES.map((page) => (
+              <Link
+                key={page.to}
+                to={page.to}
+                className={classes.page}
+                activeProps={{ "data-active": true, "aria-current": "page" }}
+                activeOptions={{ exact: page.to === "/", includeSearch: false }}
+              >
+                <Icon name={page.icon} />
+                <Text span inherit>
+                  {page.label}
+                </Text>
+              </Link>
+            ))}
+          </nav>
+        </ScrollArea>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1} className={classes.main} data-live-stale={stale || undefined}>
+        <StaleBanner />
+        <Outlet />
+      </AppShell.Main>
+      <ShortcutsHelp opened={helpOpened} onClose={help.close} />
+    </AppShell>
+  );
+}
+
+function BrandMark() {
+  return (
+    <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="8" fill="#3b5bdb" />
+      <rect x="7" y="8" width="18" height="4" rx="1.5" fill="#fff" />
+      <rect x="7" y="14" width="11" height="4" rx="1.5" fill="#91a7ff" />
+      <rect x="20" y="14" width="5" height="4" rx="1.5" fill="#63e6be" />
+      <rect x="7" y="20" width="6" height="4" rx="1.5" fill="#63e6be" />
+      <rect x="15" y="20" width="10" height="4" rx="1.5" fill="#fff" opacity=".45" />
+    </svg>
+  );
+}

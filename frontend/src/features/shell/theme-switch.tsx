@@ -1,0 +1,35 @@
+/** Light, dark, or as the system says. */
+import { ActionIcon, Menu, useMantineColorScheme } from "@mantine/core";
+import { Icon } from "@/components/icon";
+
+const SCHEMES = [
+  { value: "light", label: "Light", icon: "sun" },
+  { value: "dark", label: "Dark", icon: "moon" },
+  { value: "auto", label: "As the system", icon: "auto" },
+] as const;
+
+export function ThemeSwitch() {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const current = SCHEMES.find((scheme) => scheme.value === colorScheme) ?? SCHEMES[2];
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Theme: ${current.label}`}>
+          <Icon name={current.icon} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {SCHEMES.map((scheme) => (
+          <Menu.Item
+            key={scheme.value}
+            leftSection={<Icon name={scheme.icon} size={16} />}
+            rightSection={scheme.value === colorScheme ? <Icon name="check" size={14} /> : null}
+            onClick={() => setColorScheme(scheme.value)}
+          >
+            {scheme.label}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

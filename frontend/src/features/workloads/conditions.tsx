@@ -1,0 +1,54 @@
+/** Kueue's conditions, word for word. */
+import { Table, Text } from "@mantine/core";
+import type { Condition } from "@/api/types";
+import { Ago } from "@/components/ago";
+import { EmptyState } from "@/components/empty-state";
+import { Panel } from "@/components/panel";
+import classes from "./workloads.module.css";
+
+export function Conditions({ conditions }: { conditions: Condition[] }) {
+  return (
+    <Panel title="Conditions" flush>
+      {conditions.length === 0 ? (
+        <EmptyState icon="info" title="No conditions yet">
+          The scheduler sets the first one when it looks at the workload.
+        </EmptyState>
+      ) : (
+        <div className={classes.scroll}>
+          <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Condition</Table.Th>
+                <Table.Th>Reason and message</Table.Th>
+                <Table.Th ta="right">Since</Table.Th>
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {conditions.map((condition) => (
+                <Table.Tr key={condition.type}>
+                  <Table.Td style={{ whiteSpace: "nowrap" }}>
+                    {condition.type}
+                    <Text fz="xs" c={condition.status === "True" ? "teal" : "var(--kw-muted)"} fw={600}>
+                      {condition.status}
+                    </Text>
+                  </Table.Td>
+                  <Table.Td>
+                    <Text fz="sm" fw={550}>
+                      {condition.reason}
+                    </Text>
+                    <Text fz="xs" c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
+                      {condition.message}
+                    </Text>
+                  </Table.Td>
+                  <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+                    <Ago time={condition.last_transition_time} />
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,45 @@
+/** What happened to it, the newest first. */
+import { Skeleton, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import type { Workload } from "@/api/types";
+import { workloadEventsQuery } from "@/api/workloads";
+import { Ago } from "@/components/ago";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { Panel } from "@/components/panel";
+import classes from "./workloads.module.css";
+
+export function Events({ workload }: { workload: Workload }) {
+  const events = useQuery(workloadEventsQuery(useCluster(), workload));
+  const newestFirst = events.data?.results.toSorted((a, b) => b.at.localeCompare(a.at) || b.id - a.id);
+  return (
+    <Panel title="Time line">
+      {events.isPending && <Skeleton height={160} />}
+      {events.error !== null && (
+        <ErrorState
+          title="The time line cannot be shown"
+          message={events.error.message}
+          onRetry={() => void events.refetch()}
+        />
+      )}
+      {newestFirst?.length === 0 && <EmptyState icon="clock" title="Nothing happened yet" />}
+      {newestFirst?.map((event) => (
+        <div key={event.id} className={classes.event} data-warning={event.type === "Warning" || undefined}>
+          <Text fz="sm" fw={600}>
+            {event.reason}
+          </Text>
+          {event.message !== "" && (
+            <Text fz="sm" style={{ overflowWrap: "anywhere" }}>
+              {event.message}
+            </Text>
+          )}
+          <Text fz="xs" c="var(--kw-muted)">
+            <Ago time={event.at} />
+            {event.actor !== "" && ` by ${event.actor}`}
+          </Text>
+        </div>
+      ))}
+    </Panel>
+  );
+}

@@ -1,0 +1,87 @@
+/** Manifests to start from. */
+
+const SHARED = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train-on-a-slice
+  namespace: research
+  labels:
+    kueue.x-k8s.io/queue-name: research
+spec:
+  suspend: true
+  parallelism: 1
+  completions: 1
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: train
+          image: registry.k8s.io/pause:3.10
+          resources:
+            requests:
+              cpu: "2"
+              memory: 8Gi
+            limits:
+              nvidia.com/gpu: "1"
+              nvidia.com/gpumem: "8192"
+              nvidia.com/gpucores: "30"
+`;
+
+const EXCLUSIVE = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train-on-whole-cards
+  namespace: research
+  labels:
+    kueue.x-k8s.io/queue-name: research
+    kueue.x-k8s.io/priority-class: high
+spec:
+  suspend: true
+  parallelism: 2
+  completions: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: train
+          image: registry.k8s.io/pause:3.10
+          resources:
+            requests:
+              cpu: "8"
+              memory: 64Gi
+            limits:
+              nvidia.com/gpu: "4"
+`;
+
+const CPU = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: preprocess
+  namespace: research
+  labels:
+    kueue.x-k8s.io/queue-name: research
+spec:
+  suspend: true
+  parallelism: 4
+  completions: 4
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: work
+          image: registry.k8s.io/pause:3.10
+          resources:
+            requests:
+              cpu: 500m
+              memory: 1Gi
+`;
+
+export const TEMPLATES = [
+  { name: "A slice of one GPU", text: SHARED },
+  { name: "Whole GPUs, two pods", text: EXCLUSIVE },
+  { name: "CPU only", text: CPU },
+] as const;
+
+export function templateText(name: string): string {
+  return TEMPLATES.find((template) => template.name === name)?.text ?? "";
+}

@@ -1,0 +1,67 @@
+/** What each pod set asks for, beside what it was given. */
+import { Badge, Group, Table, Text } from "@mantine/core";
+import type { PodSet } from "@/api/types";
+import { EmptyState } from "@/components/empty-state";
+import { Panel } from "@/components/panel";
+import { formatAmountShort, parseAmount } from "@/lib/quantity";
+import classes from "./workloads.module.css";
+
+export function PodSets({ podSets }: { podSets: PodSet[] }) {
+  return (
+    <Panel title="Pod sets: asked and given" flush>
+      {podSets.length === 0 && <EmptyState icon="workloads" title="It has no pod sets" />}
+      {podSets.map((podSet) => (
+        <PodSetTable key={podSet.name} podSet={podSet} />
+      ))}
+    </Panel>
+  );
+}
+
+function PodSetTable({ podSet }: { podSet: PodSet }) {
+  const resources = [...new Set([...Object.keys(podSet.requests), ...Object.keys(podSet.flavors)])].sort();
+  const { admitted_count: admitted, count } = podSet;
+  return (
+    <div className={classes.scroll}>
+      <Group px="md" pt="sm" pb={4} gap="xs">
+        <Text fw={600} fz="sm">
+          {podSet.name}
+        </Text>
+        <Text fz="sm" c="var(--kw-muted)" className="kw-number">
+          {count} {count === 1 ? "pod" : "pods"}
+          {podSet.min_count !== null && `, at least ${podSet.min_count}`}
+          {admitted !== null && admitted !== count && `, ${admitted} admitted`}
+        </Text>
+        {Object.entries(podSet.node_selector).map(([label, value]) => (
+          <Badge key={label} variant="default" tt="none" radius="sm">
+            {label}={value}
+          </Badge>
+        ))}
+      </Group>
+      <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Resource</Table.Th>
+            <Table.Th ta="right">Each pod asks</Table.Th>
+            <Table.Th>Flavor given</Table.Th>
+            <Table.Th ta="right">Quota held</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {resources.map((resource) => {
+            const held = podSet.resource_usage[resource];
+            return (
+              <Table.Tr key={resource}>
+                <Table.Td>{resource}</Table.Td>
+                <Table.Td ta="right">{podSet.requests[resource] ?? "–"}</Table.Td>
+                <Table.Td>{podSet.flavors[resource] ?? "–"}</Table.Td>
+                <Table.Td ta="right" title={held}>
+                  {held === undefined ? "–" : formatAmountShort(resource, parseAmount(resource, held))}
+                </Table.Td>
+              </Table.Tr>
+            );
+          })}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}

@@ -1,0 +1,43 @@
+/** The first thing that the owner of a waiting workload wants to know. */
+import { Code, Text } from "@mantine/core";
+import type { WorkloadDetail } from "@/api/types";
+import { Icon } from "@/components/icon";
+import { useNow } from "@/lib/clock";
+import { explainPendingReason } from "@/lib/pending-reason";
+import { formatDuration, secondsBetween } from "@/lib/time";
+import classes from "./workloads.module.css";
+
+const HEADINGS = {
+  Pending: "Why it waits",
+  QuotaReserved: "Why it has not started",
+  Evicted: "Why it was evicted",
+} as const;
+
+export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
+  const now = useNow();
+  if (workload.status === "Admitted" || workload.status === "Finished") return null;
+  const explanation = explainPendingReason(workload.reason);
+  const waited = secondsBetween(workload.queued_at ?? workload.created_at, null, now);
+  return (
+    <section
+      className={classes.why}
+      aria-label={HEADINGS[workload.status]}
+      style={{
+        ["--accent" as string]: workload.status === "Evicted" ? "var(--kw-over)" : "var(--kw-borrowed)",
+      }}
+    >
+      <Icon name="clock" size={22} />
+      <Text fw={650} component="h2" fz="md">
+        {HEADINGS[workload.status]}
+        {explanation !== "" && `: ${explanation}`}
+      </Text>
+      <Text fz="sm" style={{ overflowWrap: "anywhere", whiteSpace: "pre-line" }}>
+        {workload.message || "The scheduler has said nothing about it yet."}
+      </Text>
+      <Text fz="xs" c="var(--kw-muted)" className="kw-number">
+        {workload.reason !== "" && <Code>{workload.reason}</Code>}
+        {waited !== null && ` waiting for ${formatDuration(waited)}`}
+      </Text>
+    </section>
+  );
+}

@@ -1,0 +1,115 @@
+/** What one workload is, why it waits or where it runs, and what happened to it. */
+import { Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import type { WorkloadDetail } from "@/api/types";
+import { workloadQuery } from "@/api/workloads";
+import { Ago } from "@/components/ago";
+import { ErrorState } from "@/components/error-state";
+import { Icon } from "@/components/icon";
+import { TextLink } from "@/components/link";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { Conditions } from "./conditions";
+import { Devices } from "./devices";
+import { Events } from "./events";
+import { Lifecycle } from "./lifecycle";
+import { Manifest } from "./manifest";
+import { PodSets } from "./pod-sets";
+import { WhyItWaits } from "./why-it-waits";
+import { WorkloadActions } from "./workload-actions";
+import { WorkloadStatusBadge } from "./workload-columns";
+
+export function WorkloadPage({ namespace, name }: { namespace: string; name: string }) {
+  const cluster = useCluster();
+  const workload = useQuery(workloadQuery(cluster, { namespace, name }));
+  const trail = (
+    <TextLink to="/workloads" fz="sm" style={{ display: "inline-flex", alignItems: "center", gap: 6 }}>
+      <Icon name="back" size={14} /> Workloads
+    </TextLink>
+  );
+  if (workload.data === undefined) {
+    return (
+      <>
+        <PageHeader title={name} trail={trail} />
+        {workload.error === null ? (
+          <Skeleton height={320} />
+        ) : (
+          <ErrorState
+            title={`${namespace}/${name} cannot be shown`}
+            message={workload.error.message}
+            onRetry={() => void workload.refetch()}
+          />
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHeader
+        title={name}
+        trail={trail}
+        facts={<Facts workload={workload.data} />}
+        actions={<WorkloadActions workload={workload.data} />}
+      />
+      {workload.error !== null && (
+        <Text c="var(--kw-over)" fz="sm" role="alert" mb="sm">
+          Not renewed: {workload.error.message}
+        </Text>
+      )}
+      <WhyItWaits workload={workload.data} />
+      <Stack gap="md">
+        <Panel title="Life">
+          <Lifecycle workload={workload.data} />
+        </Panel>
+        <Grid gap="md">
+          <Grid.Col span={{ base: 12, lg: 7 }}>
+            <Stack gap="md">
+              <PodSets podSets={workload.data.pod_sets} />
+              <Devices workload={workload.data} />
+              <Conditions conditions={workload.data.conditions} />
+            </Stack>
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, lg: 5 }}>
+            <Stack gap="md">
+              <Events workload={workload.data} />
+              <Manifest namespace={namespace} name={name} />
+            </Stack>
+          </Grid.Col>
+        </Grid>
+      </Stack>
+    </>
+  );
+}
+
+function Facts({ workload }: { workload: WorkloadDetail }) {
+  return (
+    <Group gap="xs" c="var(--kw-muted)" fz="sm">
+      <WorkloadStatusBadge workload={workload} />
+      <span>
+        in <b>{workload.namespace}</b>
+      </span>
+      {workload.cluster_queue !== "" && (
+        <span>
+          queue{" "}
+          <TextLink to="/queues/$name" params={{ name: workload.cluster_queue }} fz="inherit">
+            {workload.cluster_queue}
+          </TextLink>{" "}
+          {workload.queue_name !== "" && <>by way of {workload.queue_name}</>}
+        </span>
+      )}
+      <span className="kw-number">
+        priority {workload.priority}
+        {workload.priority_class !== "" && ` (${workload.priority_class})`}
+      </span>
+      {workload.owner !== null && (
+        <span>
+          of {workload.owner.kind} {workload.owner.name}
+        </span>
+      )}
+      <span>
+        created <Ago time={workload.created_at} />
+      </span>
+    </Group>
+  );
+}

@@ -1,0 +1,121 @@
+/** Which workloads are there, in which state, and why do they wait? */
+import { Button, Group, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { useCluster } from "@/api/cluster";
+import { maySubmitSomewhere, sessionQuery } from "@/api/session";
+import { workloadsQuery } from "@/api/workloads";
+import { DataTable } from "@/components/data-table";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { Icon } from "@/components/icon";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { formatCount } from "@/lib/quantity";
+import { formatClock } from "@/lib/time";
+import { countFilters, type WorkloadFilters } from "@/lib/workload-filters";
+import { FilterBar } from "./filter-bar";
+import { SubmitModal } from "./submit-modal";
+import { WORKLOAD_COLUMNS } from "./workload-columns";
+
+export interface WorkloadsPageProps {
+  filters: WorkloadFilters;
+  onFilter: (filters: WorkloadFilters) => void;
+}
+
+export function WorkloadsPage({ filters, onFilter }: WorkloadsPageProps) {
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  const [submitting, submit] = useDisclosure(false);
+  return (
+    <>
+      <PageHeader
+        title="Workloads"
+        actions={
+          maySubmitSomewhere(session) && (
+            <Button leftSection={<Icon name="plus" size={16} />} onClick={submit.open}>
+              Submit
+            </Button>
+          )
+        }
+      />
+      <FilterBar filters={filters} onFilter={onFilter} />
+      <WorkloadTable filters={filters} onClear={() => onFilter({})} />
+      <SubmitModal opened={submitting} onClose={submit.close} />
+    </>
+  );
+}
+
+function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear: () => void }) {
+  const cluster = useCluster();
+  const navigate = useNavigate();
+  const list = useInfiniteQuery(workloadsQuery(cluster, filters));
+  const rows = useMemo(() => list.data?.pages.flatMap((page) => page.results) ?? [], [list.data]);
+  const { fetchNextPage } = list;
+  const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
+  if (list.error !== null && rows.length === 0) {
+    return (
+      <ErrorState
+        title="The workloads cannot be shown"
+        message={list.error.message}
+        onRetry={() => void list.refetch()}
+      />
+    );
+  }
+  return (
+    <Panel flush>
+      <DataTable
+        label="Workloads"
+        columns={WORKLOAD_COLUMNS}
+        rows={rows}
+        rowKey={(row) => row.uid}
+        loading={list.isPending}
+        onOpen={({ namespace, name }) =>
+          void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+        }
+        onEnd={list.hasNextPage ? more : undefined}
+        loadingMore={list.isFetchingNextPage}
+        height="calc(100dvh - 252px)"
+        empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
+      />
+      <Group
+        justify="space-between"
+        px="md"
+        py={8}
+        c="var(--kw-muted)"
+        style={{ borderTop: "1px solid var(--kw-line)" }}
+      >
+        <Text fz="xs" className="kw-number">
+          {formatCount(rows.length)} loaded{list.hasNextPage ? ", more below" : ""}
+        </Text>
+        <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
+          {list.error === null
+            ? `as of ${formatClock(list.dataUpdatedAt)}`
+            : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+        </Text>
+      </Group>
+    </Panel>
+  );
+}
+
+function NoWorkloads({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+  if (!filtered) {
+    return (
+      <EmptyState icon="workloads" title="No workloads yet">
+        Submit a manifest here, POST to /api/v1/workloads/, or create a Job with a queue name in the cluster.
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState
+      icon="filter"
+      title="No workload matches these filters"
+      action={
+        <Button variant="light" size="xs" mt="xs" onClick={onClear}>
+          Clear all filters
+        </Button>
+      }
+    />
+  );
+}

@@ -1,0 +1,19 @@
+/** The actions of the scheduler's decision log: labels and colours. */
+import type { StatusLook } from "./workload-status";
+
+type Look = Pick<StatusLook, "label" | "color">;
+
+const LOOKS: Record<string, Look> = {
+  Admit: { label: "Admitted", color: "teal" },
+  Reserve: { label: "Reserved", color: "blue" },
+  Preempt: { label: "Preempted", color: "orange" },
+  Evict: { label: "Evicted", color: "orange" },
+  Park: { label: "Parked", color: "yellow" },
+  Skip: { label: "Skipped", color: "gray" },
+  Requeue: { label: "Requeued", color: "yellow" },
+  Finish: { label: "Finished", color: "gray" },
+};
+
+export function decisionLook(action: string): Look {
+  return LOOKS[action] ?? { label: action, color: "gray" };
+}

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { type FilterableDevice, gpuState, matchesGpuFilters, parseGpuFilters } from "./gpu-filters";
+
+const CARD: FilterableDevice = {
+  node: "gpu-node-3",
+  type: "NVIDIA-A100",
+  vendor: "NVIDIA",
+  health: true,
+  slots: 10,
+  used_slots: 2,
+  memory_mib: 81_920,
+  used_memory_mib: 24_576,
+  cores_percent: 100,
+  used_cores_percent: 50,
+  slices: [{ namespace: "research" }, { namespace: null }],
+};
+
+it("reads the filters of a URL and leaves out what it does not know", () => {
+  expect(
+    parseGpuFilters({ vendor: "NVIDIA", node: " gpu ", state: "melted", view: "compact", x: 1 }),
+  ).toEqual({
+    vendor: "NVIDIA",
+    node: "gpu",
+    view: "compact",
+  });
+});
+
+describe("the state of a card", () => {
+  it.each([
+    ["shared", {}],
+    ["free", { used_slots: 0, used_memory_mib: 0, used_cores_percent: 0 }],
+    ["full", { used_slots: 10 }],
+    ["full", { used_memory_mib: 81_920 }],
+    ["full", { used_cores_percent: 100 }],
+    ["unhealthy", { health: false }],
+  ])("%s: %o", (state, change) => {
+    expect(gpuState({ ...CARD, ...change })).toBe(state);
+  });
+});
+
+it.each([
+  [true, {}],
+  [true, { vendor: "NVIDIA", type: "NVIDIA-A100", state: "shared" as const }],
+  [true, { node: "node-3" }],
+  [false, { node: "node-4" }],
+  [true, { namespace: "research" }],
+  [false, { namespace: "production" }],
+  [false, { state: "free" as const }],
+])("matches (%s) %o", (matches, filters) => {
+  expect(matchesGpuFilters(CARD, filters)).toBe(matches);
+});

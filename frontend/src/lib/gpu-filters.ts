@@ -1,0 +1,68 @@
+/** The filters of the GPU page as they stand in the URL; they select among the live devices. */
+
+export const GPU_STATES = ["free", "shared", "full", "unhealthy"] as const;
+export type GpuState = (typeof GPU_STATES)[number];
+
+export interface GpuFilters {
+  vendor?: string;
+  type?: string;
+  node?: string;
+  namespace?: string;
+  state?: GpuState;
+  /** Compact shows each card as one small square. */
+  view?: "compact" | "cards";
+  /** The UUID of the card that is opened. */
+  device?: string;
+}
+
+const TEXT_FILTERS = ["vendor", "type", "node", "namespace", "device"] as const;
+
+export function parseGpuFilters(search: Record<string, unknown>): GpuFilters {
+  const filters: GpuFilters = {};
+  for (const name of TEXT_FILTERS) {
+    const value = search[name];
+    const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : "";
+    if (text !== "") filters[name] = text;
+  }
+  const state = GPU_STATES.find((known) => known === search.state);
+  if (state !== undefined) filters.state = state;
+  if (search.view === "compact" || search.view === "cards") filters.view = search.view;
+  return filters;
+}
+
+/** What of a device the filters look at. */
+export interface FilterableDevice {
+  node: string;
+  type: string;
+  vendor: string;
+  health: boolean;
+  slots: number;
+  used_slots: number;
+  memory_mib: number;
+  used_memory_mib: number;
+  cores_percent: number;
+  used_cores_percent: number;
+  slices: readonly { namespace: string | null }[];
+}
+
+/** Unhealthy before all; full when no slice fits any more; free when nobody holds a slice. */
+export function gpuState(device: FilterableDevice): GpuState {
+  if (!device.health) return "unhealthy";
+  if (device.used_slots === 0) return "free";
+  const full =
+    device.used_slots >= device.slots ||
+    device.used_memory_mib >= device.memory_mib ||
+    device.used_cores_percent >= device.cores_percent;
+  return full ? "full" : "shared";
+}
+
+export function matchesGpuFilters(device: FilterableDevice, filters: GpuFilters): boolean {
+  const { vendor, type, node, namespace, state } = filters;
+  return (
+    (vendor === undefined || device.vendor === vendor) &&
+    (type === undefined || device.type === type) &&
+    (node === undefined || device.node.includes(node)) &&
+    (namespace === undefined || device.slices.some((slice) => slice.namespace === namespace)) &&
+    (state === undefined || gpuState(device) === state)
+  );
+}

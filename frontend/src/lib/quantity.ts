@@ -1,0 +1,120 @@
+/**
+ * Kubernetes quantities ("500m", "10Gi") and amounts: numbers in base units, cpu in milli and everything else in whole
+ * units (memory in bytes). The twin of scheduler/core/quantity.py; both are tested with tests/quantity_vectors.json.
+ */
+
+const NANOS = 10n ** 9n;
+const SUFFIXES: Record<string, bigint> = {
+  n: 1n,
+  u: 10n ** 3n,
+  m: 10n ** 6n,
+  "": NANOS,
+  k: 10n ** 3n * NANOS,
+  M: 10n ** 6n * NANOS,
+  G: 10n ** 9n * NANOS,
+  T: 10n ** 12n * NANOS,
+  P: 10n ** 15n * NANOS,
+  E: 10n ** 18n * NANOS,
+  Ki: 2n ** 10n * NANOS,
+  Mi: 2n ** 20n * NANOS,
+  Gi: 2n ** 30n * NANOS,
+  Ti: 2n ** 40n * NANOS,
+  Pi: 2n ** 50n * NANOS,
+  Ei: 2n ** 60n * NANOS,
+};
+const QUANTITY = /^([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,3})|([a-zA-Z]*))$/;
+const BINARY: [string, number][] = [
+  ["Ei", 2 ** 60],
+  ["Pi", 2 ** 50],
+  ["Ti", 2 ** 40],
+  ["Gi", 2 ** 30],
+  ["Mi", 2 ** 20],
+  ["Ki", 2 ** 10],
+];
+
+/** Amounts of this size and above mean "no limit". */
+const UNLIMITED = 2n ** 63n - 1n;
+
+export class InvalidQuantity extends Error {}
+
+function divideUp(numerator: bigint, denominator: bigint): bigint {
+  const quotient = numerator / denominator;
+  return numerator > 0n && numerator % denominator !== 0n ? quotient + 1n : quotient;
+}
+
+function parseNanos(text: string): bigint {
+  const match = QUANTITY.exec(text.trim());
+  const [, sign = "", whole = "", fraction = "", exponentText, suffix = ""] = match ?? [];
+  const unit = SUFFIXES[suffix];
+  if (match === null || whole + fraction === "" || unit === undefined) {
+    throw new InvalidQuantity(
+      `"${text}" is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi`,
+    );
+  }
+  const exponent = Number(exponentText ?? 0);
+  const grow = exponent > 0 ? 10n ** BigInt(exponent) : 1n;
+  const shrink = exponent < 0 ? 10n ** BigInt(-exponent) : 1n;
+  const nanos = divideUp(BigInt(whole + fraction) * unit * grow, 10n ** BigInt(fraction.length) * shrink);
+  return sign === "-" ? -nanos : nanos;
+}
+
+/** The quantity as a number in base units of the resource, rounded up; throws InvalidQuantity. */
+export function parseAmount(resource: string, text: string): number {
+  const amount = divideUp(parseNanos(text), resource === "cpu" ? 10n ** 6n : NANOS);
+  return Number(amount > UNLIMITED ? UNLIMITED : amount);
+}
+
+/** Whether amounts of the resource are bytes. */
+export function isBytes(resource: string): boolean {
+  return /^(memory|ephemeral-storage|storage|hugepages-.*)$/.test(resource);
+}
+
+/** The canonical quantity of an amount: "500m" and "2" for cpu, "10Gi" for bytes, plain numbers otherwise. */
+export function formatAmount(resource: string, amount: number): string {
+  if (resource === "cpu") return amount % 1000 === 0 ? String(amount / 1000) : `${amount}m`;
+  if (isBytes(resource) && amount !== 0) {
+    for (const [suffix, factor] of BINARY) if (amount % factor === 0) return `${amount / factor}${suffix}`;
+  }
+  return String(amount);
+}
+
+// For people: rounded, with units
+
+const INTEGER = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+function short(value: number): string {
+  return Math.abs(value) >= 100 ? INTEGER.format(value) : THREE_DIGITS.format(value);
+}
+
+/** Bytes to people: "24 GiB". */
+export function formatBytes(bytes: number): string {
+  for (const [suffix, factor] of BINARY) {
+    if (Math.abs(bytes) >= factor) return `${short(bytes / factor)} ${suffix}B`;
+  }
+  return `${INTEGER.format(bytes)} B`;
+}
+
+/** MiB, as HAMi counts device memory, to people: "512 MiB", "31.3 GiB". */
+export function formatMib(mib: number): string {
+  return mib === 0 ? "0 GiB" : formatBytes(mib * 2 ** 20);
+}
+
+export function formatCount(count: number): string {
+  return INTEGER.format(count);
+}
+
+/** "42 %"; an empty total gives a dash, for a share of nothing is not 0 %. */
+export function formatShare(used: number, total: number): string {
+  return total > 0 ? `${THREE_DIGITS.format(Math.round((used / total) * 1000) / 10)} %` : "–";
+}
+
+/** An amount in base units to people, with its unit where it has one: "1.5 cores", "24 GiB", "300 %". */
+export function formatAmountShort(resource: string, amount: number): string {
+  if (amount >= Number(UNLIMITED)) return "no limit";
+  if (resource === "cpu") return short(amount / 1000);
+  if (isBytes(resource)) return formatBytes(amount);
+  if (/gpumem$|-memory$|vmem/.test(resource)) return formatMib(amount);
+  if (/gpucores$|percentage$/.test(resource)) return `${short(amount)} %`;
+  return INTEGER.format(amount);
+}

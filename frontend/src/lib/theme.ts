@@ -1,0 +1,28 @@
+/** The look of everything: colours, type and radii. */
+import { createTheme, type MantineColorsTuple } from "@mantine/core";
+
+/** Blue slate instead of neutral grey; 0 is the text, 7 the cards, 8 the page. */
+const dark: MantineColorsTuple = [
+  "#d3dae6",
+  "#aeb9ca",
+  "#8794a9",
+  "#5e6b81",
+  "#333f54",
+  "#27324a",
+  "#1c2639",
+  "#151d2d",
+  "#0e1522",
+  "#080d17",
+];
+
+export const theme = createTheme({
+  primaryColor: "indigo",
+  primaryShade: { light: 7, dark: 5 },
+  fontFamily: '"Inter Variable", system-ui, sans-serif',
+  fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
+  headings: { fontFamily: '"Inter Variable", system-ui, sans-serif', fontWeight: "650" },
+  defaultRadius: "md",
+  cursorType: "pointer",
+  autoContrast: true,
+  colors: { dark },
+});

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { countFilters, parseWorkloadFilters } from "./workload-filters";
+
+it("takes the filters that the API knows", () => {
+  const search = { status: "Pending", namespace: "research", cluster_queue: "gpu", search: "train" };
+  expect(parseWorkloadFilters(search)).toEqual(search);
+});
+
+it("leaves out what is empty, unknown or of another kind", () => {
+  const search = {
+    status: "Sleeping",
+    namespace: "  ",
+    cluster_queue: ["a"],
+    colour: "red",
+    local_queue: null,
+  };
+  expect(parseWorkloadFilters(search)).toEqual({});
+});
+
+it("reads a number as the text that was typed", () => {
+  expect(parseWorkloadFilters({ search: 42 })).toEqual({ search: "42" });
+});
+
+it("counts the filters that are set", () => {
+  expect(countFilters(parseWorkloadFilters({ status: "Admitted", search: "x", namespace: "" }))).toBe(2);
+});

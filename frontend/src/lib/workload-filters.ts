@@ -1,0 +1,30 @@
+/** The filters of the workload list as they stand in the URL and as the API takes them. */
+import { isWorkloadStatus, type WorkloadStatus } from "./workload-status";
+
+export interface WorkloadFilters {
+  status?: WorkloadStatus;
+  cluster_queue?: string;
+  local_queue?: string;
+  namespace?: string;
+  priority_class?: string;
+  search?: string;
+}
+
+const TEXT_FILTERS = ["cluster_queue", "local_queue", "namespace", "priority_class", "search"] as const;
+
+/** The filters of a URL's search; what is empty or unknown is left out, so that two equal views have equal keys. */
+export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadFilters {
+  const filters: WorkloadFilters = {};
+  if (isWorkloadStatus(search.status)) filters.status = search.status;
+  for (const name of TEXT_FILTERS) {
+    const value = search[name];
+    // The router reads ?search=42 as a number.
+    const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : "";
+    if (text !== "") filters[name] = text;
+  }
+  return filters;
+}
+
+export function countFilters(filters: WorkloadFilters): number {
+  return Object.keys(filters).length;
+}

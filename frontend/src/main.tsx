@@ -1,0 +1,52 @@
+import "@fontsource-variable/inter/index.css";
+import "@mantine/core/styles.css";
+import "@mantine/notifications/styles.css";
+import "./global.css";
+import { MantineProvider } from "@mantine/core";
+import { ModalsProvider } from "@mantine/modals";
+import { Notifications } from "@mantine/notifications";
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ApiError } from "@/api/client";
+import { sessionKey } from "@/api/session";
+import { theme } from "@/lib/theme";
+import { createAppRouter } from "@/router";
+
+/** The server no longer knows us: ask who we are, and the router leads to the login. */
+function noticeLogout(error: Error): void {
+  if (error instanceof ApiError && error.isUnauthenticated) {
+    void queries.invalidateQueries({ queryKey: sessionKey }).then(() => router.invalidate());
+  }
+}
+
+const queries = new QueryClient({
+  queryCache: new QueryCache({ onError: noticeLogout }),
+  mutationCache: new MutationCache({ onError: noticeLogout }),
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      // A refusal stays one; a server that does not answer may be back in a moment.
+      retry: (failures, error) =>
+        failures < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
+    },
+  },
+});
+
+const router = createAppRouter(queries);
+const root = document.getElementById("root");
+if (root === null) throw new Error("index.html has no #root");
+
+createRoot(root).render(
+  <StrictMode>
+    <MantineProvider theme={theme} defaultColorScheme="auto">
+      <QueryClientProvider client={queries}>
+        <ModalsProvider>
+          <Notifications position="bottom-right" />
+          <RouterProvider router={router} />
+        </ModalsProvider>
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

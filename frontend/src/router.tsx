@@ -1,0 +1,115 @@
+/** Every URL of the front end. */
+import type { QueryClient } from "@tanstack/react-query";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+  retainSearchParams,
+} from "@tanstack/react-router";
+import { sessionQuery } from "@/api/session";
+import { parseGpuFilters } from "@/lib/gpu-filters";
+import { parseWorkloadFilters } from "@/lib/workload-filters";
+import { RouteError } from "@/routes/route-error";
+import { RouteNotFound } from "@/routes/route-not-found";
+
+interface RootSearch {
+  cluster?: string;
+}
+
+const rootRoute = createRootRouteWithContext<{ queries: QueryClient }>()({
+  validateSearch: (search: Record<string, unknown>): RootSearch =>
+    typeof search.cluster === "string" && search.cluster !== "" ? { cluster: search.cluster } : {},
+  search: { middlewares: [retainSearchParams(["cluster"])] },
+  component: Outlet,
+  notFoundComponent: RouteNotFound,
+});
+
+const loginRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/login",
+  validateSearch: (search: Record<string, unknown>): { next?: string } =>
+    typeof search.next === "string" ? { next: search.next } : {},
+  component: lazyRouteComponent(() => import("@/routes/login"), "LoginRoute"),
+});
+
+const appRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: "app",
+  beforeLoad: async ({ context, location }) => {
+    const session = await context.queries.ensureQueryData(sessionQuery());
+    if (!session.authenticated) throw redirect({ to: "/login", search: { next: location.href } });
+  },
+  component: lazyRouteComponent(() => import("@/routes/app"), "AppRoute"),
+  errorComponent: RouteError,
+});
+
+const overviewRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/",
+  component: lazyRouteComponent(() => import("@/routes/overview"), "OverviewRoute"),
+});
+
+const workloadsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/workloads",
+  validateSearch: parseWorkloadFilters,
+  component: lazyRouteComponent(() => import("@/routes/workloads"), "WorkloadsRoute"),
+});
+
+const workloadRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/workloads/$namespace/$name",
+  component: lazyRouteComponent(() => import("@/routes/workload"), "WorkloadRoute"),
+});
+
+const queuesRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/queues",
+  validateSearch: (search: Record<string, unknown>): { search?: string } =>
+    typeof search.search === "string" && search.search !== "" ? { search: search.search } : {},
+  component: lazyRouteComponent(() => import("@/routes/queues"), "QueuesRoute"),
+});
+
+const clusterQueueRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/queues/$name",
+  component: lazyRouteComponent(() => import("@/routes/cluster-queue"), "ClusterQueueRoute"),
+});
+
+const gpusRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/gpus",
+  validateSearch: parseGpuFilters,
+  component: lazyRouteComponent(() => import("@/routes/gpus"), "GpusRoute"),
+});
+
+const routeTree = rootRoute.addChildren([
+  loginRoute,
+  appRoute.addChildren([
+    overviewRoute,
+    workloadsRoute,
+    workloadRoute,
+    queuesRoute,
+    clusterQueueRoute,
+    gpusRoute,
+  ]),
+]);
+
+export function createAppRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree,
+    context: { queries },
+    defaultPreload: "intent",
+    scrollRestoration: true,
+    defaultErrorComponent: RouteError,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createAppRouter>;
+  }
+}

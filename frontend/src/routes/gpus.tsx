@@ -1,0 +1,10 @@
+import { getRouteApi } from "@tanstack/react-router";
+import { GpusPage } from "@/features/gpus/gpus-page";
+
+const route = getRouteApi("/app/gpus");
+
+export function GpusRoute() {
+  const filters = route.useSearch();
+  const navigate = route.useNavigate();
+  return <GpusPage filters={filters} onFilter={(search) => void navigate({ search, replace: true })} />;
+}

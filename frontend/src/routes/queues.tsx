@@ -1,0 +1,15 @@
+import { getRouteApi } from "@tanstack/react-router";
+import { QueuesPage } from "@/features/queues/queues-page";
+
+const route = getRouteApi("/app/queues");
+
+export function QueuesRoute() {
+  const { search = "" } = route.useSearch();
+  const navigate = route.useNavigate();
+  return (
+    <QueuesPage
+      search={search}
+      onSearch={(text) => void navigate({ search: text === "" ? {} : { search: text }, replace: true })}
+    />
+  );
+}

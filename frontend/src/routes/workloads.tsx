@@ -1,0 +1,10 @@
+import { getRouteApi } from "@tanstack/react-router";
+import { WorkloadsPage } from "@/features/workloads/workloads-page";
+
+const route = getRouteApi("/app/workloads");
+
+export function WorkloadsRoute() {
+  const filters = route.useSearch();
+  const navigate = route.useNavigate();
+  return <WorkloadsPage filters={filters} onFilter={(search) => void navigate({ search, replace: true })} />;
+}
