@@ -20,6 +20,7 @@ from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodPlacement, PodSetToPlace
 from scheduler.core.placement_policy import Policy
 from scheduler.core.placement_quota import NamespaceQuotas
+from scheduler.core.placement_ranking import FragmentationRanking, Ranking
 from scheduler.core.placement_refusal import refusal
 from scheduler.core.placement_search import NodeTies, PodSetSearch, SearchSettings
 from scheduler.core.placement_table import DeviceTable
@@ -41,7 +42,8 @@ class Fleet:
     `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `match_vendor_by_model`
     recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
     `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
-    `node_ties` says which of equally good nodes is taken.
+    `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policy `fgd` needs
+    typical tasks (`fragmentation.set_tasks`).
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class Fleet:
         match_vendor_by_model: bool = False,
         score_includes_request: bool = False,
         node_ties: NodeTies = NodeTies.SMALLER_NAME,
+        rankings: Mapping[str, Ranking] | None = None,
     ) -> None:
         rows = {vendor.word: vendor for vendor in vendors}
+        self.fragmentation = FragmentationRanking(rows)
         self.settings = SearchSettings(
             rows,
             node_policy,
@@ -63,6 +67,7 @@ class Fleet:
             score_includes_request,
             node_ties,
             device_resource_names(rows.values()),
+            {Policy.FGD: self.fragmentation, **(rankings or {})},
         )
         self.quotas = NamespaceQuotas(rows.values())
         self._nodes: dict[str, Node] = {}

@@ -115,7 +115,8 @@ def _fit_container(
 ) -> tuple[tuple[DeviceSlice, ...] | None, CardRefusals | None]:
     if not requests:
         return (), None
-    _score(cards, requests, context)
+    if not context.policy.ranked:
+        _score(cards, requests, context)
     held: list[DeviceSlice] = []
     for request in requests:
         vendor = context.vendors[request.vendor]

@@ -43,6 +43,8 @@ class RankedCard(Protocol):
     score: float
 
 
+RANKED = "ranked"
+
 SortKey = Callable[[RankedCard], tuple[float, ...]]
 
 
@@ -53,6 +55,11 @@ class DevicePolicy:
     order: tuple[str, ...]
     mutex: bool = False
     topology_aware: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the cards come with scores that a ranking gave them, instead of HAMi's."""
+        return self.order == (RANKED,)
 
     def sort_key(self, numa_bind: bool) -> SortKey:
         """The key that sorts cards into the order in which they are tried."""
@@ -67,15 +74,20 @@ def device_policy(text: str) -> DevicePolicy:
             return DevicePolicy((Policy.MUTEX,), mutex=True)
         if text == Policy.TOPOLOGY_AWARE:
             return DevicePolicy((Policy.SPREAD,), topology_aware=True)
-        return DevicePolicy((text if text in (Policy.BINPACK, Policy.FGD) else Policy.SPREAD,))
+        return DevicePolicy((Policy.BINPACK if text == Policy.BINPACK else Policy.SPREAD,))
     words = [word.strip() for word in text.split(",")]
     keys = [word for word in dict.fromkeys(words) if word in (Policy.BINPACK, Policy.SPREAD, Policy.NUMA)]
     return DevicePolicy(("chain", *(keys or [Policy.SPREAD])), Policy.MUTEX in words, Policy.TOPOLOGY_AWARE in words)
 
 
+BY_RANKING = DevicePolicy((RANKED,))
+
+
 @lru_cache(maxsize=256)
 def _sort_key(order: tuple[str, ...], numa_bind: bool) -> SortKey:
     head, *chain = order
+    if head == RANKED:
+        return lambda card: (-card.score, card.position)
     if head == "chain":
         words = ([Policy.NUMA] if numa_bind else []) + [
             word for word in chain if not (numa_bind and word == Policy.NUMA)

@@ -11,10 +11,11 @@ import numpy as np
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_candidates import CandidateNodes
-from scheduler.core.placement_fit import CardRefusals, FitContext, fit_pod
+from scheduler.core.placement_fit import Card, CardRefusals, FitContext, fit_pod
 from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PodPlacement, PodSetToPlace
-from scheduler.core.placement_policy import Policy, device_policy
+from scheduler.core.placement_policy import BY_RANKING, Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
+from scheduler.core.placement_ranking import Ranking, Scores
 from scheduler.core.placement_refusal import NodeFinding, free_memory_mib, refused_cards
 from scheduler.core.placement_table import Booleans, DeviceTable, Floats, Integers
 
@@ -41,6 +42,7 @@ class SearchSettings:
     score_includes_request: bool
     node_ties: NodeTies
     device_resources: frozenset[str]
+    rankings: Mapping[str, Ranking]
 
 
 class PodSetSearch:
@@ -63,8 +65,11 @@ class PodSetSearch:
             name: amount for name, amount in pod_set.requests.items() if name not in settings.device_resources
         }
         self._node_policy = self._pod.node_policy or settings.node_policy
+        device_word = self._pod.device_policy or settings.device_policy
+        self._node_ranking = settings.rankings.get(self._node_policy)
+        self._card_ranking = settings.rankings.get(device_word)
         self._context = FitContext(
-            device_policy(self._pod.device_policy or settings.device_policy),
+            BY_RANKING if self._card_ranking is not None else device_policy(device_word),
             self._pod.weights,
             settings.vendors,
             settings.match_vendor_by_model,
@@ -80,7 +85,7 @@ class PodSetSearch:
         """The best place for one more pod, with the usage as it is now; None if no node takes it."""
         for row in self._ranked_rows():
             name = self._table.nodes[row].name
-            containers, _ = fit_pod(name, self._table.cards(row), self._pod, self._context)
+            containers, _ = fit_pod(name, self._cards(row), self._pod, self._context)
             if containers is not None:
                 self._taken_row = row
                 return PodPlacement(
@@ -93,6 +98,14 @@ class PodSetSearch:
                     self._pod_set.namespace,
                 )
         return None
+
+    def _cards(self, row: int) -> list[Card]:
+        cards = self._table.cards(row)
+        if self._card_ranking is not None:
+            scores = self._card_ranking.card_scores(self._table, row, self._pod_set)
+            for card, score in zip(cards, scores, strict=True):
+                card.score = score
+        return cards
 
     def _scan(self, rows: slice) -> Booleans:
         """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
@@ -125,8 +138,10 @@ class PodSetSearch:
             return rows
         return np.concatenate((rows[:-1][::-1], rows[-1:]))
 
-    def _node_scores(self) -> Floats:
+    def _node_scores(self) -> Scores | Floats:
         """Per node, larger is better."""
+        if self._node_ranking is not None:
+            return self._node_ranking.node_scores(self._table, self._pod_set, self._fitting)
         scores = self._table.base_scores
         if self._settings.score_includes_request:
             scores = self._table.scores_with([request for container in self._pod.containers for request in container])

@@ -26,6 +26,34 @@ _NOT_LIMITING_IF_MISSING = frozenset({CPU, MEMORY, PODS})
 
 SLOTS, CORES, MEMORY_MIB = 0, 1, 2
 
+_MAX_CHANGES = 100_000
+
+
+class ChangeLog:
+    """Which rows changed, in order, so that what is derived from them can be brought up to date by the row."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._dropped = 0
+
+    @property
+    def mark(self) -> int:
+        """Where the log ends now."""
+        return self._dropped + len(self._rows)
+
+    def note(self, row: int) -> None:
+        """A row changed."""
+        if len(self._rows) >= _MAX_CHANGES:
+            self._dropped += len(self._rows)
+            self._rows.clear()
+        self._rows.append(row)
+
+    def since(self, mark: int) -> Integers | None:
+        """The rows that changed since that mark, each once; None if that is no longer known."""
+        if mark < self._dropped:
+            return None
+        return np.unique(np.array(self._rows[mark - self._dropped :], dtype=np.int64))
+
 
 class DeviceTable:
     """Totals and usage of every card, and free amounts of every node, in base units.
@@ -49,10 +77,17 @@ class DeviceTable:
         self.base_scores: Floats = np.zeros(len(self.nodes), dtype=np.float32)
         self._columns = {name: number for number, name in enumerate(sorted(_resource_names(self.nodes)))}
         self.free: Integers = np.zeros((len(self._columns), len(self.nodes)), dtype=np.int64)
+        self.changes = ChangeLog()
         self._card_masks: dict[tuple[str, DeviceConstraints, bool], Booleans] = {}
         for row, node in enumerate(self.nodes):
             self._load_row(row)
             self.add_slices(node.name, node.found, 1)
+
+    @property
+    def free_cpu(self) -> Integers:
+        """Free cpu of every node, in milli."""
+        free: Integers = self.free[self._columns[CPU]]
+        return free
 
     def replace_node(self, node: Node) -> bool:
         """Take a changed node in place, its cards' usage kept; False if that needs a new table."""
@@ -70,6 +105,7 @@ class DeviceTable:
             self.free[column, row] += _limit(node, name) - _limit(before, name)
         if node.unhealthy_vendors != before.unhealthy_vendors:
             self._load_health(row)
+        self.changes.note(row)
         return True
 
     def _load_row(self, row: int) -> None:
@@ -98,6 +134,7 @@ class DeviceTable:
             if column is not None and name != PODS:
                 self.free[column, row] -= sign * amount
         self.free[self._columns[PODS], row] -= sign
+        self.changes.note(row)
 
     def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
         """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over."""
@@ -116,6 +153,7 @@ class DeviceTable:
                 instances = self.mig.setdefault(part.uuid, [])
                 instances.append(part.mig) if sign > 0 else instances.remove(part.mig)
         self._score_row(row)
+        self.changes.note(row)
 
     def _score_row(self, row: int) -> None:
         used = self.used[:, row].sum(axis=1).astype(np.float32)
@@ -178,7 +216,12 @@ class DeviceTable:
         return mask
 
     def serving_cards(
-        self, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool, rows: slice
+        self,
+        request: DeviceRequest,
+        rules: FitRules,
+        constraints: DeviceConstraints,
+        mutex: bool,
+        rows: slice | Integers,
     ) -> Booleans:
         """Which cards of the rows could serve the request as they are now, shape (rows, cards).
 
@@ -208,7 +251,12 @@ class DeviceTable:
         return serving
 
     def rows_with_cards(
-        self, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool, rows: slice
+        self,
+        request: DeviceRequest,
+        rules: FitRules,
+        constraints: DeviceConstraints,
+        mutex: bool,
+        rows: slice | Integers,
     ) -> Booleans:
         """Which of the rows have enough serving cards for the request (a MIG card may serve several times)."""
         serving = self.serving_cards(request, rules, constraints, mutex, rows)
@@ -216,7 +264,7 @@ class DeviceTable:
         enough: Booleans = count >= request.count
         return enough | (self.has_mig[rows] & (count > 0))
 
-    def rows_with_room(self, requests: Mapping[str, int], rows: slice) -> Booleans:
+    def rows_with_room(self, requests: Mapping[str, int], rows: slice | Integers) -> Booleans:
         """Which of the rows have the resources (beside devices) that one pod asks for."""
         room: Booleans = self.free[self._columns[PODS], rows] >= 1
         for name, amount in requests.items():
