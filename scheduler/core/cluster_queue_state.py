@@ -14,7 +14,7 @@ from scheduler.core.decisions import (
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduler.core.pending import PendingQueue
+from scheduler.core.pending import PendingQueue, QueueState
 from scheduler.core.quota import Cell, QuotaNode
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.resources import FlavorResource
@@ -121,3 +121,8 @@ class ClusterQueueState:
     def usage_based(self) -> bool:
         """Whether its LocalQueues are ordered by their past usage, where the configuration has that on."""
         return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
+
+    def restore(self, generation: int, queue: QueueState) -> None:
+        """Go back to a noted generation and queue."""
+        self.generation = generation
+        self.queue.restore(queue)

@@ -47,15 +47,18 @@ class CohortTree:
         self.cohorts: dict[str, CohortNode] = {}
         self.cyclic: set[str] = set()
 
+    def find_cycles(self, declared: Mapping[str, Cohort]) -> None:
+        """Note the cohorts in or below a cycle; ClusterQueues there are inactive (1.4)."""
+        self.cyclic = cohorts_in_cycles({cohort.name: cohort.parent_name for cohort in declared.values()})
+
     def rebuild(self, declared: Mapping[str, Cohort], queues: Iterable[tuple[QuotaNode, str, bool]]) -> None:
         """Build the forest. `queues` are (node with its own quotas set, name of its cohort, whether it is active).
 
-        A cohort in a cycle gets no parent here, and is noted in `cyclic` (1.4). Inactive queues lend and consume, but
+        `find_cycles` comes first: a cohort in a cycle gets no parent here. Inactive queues lend and consume, but
         are no children: nobody looks for victims there and they do not count in a cohort's height (1.2.2).
         """
         members = list(queues)
         parents = {cohort.name: cohort.parent_name for cohort in declared.values()}
-        self.cyclic = cohorts_in_cycles(parents)
         names = dict.fromkeys([*declared, *filter(None, parents.values()), *(c for _, c, _ in members if c)])
         nodes = self.cohorts = {name: CohortNode(name) for name in names}
         for name, node in nodes.items():

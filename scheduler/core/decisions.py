@@ -327,6 +327,7 @@ class CycleResult:
     evictions: tuple[Evict, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     heads: int = 0
+    progressed: bool = False
 
     @property
     def decided(self) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Set
+from collections.abc import Callable, Hashable, Set
 from enum import Enum, auto
+from operator import attrgetter
 from typing import NamedTuple
 
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
+from scheduler.core.placement_model import Placement
 from scheduler.core.pod import PodTemplate
 from scheduler.core.quantity import to_amount
 from scheduler.core.quota import CellAmounts
@@ -99,6 +101,7 @@ class WorkloadInfo:
         "admitted",
         "asks_for_topology",
         "attempt",
+        "changes",
         "cluster_queue",
         "evicted",
         "groups",
@@ -106,6 +109,7 @@ class WorkloadInfo:
         "order",
         "outcome",
         "place",
+        "placement",
         "pod_sets",
         "preempted_at",
         "priority",
@@ -113,6 +117,7 @@ class WorkloadInfo:
         "requeue_at",
         "requeued_false",
         "reserved_at",
+        "_exceeded",
         "_shape",
         "timestamp",
         "topology_usage",
@@ -138,10 +143,13 @@ class WorkloadInfo:
             ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
         )
         self._shape: Hashable = None
+        self._exceeded: str | None = None
         self.attempt: Attempt | None = None
+        self.changes: tuple[Callable[[Workload], Workload], ...] = ()
         self.outcome: tuple[PendingReason, str] | None = None
         self.usage: CellAmounts = ()
         self.topology_usage: tuple[TopologyCharge, ...] = ()
+        self.placement: Placement | None = None
         self.admission: Admission | None = None
         self.admitted = False
         self.evicted = False
@@ -151,9 +159,48 @@ class WorkloadInfo:
         self.requeue_at = state.requeue_at if state else None
         self.requeued_false = workload.is_false(ConditionType.REQUEUED)
 
+    def set_status(self, workload: Workload, configuration: Configuration) -> None:
+        """Take over the status of a version of the workload that holds quota."""
+        self.workload = workload
+        self.priority = workload.effective_priority
+        self.timestamp = queue_order_timestamp(workload, configuration)
+        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        reserved = workload.condition(ConditionType.QUOTA_RESERVED)
+        self.reserved_at = reserved.last_transition_time if reserved is not None else 0.0
+        self.admitted = workload.is_true(ConditionType.ADMITTED)
+        self.evicted = workload.is_true(ConditionType.EVICTED)
+
+    def change(self, change: Callable[[Workload], Workload]) -> None:
+        """Note a change of the workload's status, made when somebody looks."""
+        self.changes += (change,)
+
+    def current(self) -> Workload:
+        """The workload with every decision in its status."""
+        if self.changes:
+            for change in self.changes:
+                self.workload = change(self.workload)
+            self.changes = ()
+        return self.workload
+
+    def snapshot(self) -> tuple[object, ...]:
+        """The record as it is, to undo to."""
+        return _SNAPSHOT(self)
+
+    def restore(self, values: tuple[object, ...]) -> None:
+        """Go back to a snapshot."""
+        for name, value in zip(WorkloadInfo.__slots__, values, strict=True):
+            setattr(self, name, value)
+
     def backoff_expired(self, now: float) -> bool:
         """Whether it may be queued (3.5): not Requeued=False, and past `requeueAt`."""
         return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
+
+    def exceeded_limit(self) -> str | None:
+        """The first request of a pod that is above its limit, or None; computed once."""
+        if self._exceeded is None:
+            found = (ps.pod_set.template.exceeded_limit() for ps in self.pod_sets)
+            self._exceeded = next(filter(None, found), "")
+        return self._exceeded or None
 
     def can_be_reduced(self) -> bool:
         """Whether some pod set may be admitted with fewer pods."""
@@ -172,6 +219,9 @@ class WorkloadInfo:
                 )
             )
         return self._shape
+
+
+_SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
 
 
 class _Shape:

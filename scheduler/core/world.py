@@ -3,8 +3,8 @@
     world = World(configuration)
     world.set_cluster_queue(...); world.set_workload(...)
     point = world.savepoint()
-    while world.has_active(): result = world.run_cycle(now)
-    world.commit(point)          # or world.undo(point): as if the cycles had not been
+    for result in settle(world, now): ...     # scheduler.core.settle: cycles until nothing more happens
+    world.commit(point)                       # or world.undo(point): as if the cycles had not been
 
 Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names and
 may dangle. Events that may let parked workloads start mark the tree of cohorts they touch; the next cycle moves those
@@ -13,226 +13,181 @@ workloads back to their queues (Kueue's flush, 3.7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from scheduler.core.admission_check import AdmissionCheck
-from scheduler.core.cluster_queue import ClusterQueue
-from scheduler.core.cohort import Cohort
-from scheduler.core.configuration import Configuration
-from scheduler.core.decisions import ClusterQueueReason, CycleResult, PendingReason
-from scheduler.core.local_queue import LocalQueue
-from scheduler.core.node import Node
-from scheduler.core.resource_flavor import ResourceFlavor
-from scheduler.core.topology import Topology
+from scheduler.core.conditions import release
+from scheduler.core.decisions import ConditionType, CycleResult, Outcome
+from scheduler.core.explain import holders
+from scheduler.core.views import (
+    ClusterQueueView,
+    CohortView,
+    PendingView,
+    cluster_queue_view,
+    cohort_view,
+    pending_views,
+)
 from scheduler.core.workload import Workload
+from scheduler.core.workload_info import Place, WorkloadInfo
+from scheduler.core.world_objects import WorldObjects
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """One row of a usage table, in base units. `subtree_quota` is what the node and those below it may lend and use
-    together (for a ClusterQueue: its nominal quota)."""
-
-    flavor: str
-    resource: str
-    nominal: int
-    borrowing_limit: int | None
-    lending_limit: int | None
-    subtree_quota: int
-    used: int
-    borrowed: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterQueueView:
-    """A ClusterQueue now. `weighted_share` is not rounded, may be infinite, and is computed without fair sharing too."""
-
-    name: str
-    cohort: str
-    active: bool
-    reason: ClusterQueueReason
-    message: str
-    pending: int
-    inadmissible: int
-    reserving: int
-    admitted: int
-    weighted_share: float
-    usage: tuple[Usage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CohortView:
-    """A Cohort now (implicit ones too)."""
-
-    name: str
-    parent: str
-    weighted_share: float
-    usage: tuple[Usage, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PendingView:
-    """A waiting workload: its 0-based place in the ClusterQueue, whether it is parked, and why it waits."""
-
-    workload: str
-    position: int
-    inadmissible: bool
-    reason: PendingReason
-    message: str
-
-
-@dataclass(slots=True)
 class Savepoint:
     """A mark to undo to. Opaque."""
 
-    journal_length: int = field(default=0)
+    cycle: int
 
 
-class World:
+class World(WorldObjects):
     """See the module's text."""
 
-    def __init__(self, configuration: Configuration = Configuration()) -> None:
-        """An empty world."""
-
-    def set_configuration(self, configuration: Configuration) -> None:
-        """Replace the configuration; requests are computed anew and every parked workload is woken."""
-        raise NotImplementedError
-
-    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """A namespace and its labels, which ClusterQueues select."""
-        raise NotImplementedError
-
-    def delete_namespace(self, name: str) -> None:
-        """Forget a namespace."""
-        raise NotImplementedError
-
-    def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
-        """Add or replace a flavor."""
-        raise NotImplementedError
-
-    def delete_resource_flavor(self, name: str) -> None:
-        """Forget a flavor; ClusterQueues that name it become inactive."""
-        raise NotImplementedError
-
-    def set_topology(self, topology: Topology) -> None:
-        """Add or replace a topology."""
-        raise NotImplementedError
-
-    def delete_topology(self, name: str) -> None:
-        """Forget a topology."""
-        raise NotImplementedError
-
-    def set_cohort(self, cohort: Cohort) -> None:
-        """Add or replace a cohort; the whole tree is computed anew."""
-        raise NotImplementedError
-
-    def delete_cohort(self, name: str) -> None:
-        """Forget a cohort; while it is named it stays as an implicit one."""
-        raise NotImplementedError
-
-    def set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
-        """Add or replace a ClusterQueue; usage stays."""
-        raise NotImplementedError
-
-    def delete_cluster_queue(self, name: str) -> None:
-        """Forget a ClusterQueue and its queue; its workloads are left without one."""
-        raise NotImplementedError
-
-    def set_local_queue(self, local_queue: LocalQueue) -> None:
-        """Add or replace a LocalQueue; workloads that waited for it are queued."""
-        raise NotImplementedError
-
-    def delete_local_queue(self, key: str) -> None:
-        """Forget the LocalQueue `namespace/name`; its pending workloads leave the queue."""
-        raise NotImplementedError
-
-    def set_admission_check(self, check: AdmissionCheck) -> None:
-        """Add or replace an admission check."""
-        raise NotImplementedError
-
-    def delete_admission_check(self, name: str) -> None:
-        """Forget an admission check."""
-        raise NotImplementedError
-
-    def set_node(self, node: Node) -> None:
-        """Add or replace a node (capacity, labels, taints, readiness, devices)."""
-        raise NotImplementedError
-
-    def delete_node(self, name: str) -> None:
-        """Forget a node."""
-        raise NotImplementedError
+    # -- workloads -----------------------------------------------------------------------------------------------------
 
     def set_workload(self, workload: Workload, now: float) -> None:
         """Add or replace a workload, placed by its state: pending -> its queue, holding quota -> usage, finished or
         deactivated -> gone. `now` decides whether its back-off is over."""
-        raise NotImplementedError
+        state = self._state
+        state.advance(now)
+        before = state.workloads.get(workload.key)
+        if before is None:
+            if not workload.is_true(ConditionType.FINISHED):
+                info = WorkloadInfo(workload, state.configuration)
+                state.insert(info)
+                self._placer.put(info)
+        elif workload.is_true(ConditionType.FINISHED):
+            self.finish_workload(workload.key, now)
+        elif not self._placer.update_reserving(before, workload):
+            self._replace(before, WorkloadInfo(workload, state.configuration))
+
+    def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
+        """Exchange a workload for its new version; what its queue remembers of it stays."""
+        state = self._state
+        if before.attempt is not None and before.shape == info.shape:
+            info.attempt = before.attempt
+        info.outcome = before.outcome
+        if self._placer.replace_parked(before, info):
+            return
+        cq = state.cluster_queues.get(before.cluster_queue)
+        sticky = cq is not None and cq.queue.sticky == before.key
+        self._placer.take(before)
+        state.forget(before)
+        state.insert(info)
+        self._placer.put(info)
+        if sticky and cq is not None and info.cluster_queue == cq.name and info.place is not Place.RESERVING:
+            cq.queue.sticky = info.key
 
     def delete_workload(self, key: str) -> None:
         """Forget a workload; what it held is free."""
-        raise NotImplementedError
+        info = self._state.workloads.get(key)
+        if info is not None:
+            if info.cluster_queue:
+                self._state.touched.add(info.cluster_queue)
+            self._placer.take(info)
+            self._state.forget(info)
 
-    def finish_workload(self, key: str, now: float, reason: str = "Succeeded") -> None:
-        """The workload is done: its quota is free at once."""
-        raise NotImplementedError
+    def finish_workload(self, key: str, now: float) -> None:
+        """The workload is done: its quota is free at once, and the world forgets it."""
+        self._state.advance(now)
+        self.delete_workload(key)
 
     def release_workload(self, key: str, now: float) -> None:
         """The pods of an evicted workload have stopped: its quota is free, it is pending again and keeps its place
-        (Requeued True when it was preempted)."""
-        raise NotImplementedError
+        (Requeued True after a preemption or a failed node; else it waits for its back-off)."""
+        self._state.advance(now)
+        info = self._state.workloads.get(key)
+        if info is not None and info.place is Place.RESERVING:
+            self._replace(info, WorkloadInfo(release(info.current(), now), self._state.configuration))
 
     def workload(self, key: str) -> Workload | None:
-        """The workload as the world sees it now, decisions of the last cycles included."""
-        raise NotImplementedError
+        """The workload as the world sees it now, decisions of the last cycles included; None when unknown."""
+        info = self._state.workloads.get(key)
+        return info.current() if info is not None else None
+
+    # -- cycles --------------------------------------------------------------------------------------------------------
 
     def has_active(self) -> bool:
         """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look at."""
-        raise NotImplementedError
+        self._refresh()
+        return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
 
-    def next_timer(self, now: float) -> float | None:
-        """The next instant at which something happens by itself (a back-off ends), or None."""
-        raise NotImplementedError
-
-    def run_timers(self, now: float) -> tuple[str, ...]:
-        """Queue the workloads whose back-off is over; returns their keys (Requeued True, reason BackoffFinished)."""
-        raise NotImplementedError
+    def active_queue_count(self) -> int:
+        """How many active ClusterQueues have such a workload."""
+        self._refresh()
+        return sum(1 for _ in self._state.ready_queues())
 
     def run_cycle(self, now: float) -> CycleResult:
         """One scheduling cycle at that time: at most one head per ClusterQueue. See `scheduler.core.cycle`."""
-        raise NotImplementedError
+        self._state.advance(now)
+        self._refresh()
+        return self._parts.run_cycle()
+
+    def drain_outcomes(self) -> tuple[Outcome, ...]:
+        """Why workloads were put into no queue (gated, deactivated, no LocalQueue, ...), since the last call."""
+        found, self._placer.outcomes = tuple(self._placer.outcomes), []
+        return found
+
+    def _refresh(self) -> None:
+        self._structure.settle()
+        self._state.wake_parked()
+
+    # -- savepoints ----------------------------------------------------------------------------------------------------
 
     def savepoint(self) -> Savepoint:
-        """Start to remember how to go back. Savepoints do not nest."""
-        raise NotImplementedError
+        """Start to remember how to go back. Savepoints do not nest: raises RuntimeError inside another."""
+        if self._state.journal is not None:
+            raise RuntimeError("a savepoint is open already: commit or undo it first")
+        self._structure.settle()
+        self._state.start_journal()
+        return Savepoint(self._state.cycle)
 
     def undo(self, savepoint: Savepoint) -> None:
-        """Go back: every `run_cycle`, `set_workload`, `release_workload`, ... since the savepoint has not been.
-        Changes of queues, cohorts, flavors and nodes must not happen between savepoint and undo."""
-        raise NotImplementedError
+        """Go back: every `run_cycle` and change of a workload since the savepoint has not been.
+        Configuration and nodes must not change between savepoint and undo."""
+        self._state.stop_journal(undo=True)
 
     def commit(self, savepoint: Savepoint) -> None:
         """Keep what happened and forget how to go back."""
-        raise NotImplementedError
+        self._state.stop_journal(undo=False)
+
+    # -- views ---------------------------------------------------------------------------------------------------------
 
     def cluster_queue_view(self, name: str) -> ClusterQueueView:
         """A ClusterQueue's numbers; raises KeyError."""
-        raise NotImplementedError
+        self._refresh()
+        return cluster_queue_view(self._state.cluster_queues[name])
 
     def cohort_view(self, name: str) -> CohortView:
         """A Cohort's numbers; raises KeyError."""
-        raise NotImplementedError
+        self._refresh()
+        return cohort_view(self._state.tree.cohorts[name])
 
     def cluster_queue_names(self) -> tuple[str, ...]:
         """Every ClusterQueue, by name."""
-        raise NotImplementedError
+        return tuple(sorted(self._state.cluster_queues))
 
     def cohort_names(self) -> tuple[str, ...]:
         """Every cohort, implicit ones included, by name."""
-        raise NotImplementedError
+        self._refresh()
+        return tuple(sorted(self._state.tree.cohorts))
 
     def pending(self, cluster_queue: str) -> tuple[PendingView, ...]:
         """Who waits in a ClusterQueue, in queue order, the parked ones included (Kueue's visibility API)."""
-        raise NotImplementedError
+        self._refresh()
+        return pending_views(self._state.cluster_queues[cluster_queue])
+
+    def device_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
+        """What decided slices take of a device now: slots, MiB, percent of cores."""
+        return self._state.fleet.decided_usage(node, uuid)
 
     def why_pending(self, key: str) -> str:
-        """One sentence on why the workload waits: which resource in which flavor lacks how much and who holds it."""
-        raise NotImplementedError
+        """One sentence on why the workload waits: which resource in which flavor lacks how much, and who holds it.
+        Raises KeyError for an unknown workload; empty for one that holds quota."""
+        self._refresh()
+        info = self._state.workloads[key]
+        if info.place is Place.RESERVING:
+            return ""
+        message = info.outcome[1] if info.outcome else "it has not been looked at yet"
+        cq = self._state.cluster_queues.get(info.cluster_queue)
+        if cq is None or info.place is Place.NOWHERE:
+            return message
+        return ". ".join(filter(None, (message, holders(cq, self._parts.refusals(info, cq), self._state))))

@@ -1,0 +1,83 @@
+"""Letting a workload hold quota, and telling one to stop: what changes in the state (4.11, 7.8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduler.core.admission_checks import required_checks
+from scheduler.core.conditions import evict, reserved, sync_admitted, with_condition
+from scheduler.core.decisions import (
+    AdmissionCheckStatus,
+    Admit,
+    ConditionStatus,
+    ConditionType,
+    EvictionReason,
+    PreemptionReason,
+)
+from scheduler.core.nomination import Entry
+from scheduler.core.preemption import Target
+from scheduler.core.state import State
+from scheduler.core.workload import Admission, PodSetAssignment, Workload
+
+
+class Admitter:
+    """Writes the decisions of a cycle into the state."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state."""
+        self._state = state
+
+    def admit(self, entry: Entry) -> Admit:
+        """Give an entry what its assignment says; its usage is charged already."""
+        state, info, cq = self._state, entry.info, entry.cq
+        assignment = entry.assignment
+        pod_sets = tuple(
+            PodSetAssignment(
+                result.name,
+                result.pod_set.count,
+                {name: choice.flavor for name, choice in result.flavors.items()},
+                {name: result.requests[name] for name in result.flavors},
+                result.topology,
+            )
+            for result in assignment.pod_sets
+        )
+        info.admission = Admission(cq.name, pod_sets)
+        info.admitted = self._is_admitted_at_once(entry)
+        info.evicted = False
+        info.reserved_at = state.now
+        info.topology_usage = tuple(assignment.topology_usage)
+        cq.queue.discard(info)
+        state.charge(info, cq, tuple(assignment.usage.items()), charged=True)
+        info.outcome = None
+        admission, admitted, now = info.admission, info.admitted, state.now
+        info.change(lambda workload: _reserve(workload, admission, admitted, now))
+        return Admit(info.key, cq.name, pod_sets, info.admitted, state.cycle)
+
+    def _is_admitted_at_once(self, entry: Entry) -> bool:
+        """Whether no admission check is left: all that its flavors require are there and Ready (9.1)."""
+        rules = entry.cq.spec.admission_checks
+        if not rules:
+            return True
+        flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
+        states = {check.name: check.state for check in entry.info.workload.admission_checks}
+        return all(states.get(name) is AdmissionCheckStatus.READY for name in required_checks(rules, flavors))
+
+    def mark_preempted(self, target: Target, message: str) -> None:
+        """A target was told to stop: it keeps its quota until it has."""
+        info = target.info
+        self._state.note_info(info)
+        info.evicted = True
+        info.preempted_at = self._state.now
+        reason, now = target.reason, self._state.now
+        info.change(lambda workload: _preempt(workload, reason, message, now))
+
+
+def _reserve(workload: Workload, admission: Admission, admitted: bool, now: float) -> Workload:
+    workload = replace(workload, admission=admission)
+    workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
+    return sync_admitted(workload, now) if admitted else workload
+
+
+def _preempt(workload: Workload, reason: PreemptionReason, message: str, now: float) -> Workload:
+    workload = evict(replace(workload, last_preempted_at=now), EvictionReason.PREEMPTED, message, now)
+    return with_condition(workload, ConditionType.PREEMPTED, ConditionStatus.TRUE, reason.value, message, now)

@@ -1,0 +1,297 @@
+"""One scheduling cycle, as Kueue runs it (section 4):
+
+1. Take the head of every ClusterQueue.
+2. The numbers as they are now are the snapshot: what is only tried in this cycle is taken back at its end.
+3. Nominate: find for every head, against the same untouched usage, which flavors it could get and whom it would preempt.
+4. Order the heads.
+5. Go through them: admit, preempt or skip, each on top of what the ones before it took.
+6. Put those that were not admitted back into their queues, active or parked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scheduler.core.admission import Admitter
+from scheduler.core.assignment import Assignment, Mode
+from scheduler.core.decisions import (
+    Admit,
+    CycleResult,
+    DecisionKind,
+    Outcome,
+    PendingReason,
+    Preempt,
+    ReclaimWithinCohortPolicy,
+)
+from scheduler.core.entry_order import classical_order, fair_order
+from scheduler.core.explain import (
+    describe_preemption,
+    describe_refusals,
+)
+from scheduler.core.flavor_topology import TopologyAssigner
+from scheduler.core.nomination import Entry, Nominator, RequeueReason, Status
+from scheduler.core.quota import Cell, CellAmounts, add_usage, remove_usage
+from scheduler.core.state import State
+from scheduler.core.workload_info import Attempt, TopologyCharge, WorkloadInfo
+
+_IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
+_BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
+
+
+class Cycle:
+    """One cycle over a state; `run` once."""
+
+    def __init__(self, state: State, nominator: Nominator, topology: TopologyAssigner, admitter: Admitter) -> None:
+        """The parts work on the state's live numbers."""
+        self._state = state
+        self._nominator = nominator
+        self._topology = topology
+        self._admitter = admitter
+        self._claimed: dict[int, dict[str, WorkloadInfo]] = {}
+        """Per tree of cohorts, who is preempted in this cycle."""
+        self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
+        self._admissions: list[Admit] = []
+        self._preemptions: list[Preempt] = []
+        self._outcomes: list[Outcome] = []
+        self._moved = False
+
+    def run(self) -> CycleResult:
+        """Run it; the state's time and parked workloads are up to date."""
+        self._state.cycle += 1
+        entries = self._nominate_heads()
+        for entry in self._in_order(entry for entry in entries if not entry.refused):
+            self._decide(entry)
+        self._take_back()
+        for entry in entries:
+            if entry.status is not Status.ASSUMED:
+                self._requeue(entry)
+        return CycleResult(
+            self._state.cycle,
+            tuple(self._admissions),
+            tuple(self._preemptions),
+            (),
+            tuple(self._outcomes),
+            heads=len(entries),
+            progressed=bool(self._admissions or self._preemptions or self._moved),
+        )
+
+    # -- steps 1 to 4 --------------------------------------------------------------------------------------------------
+
+    def _nominate_heads(self) -> list[Entry]:
+        state, cycle = self._state, self._state.cycle
+        heads = []
+        for cq in state.ready_queues():
+            state.note_queue(cq)
+            info = cq.queue.pop()
+            if info is not None:
+                state.note_info(info)
+                heads.append((info, cq))
+        nominate = self._nominator.nominate
+        return [nominate(info, cq, cycle) for info, cq in heads]
+
+    def _in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        if self._state.configuration.fair_sharing is not None:
+            return fair_order(entries)
+        return classical_order(entries)
+
+    # -- step 5 --------------------------------------------------------------------------------------------------------
+
+    def _decide(self, entry: Entry) -> None:
+        """What to do with one head (4.7)."""
+        fits = self._recompute_if_needed(entry)
+        assignment = entry.assignment
+        entry.info.attempt = Attempt(self._state.cycle, entry.cq.generation, assignment.tried)
+        if assignment.mode is Mode.NO_FIT:
+            self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
+        elif assignment.mode is Mode.DEFERRED_FIT:
+            self._use(entry.assignment)
+            entry.info.attempt = None
+            entry.message = "it fits once the workloads that are being preempted have stopped"
+            self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+        elif assignment.mode is Mode.PREEMPT and not entry.targets:
+            self._leave(entry, RequeueReason.NO_CANDIDATES, PendingReason.WAITING_FOR_QUOTA)
+            self._reserve(entry)
+        elif assignment.mode is Mode.PREEMPT and entry.info.workload.closed_preemption_gates:
+            self._gate(entry)
+        elif self._overlaps(entry):
+            self._skip(entry, "the workloads that it would preempt are already being preempted for another workload")
+        elif not fits:
+            self._skip(entry, "another workload took the room in this cycle")
+        elif assignment.mode is Mode.PREEMPT:
+            self._preempt(entry)
+        else:
+            self._admit(entry)
+
+    def _leave(self, entry: Entry, requeue: RequeueReason, reason: PendingReason) -> None:
+        entry.requeue = requeue
+        entry.reason = reason
+
+    def _skip(self, entry: Entry, message: str) -> None:
+        entry.status = Status.SKIPPED
+        entry.message = message
+        self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_QUOTA)
+
+    def _gate(self, entry: Entry) -> None:
+        entry.status = Status.GATED
+        entry.info.attempt = None
+        entry.message = f"closed preemption gates: {', '.join(entry.info.workload.closed_preemption_gates)}"
+        self._leave(entry, RequeueReason.GATED, PendingReason.ADMISSION_GATED)
+
+    def _claims(self, entry: Entry) -> dict[str, WorkloadInfo]:
+        return self._claimed.setdefault(id(entry.cq.node.root), {})
+
+    def _overlaps(self, entry: Entry) -> bool:
+        claims = self._claims(entry)
+        return bool(claims) and any(target.info.key in claims for target in entry.targets)
+
+    def _recompute_if_needed(self, entry: Entry) -> bool:
+        """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its targets
+        were claimed by an earlier entry, or when only its topology domains were taken (4.8)."""
+        if entry.assignment.mode is Mode.NO_FIT:
+            return False
+        if self._overlaps(entry):
+            claims = list(self._claims(entry).values())
+            for info in claims:
+                self._state.simulation.remove(info)
+            self._recompute(entry)
+            for info in claims:
+                self._state.simulation.restore(info)
+            if entry.assignment.mode is Mode.FIT:
+                entry.assignment.mode = Mode.DEFERRED_FIT
+            return self._fits(entry)[0]
+        fits, quota_fits = self._fits(entry)
+        if not fits and quota_fits:
+            self._recompute(entry)
+            return self._fits(entry)[0]
+        return fits
+
+    def _recompute(self, entry: Entry) -> None:
+        entry.info.attempt = None
+        pins = entry.assignment.flavor_names()
+        entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
+
+    def _fits(self, entry: Entry) -> tuple[bool, bool]:
+        """Whether everything fits with all targets of this cycle and its own gone, and whether the quota does."""
+        if self._fits_now(entry.assignment) == (True, True):
+            return True, True
+        gone = {**self._claims(entry), **{target.info.key: target.info for target in entry.targets}}
+        if not gone:
+            return self._fits_now(entry.assignment)
+        simulation = self._state.simulation
+        for info in gone.values():
+            simulation.remove(info)
+        found = self._fits_now(entry.assignment)
+        for info in gone.values():
+            simulation.restore(info)
+        return found
+
+    def _fits_now(self, assignment: Assignment) -> tuple[bool, bool]:
+        for cell, amount in assignment.usage.items():
+            if amount > max(0, cell.available()):
+                return False, False
+        if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
+            return False, True
+        return True, True
+
+    def _use(self, assignment: Assignment) -> None:
+        """Charge an assignment until the end of the cycle."""
+        self._charge(tuple(assignment.usage.items()), assignment.topology_usage)
+
+    def _charge(self, usage: CellAmounts, topology: list[TopologyCharge]) -> None:
+        add_usage(usage)
+        for flavor, charge in topology:
+            self._state.topology_flavors[flavor].add_usage(charge)
+        self._taken_back.append((usage, topology))
+
+    def _take_back(self) -> None:
+        for usage, topology in reversed(self._taken_back):
+            remove_usage(usage)
+            for flavor, charge in topology:
+                self._state.topology_flavors[flavor].remove_usage(charge)
+
+    def _reserve(self, entry: Entry) -> None:
+        """Keep room for a head that could preempt but finds nobody, unless it may reclaim anything (4.7.4, 4.9)."""
+        if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
+            return
+        assignment = entry.assignment
+        borrows = assignment.level > 0
+        usage = tuple((cell, _reservable(cell, amount, borrows)) for cell, amount in assignment.usage.items())
+        self._charge(usage, assignment.topology_usage)
+
+    def _preempt(self, entry: Entry) -> None:
+        """Tell the targets to stop; the preemptor waits, and keeps the room for itself until the end of the cycle."""
+        self._use(entry.assignment)
+        claims = self._claims(entry)
+        for target in entry.targets:
+            claims[target.info.key] = target.info
+            if target.info.evicted:
+                continue
+            message = describe_preemption(entry.info, entry.cq, target, self._state)
+            self._preemptions.append(
+                Preempt(
+                    target.info.key,
+                    target.info.cluster_queue,
+                    entry.info.key,
+                    entry.cq.name,
+                    target.reason,
+                    self._state.cycle,
+                    message,
+                )
+            )
+            self._admitter.mark_preempted(target, message)
+        entry.info.attempt = None
+        entry.message = f"waiting for {len(entry.targets)} preempted workload(s) to stop"
+        self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+
+    def _admit(self, entry: Entry) -> None:
+        add_usage(tuple(entry.assignment.usage.items()))
+        for flavor, charge in entry.assignment.topology_usage:
+            self._state.topology_flavors[flavor].add_usage(charge)
+        entry.status = Status.ASSUMED
+        self._admissions.append(self._admitter.admit(entry))
+
+    # -- step 6 --------------------------------------------------------------------------------------------------------
+
+    def _requeue(self, entry: Entry) -> None:
+        """Back to the queue: active when trying again at once makes sense, else parked (3.5)."""
+        state, info, cq = self._state, entry.info, entry.cq
+        reason = entry.requeue
+        if reason is RequeueReason.GENERIC and entry.status is not Status.NOT_NOMINATED:
+            reason = RequeueReason.FAILED_AFTER_NOMINATION
+        if reason is RequeueReason.PENDING_PREEMPTION:
+            cq.queue.sticky = info.key if not cq.strict else ""
+        if cq.strict:
+            immediate = reason is not RequeueReason.NAMESPACE_MISMATCH
+        else:
+            immediate = reason in _IMMEDIATE
+        more = info.attempt is not None and info.attempt.has_flavors_left
+        active = info.backoff_expired(state.now) and (immediate or more)
+        kind = DecisionKind.SKIP
+        if active:
+            cq.queue.push(info)
+        else:
+            kind = DecisionKind.PARK
+            self._moved = True
+            cq.queue.park(info)
+            if reason in _BULK and not cq.strict:
+                self._park_likes(entry)
+        message = entry.message or describe_refusals(entry.assignment)
+        self._say(info, cq.name, kind, entry.reason, message)
+
+    def _park_likes(self, entry: Entry) -> None:
+        for like in entry.cq.queue.park_shape(entry.info.shape):
+            self._state.note_info(like)
+            message = f"an equal workload, {entry.info.key}, was just refused: {describe_refusals(entry.assignment)}"
+            self._say(like, entry.cq.name, DecisionKind.PARK, entry.reason, message)
+
+    def _say(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> None:
+        if info.outcome != (reason, message):
+            self._outcomes.append(self._state.refuse(info, cq, kind, reason, message))
+
+
+def _reservable(cell: Cell, amount: int, borrows: bool) -> int:
+    if not borrows:
+        return max(0, min(amount, cell.nominal - cell.usage))
+    if cell.borrowing_limit is None:
+        return amount
+    return min(amount, cell.nominal + cell.borrowing_limit - cell.usage)

@@ -1,0 +1,59 @@
+"""The parts of a cycle, wired for a state and its configuration."""
+
+from __future__ import annotations
+
+from scheduler.core.admission import Admitter
+from scheduler.core.assignment import Refusal
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.cycle import Cycle
+from scheduler.core.decisions import CycleResult, QuotaCheckStrategy
+from scheduler.core.flavor_assigner import FlavorAssigner
+from scheduler.core.flavor_topology import TopologyAssigner
+from scheduler.core.local_queue import LocalQueue
+from scheduler.core.nomination import Nominator, PreemptionOracle
+from scheduler.core.preemption import Preemptor
+from scheduler.core.preemption_candidates import CandidateFinder
+from scheduler.core.state import State
+from scheduler.core.workload_info import WorkloadInfo
+
+
+class CycleParts:
+    """Built anew when the configuration changes."""
+
+    def __init__(self, state: State) -> None:
+        """Wire the parts for the state."""
+        configuration = state.configuration
+        fair = configuration.fair_sharing
+        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, None)
+        preemptor = Preemptor(finder, state.simulation, fair.preemption_strategies if fair else None)
+        assigner = FlavorAssigner(
+            state.matcher,
+            PreemptionOracle(state, preemptor),
+            ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
+            fair_sharing=fair is not None,
+        )
+        self._state = state
+        self._topology = TopologyAssigner(state.topology_flavors, state.flavors, state.simulation)
+        self._nominator = Nominator(state, assigner, self._topology, preemptor)
+        self._admitter = Admitter(state)
+
+    def queue_usage(self, cq: ClusterQueueState) -> None:
+        """Order a ClusterQueue's LocalQueues by their usage, where admission fair sharing says so."""
+
+    def local_queue_changed(self, local_queue: LocalQueue) -> None:
+        """A LocalQueue is new or another."""
+
+    def is_blocked(self) -> bool:
+        """Whether nothing is admitted until the pods of those admitted are ready (4.7.11)."""
+        return bool(self._state.not_ready)
+
+    def run_cycle(self) -> CycleResult:
+        """Run one cycle."""
+        return Cycle(self._state, self._nominator, self._topology, self._admitter).run()
+
+    def refusals(self, info: WorkloadInfo, cq: ClusterQueueState) -> list[Refusal]:
+        """What a waiting workload lacks now, whatever its flavor search remembers."""
+        attempt, info.attempt = info.attempt, None
+        assignment = self._nominator.find_assignment(info, cq)[0]
+        info.attempt = attempt
+        return [refusal for group in assignment.refusals for refusal in group]

@@ -1,0 +1,162 @@
+"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means (6.10, 4.4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.decisions import PendingReason
+from scheduler.core.preemption import Target
+from scheduler.core.resource_flavor import ResourceFlavor
+from scheduler.core.simulation import Simulation
+from scheduler.core.topology import (
+    PodSetTopologyRequest,
+    TopologyAssignment,
+    TopologyFailure,
+    TopologyUsage,
+)
+from scheduler.core.topology_flavor import TopologyFlavor
+from scheduler.core.workload_info import TopologyCharge, WorkloadInfo
+
+Requests = list[tuple[str, list[PodSetTopologyRequest]]]
+"""Per flavor, in the order of first appearance, the pod sets to place in it."""
+
+
+class TopologyAssigner:
+    """Places the pod sets of an assignment in the topologies of their flavors."""
+
+    def __init__(
+        self,
+        topologies: Mapping[str, TopologyFlavor],
+        flavors: Mapping[str, ResourceFlavor],
+        simulation: Simulation,
+    ) -> None:
+        """Works on the live usage of the topologies."""
+        self._topologies = topologies
+        self._flavors = flavors
+        self._simulation = simulation
+
+    def place(self, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """Place what fits the quota; what does not fit the topology needs preemption, or can never fit (6.10)."""
+        if not self._topologies or assignment.mode is Mode.NO_FIT:
+            return
+        requests = self._requests(assignment)
+        if not requests:
+            return
+        if assignment.mode is Mode.FIT:
+            found = self._find(requests)
+            if not isinstance(found, TopologyFailure):
+                self._record(assignment, requests, found)
+                return
+            self._downgrade(assignment, found)
+        found = self._find(requests, simulate_empty=True)
+        if isinstance(found, TopologyFailure):
+            assignment.refusals.append([_refusal(found, PendingReason.TOPOLOGY_PLACEMENT_FAILED)])
+            assignment.mode = Mode.NO_FIT
+            return
+        names = {request.pod_set for _, members in requests for request in members}
+        for result in assignment.pod_sets:
+            if result.name in names:
+                _needs_preemption(result)
+
+    def place_despite_preemption(
+        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target]
+    ) -> None:
+        """Place a workload that waits for preemption: with its targets gone, or without targets on empty nodes, to keep
+        that room for it (4.4.5, 19 B9)."""
+        if not self._topologies or assignment.mode is not Mode.PREEMPT:
+            return
+        requests = self._requests(assignment)
+        if not requests:
+            return
+        for target in targets:
+            self._simulation.remove(target.info)
+        found = self._find(requests, simulate_empty=not targets)
+        for target in targets:
+            self._simulation.restore(target.info)
+        if not isinstance(found, TopologyFailure):
+            self._record(assignment, requests, found)
+
+    def can_place(self, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
+        """A test whether the pods find their place in the usage as it is then; None when no topology is concerned."""
+        requests = self._requests(assignment) if self._topologies else []
+        if not requests:
+            return None
+        return lambda: not isinstance(self._find(requests), TopologyFailure)
+
+    def fits(self, charges: Sequence[TopologyCharge]) -> bool:
+        """Whether every domain of an assignment still has its room."""
+        by_flavor: dict[str, list[TopologyUsage]] = {}
+        for flavor, usage in charges:
+            by_flavor.setdefault(flavor, []).append(usage)
+        return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
+
+    def _requests(self, assignment: Assignment) -> Requests:
+        found: dict[str, list[PodSetTopologyRequest]] = {}
+        for result in assignment.pod_sets:
+            flavor = self._topology_flavor(result)
+            if flavor is not None and result.pod_set.count > 0:
+                found.setdefault(flavor, []).append(_request(result))
+        return list(found.items())
+
+    def _topology_flavor(self, result: PodSetResult) -> str | None:
+        names = (choice.flavor for choice in result.flavors.values())
+        return next((name for name in names if name in self._topologies), None)
+
+    def _find(
+        self, requests: Requests, *, simulate_empty: bool = False
+    ) -> dict[str, TopologyAssignment] | TopologyFailure:
+        found: dict[str, TopologyAssignment] = {}
+        assumed: list[TopologyUsage] = []
+        for flavor, members in requests:
+            topology = self._topologies[flavor]
+            shared = assumed if topology.topology.ends_with_hostname else ()
+            placed = topology.find_topology_assignments(members, simulate_empty=simulate_empty, assumed=shared)
+            if isinstance(placed, TopologyFailure):
+                return placed
+            found.update(placed)
+            if topology.topology.ends_with_hostname:
+                assumed += [request.usage(placed[request.pod_set]) for request in members if request.pod_set in placed]
+        return found
+
+    def _record(
+        self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]
+    ) -> None:
+        results = {result.name: result for result in assignment.pod_sets}
+        assignment.topology_usage = []
+        for flavor, members in requests:
+            for request in members:
+                placed = found[request.pod_set]
+                results[request.pod_set].topology = placed
+                assignment.topology_usage.append(TopologyCharge(flavor, request.usage(placed)))
+
+    def _downgrade(self, assignment: Assignment, failure: TopologyFailure) -> None:
+        for result in assignment.pod_sets:
+            if result.name == failure.pod_set:
+                _needs_preemption(result)
+        assignment.refusals.append([_refusal(failure, PendingReason.WAITING_FOR_QUOTA)])
+        assignment.mode = Mode.PREEMPT
+
+
+def _needs_preemption(result: PodSetResult) -> None:
+    for choice in result.flavors.values():
+        choice.mode = Mode.PREEMPT
+    result.fits = False
+
+
+def _refusal(failure: TopologyFailure, reason: PendingReason) -> Refusal:
+    return Refusal(RefusalKind.TOPOLOGY, reason, text=f"pod set {failure.pod_set}: {failure.message}")
+
+
+def _request(result: PodSetResult) -> PodSetTopologyRequest:
+    template = result.pod_set.pod_set.template
+    return PodSetTopologyRequest(
+        pod_set=result.name,
+        count=result.pod_set.count,
+        requests=result.pod_set.node_requests,
+        topology=result.pod_set.pod_set.topology_request,
+        tolerations=template.tolerations,
+        node_selector=template.node_selector,
+        affinity=template.affinity,
+    )

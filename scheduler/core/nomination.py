@@ -1,0 +1,216 @@
+"""Nomination: what each head could get, judged against the same untouched usage (4.3, 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import TypeVar
+
+from scheduler.core.assignment import Assignment, Mode
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.decisions import (
+    AdmissionCheckStatus,
+    PendingReason,
+    PreemptionReason,
+)
+from scheduler.core.flavor_assigner import FlavorAssigner, Pins
+from scheduler.core.flavor_topology import TopologyAssigner
+from scheduler.core.preemption import PreemptionRequest, Preemptor, Target
+from scheduler.core.quota import Cell
+from scheduler.core.state import State
+from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
+
+
+Found = TypeVar("Found")
+
+
+class Status(Enum):
+    """What became of an entry in this cycle."""
+
+    NOT_NOMINATED = auto()
+    SKIPPED = auto()
+    ASSUMED = auto()
+    EVICTED = auto()
+    GATED = auto()
+
+
+class RequeueReason(Enum):
+    """Why an entry goes back to its queue; decides whether it stays active (3.5)."""
+
+    GENERIC = auto()
+    FAILED_AFTER_NOMINATION = auto()
+    NO_FIT = auto()
+    NO_CANDIDATES = auto()
+    NAMESPACE_MISMATCH = auto()
+    PENDING_PREEMPTION = auto()
+    GATED = auto()
+
+
+class Entry:
+    """A head in a cycle. `refusal` is set when it was not even nominated: reason and message."""
+
+    __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "requeue", "status", "targets")
+
+    def __init__(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
+        """A head that has not been looked at."""
+        self.info = info
+        self.cq = cq
+        self.assignment = Assignment()
+        self.targets: list[Target] = []
+        self.status = Status.NOT_NOMINATED
+        self.requeue = RequeueReason.GENERIC
+        self.reason = PendingReason.PENDING_EVALUATION
+        self.message = ""
+        self.refused = False
+
+    def refuse(self, reason: PendingReason, message: str, requeue: RequeueReason = RequeueReason.GENERIC) -> None:
+        """It cannot be nominated."""
+        self.refused = True
+        self.reason = reason
+        self.message = message
+        self.requeue = requeue
+
+
+class Nominator:
+    """Finds assignments and targets for heads."""
+
+    def __init__(
+        self,
+        state: State,
+        assigner: FlavorAssigner,
+        topology: TopologyAssigner,
+        preemptor: Preemptor,
+    ) -> None:
+        """The parts work on the state's live numbers."""
+        self._state = state
+        self._assigner = assigner
+        self._topology = topology
+        self._preemptor = preemptor
+
+    def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
+        """Check a head (4.3), and find what it could get."""
+        entry = Entry(info, cq)
+        workload = info.workload
+        if workload.admission_checks and any(
+            check.state in (AdmissionCheckStatus.RETRY, AdmissionCheckStatus.REJECTED)
+            for check in workload.admission_checks
+        ):
+            entry.refuse(PendingReason.PENDING_EVALUATION, "an admission check failed")
+            return entry
+        if not self._state.namespace_matches(info, cq):
+            entry.refuse(
+                PendingReason.MISCONFIGURED,
+                f"namespace {workload.namespace} is not selected by ClusterQueue {cq.name}",
+                RequeueReason.NAMESPACE_MISMATCH,
+            )
+            return entry
+        exceeded = info.exceeded_limit()
+        if exceeded is not None:
+            entry.refuse(PendingReason.MISCONFIGURED, f"the request is above the limit ({exceeded})")
+            return entry
+        if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
+            info.attempt = None
+        entry.assignment, entry.targets = self.find_assignment(info, cq)
+        return entry
+
+    def find_assignment(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
+    ) -> tuple[Assignment, list[Target]]:
+        """The assignment with full counts, or else with the largest counts that do (4.4)."""
+        full = self._assign(info, cq, info.pod_sets, pins)
+        if full.mode is Mode.FIT:
+            return full, []
+        targets = self._find_targets(info, cq, full)
+        if not targets and info.can_be_reduced():
+            reduced = self._search_reduced(info, cq, pins)
+            if reduced is not None:
+                full, targets = reduced
+        self._topology.place_despite_preemption(info, cq, full, targets)
+        return full, targets
+
+    def _assign(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pod_sets: Sequence[PodSetRequests], pins: Pins | None
+    ) -> Assignment:
+        assignment = self._assigner.assign(cq, info, pod_sets, pins)
+        self._topology.place(cq, assignment)
+        return assignment
+
+    def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
+        if assignment.mode is not Mode.PREEMPT:
+            return []
+        cells = assignment.cells_to_preempt()
+        request = PreemptionRequest(
+            cq,
+            info,
+            assignment.usage,
+            frozenset(cell.key for cell in cells),
+            self._topology.can_place(cq, assignment),
+            self._state.now,
+        )
+        return self._preemptor.find_targets(request)
+
+    def _search_reduced(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None
+    ) -> tuple[Assignment, list[Target]] | None:
+        """Binary search for the smallest reduction that fits, or that preemption can make fit (6.9, 19 B4)."""
+
+        def probe(pod_sets: Sequence[PodSetRequests]) -> tuple[Assignment, list[Target]] | None:
+            assignment = self._assign(info, cq, pod_sets, pins)
+            if assignment.mode is Mode.FIT:
+                return assignment, []
+            targets = self._find_targets(info, cq, assignment)
+            return (assignment, targets) if targets else None
+
+        return search_reduced(info.pod_sets, probe)
+
+
+def search_reduced(
+    pod_sets: Sequence[PodSetRequests], probe: Callable[[Sequence[PodSetRequests]], Found | None]
+) -> Found | None:
+    """The result of the least reduction whose probe succeeds, assuming that less always fits better.
+
+    Reduction i of D takes floor((count - minCount) * i / D) pods off each pod set. The search is Go's sort.Search on
+    [0, D+1); its result counts only when the index found is the last one that succeeded (6.9).
+    """
+    spans = [ps.count - ps.min_count if ps.min_count is not None else 0 for ps in pod_sets]
+    total = sum(spans)
+    if total <= 0:
+        return None
+    low, high = 0, total + 1
+    last: tuple[int, Found] | None = None
+    while low < high:
+        middle = (low + high) // 2
+        reduced = [ps.scaled_to(ps.count - span * middle // total) for ps, span in zip(pod_sets, spans, strict=True)]
+        found = probe(reduced)
+        if found is None:
+            low = middle + 1
+        else:
+            last = (middle, found)
+            high = middle
+    return last[1] if last is not None and last[0] == low else None
+
+
+class PreemptionOracle:
+    """Runs the whole preemption for one cell, to know what preempting there would mean (6.8.4)."""
+
+    def __init__(self, state: State, preemptor: Preemptor) -> None:
+        """Works on the state's live numbers."""
+        self._state = state
+        self._preemptor = preemptor
+
+    def __call__(
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
+    ) -> tuple[Mode, int]:
+        """NO_CANDIDATES, PREEMPT (some victim is of the own queue) or RECLAIM, and the level without the victims."""
+        request = PreemptionRequest(cq, info, {cell: amount}, frozenset((cell.key,)), None, self._state.now)
+        targets = self._preemptor.find_targets(request)
+        if not targets:
+            return Mode.NO_CANDIDATES, level
+        simulation = self._state.simulation
+        for target in targets:
+            simulation.remove(target.info)
+        level = cell.borrow_level(amount)[0]
+        for target in targets:
+            simulation.restore(target.info)
+        own = any(target.reason is PreemptionReason.IN_CLUSTER_QUEUE for target in targets)
+        return (Mode.PREEMPT if own else Mode.RECLAIM), level

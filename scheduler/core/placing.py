@@ -1,0 +1,193 @@
+"""Where a workload belongs by its own state: a queue, quota, or nowhere (2.8, 3.1)."""
+
+from __future__ import annotations
+
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.decisions import (
+    ConditionType,
+    DecisionKind,
+    Outcome,
+    PendingReason,
+    StopPolicy,
+)
+from scheduler.core.quota import Cell
+from scheduler.core.resources import FlavorResource
+from scheduler.core.state import State
+from scheduler.core.topology import TopologyUsage
+from scheduler.core.workload import PodSetAssignment, Workload
+from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
+
+_REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
+
+
+class Placer:
+    """Puts workloads where they belong and takes them out again."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state."""
+        self._state = state
+        self.outcomes: list[Outcome] = []
+        """Why workloads were put nowhere, since somebody last asked."""
+        self.stranded: dict[str, None] = {}
+        """Workloads that hold quota of a ClusterQueue that is not there."""
+
+    def put(self, info: WorkloadInfo) -> None:
+        """Put a workload, which is nowhere, where it belongs."""
+        workload = info.workload
+        if workload.holds_quota:
+            self._put_on_quota(info)
+            return
+        reason, message, cq = self._queue_for(info)
+        if cq is None:
+            self._refuse(info, reason, message)
+            return
+        self._state.enqueue(info, cq)
+
+    def take(self, info: WorkloadInfo) -> None:
+        """Take a workload out of wherever it is."""
+        self.stranded.pop(info.key, None)
+        if info.place is Place.RESERVING:
+            self._state.discharge(info)
+        else:
+            self._state.dequeue(info)
+
+    def update_reserving(self, before: WorkloadInfo, workload: Workload) -> bool:
+        """Take over a new version of a workload that holds quota and goes on to hold the same; False if it does not."""
+        if before.place is not Place.RESERVING or not workload.holds_quota:
+            return False
+        known = before.workload
+        if workload.admission != before.admission or workload.reclaimable_pods != known.reclaimable_pods:
+            return False
+        if workload.pod_sets != known.pod_sets or workload.queue_name != known.queue_name:
+            return False
+        state = self._state
+        state.note_info(before)
+        before.changes = ()
+        before.set_status(workload, state.configuration)
+        if before.priority != known.effective_priority:
+            state.touched.add(before.cluster_queue)
+        return True
+
+    def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
+        """Exchange a parked workload for its new version when nothing changed that could let it in (3.7)."""
+        state = self._state
+        if before.place is not Place.PARKED or _reactivates(before.workload, info.workload):
+            return False
+        cq = self._queue_for(info)[2]
+        if cq is None or cq.name != before.cluster_queue:
+            return False
+        sticky = cq.queue.sticky == before.key
+        state.dequeue(before)
+        state.forget(before)
+        state.insert(info)
+        info.cluster_queue = cq.name
+        cq.queue.park(info)
+        if sticky:
+            cq.queue.sticky = info.key
+        return True
+
+    def _put_on_quota(self, info: WorkloadInfo) -> None:
+        state, workload = self._state, info.workload
+        admission = workload.admission
+        if admission is None:
+            return
+        info.admission = admission
+        info.set_status(workload, state.configuration)
+        cq = state.cluster_queues.get(admission.cluster_queue)
+        if cq is None:
+            self.stranded[info.key] = None
+            return
+        remaining = {
+            ps.name: max(0, ps.count - workload.reclaimable_pods.get(ps.name, 0))
+            for ps in admission.pod_set_assignments
+        }
+        usage: dict[Cell, int] = {}
+        for assignment in admission.pod_set_assignments:
+            _add_usage(usage, cq, assignment, remaining[assignment.name])
+        info.topology_usage = self._topology_usage(info, remaining)
+        info.placement = workload.placement
+        state.charge(info, cq, tuple(usage.items()))
+
+    def _topology_usage(self, info: WorkloadInfo, remaining: dict[str, int]) -> tuple[TopologyCharge, ...]:
+        admission = info.admission
+        requests = {ps.name: ps.node_requests for ps in info.pod_sets}
+        charges: list[TopologyCharge] = []
+        for assignment in admission.pod_set_assignments if admission else ():
+            topology = assignment.topology_assignment
+            flavor = next((f for f in assignment.flavors.values() if f in self._state.topology_flavors), None)
+            if topology is None or flavor is None or not remaining.get(assignment.name):
+                continue
+            usage = TopologyUsage(requests.get(assignment.name, {}), topology.domains)
+            charges.append(TopologyCharge(flavor, usage))
+        return tuple(charges)
+
+    def _refuse(self, info: WorkloadInfo, reason: PendingReason, message: str) -> None:
+        if info.outcome != (reason, message):
+            queue = self._state.local_queues.get(info.queue_key)
+            cq = queue.cluster_queue if queue else ""
+            self.outcomes.append(self._state.refuse(info, cq, DecisionKind.PARK, reason, message))
+
+    def _queue_for(self, info: WorkloadInfo) -> tuple[PendingReason, str, ClusterQueueState | None]:
+        queueable, reason, message = self._is_queueable(info)
+        if not queueable:
+            return reason, message, None
+        workload = info.workload
+        local_queue = self._state.local_queues.get(info.queue_key)
+        if local_queue is None or local_queue.terminating:
+            return PendingReason.MISCONFIGURED, f"LocalQueue {workload.queue_name} doesn't exist", None
+        if local_queue.stop_policy is not StopPolicy.NONE:
+            return PendingReason.SUSPENDED, f"LocalQueue {workload.queue_name} is stopped", None
+        cq = self._state.cluster_queues.get(local_queue.cluster_queue)
+        if cq is None:
+            return PendingReason.MISCONFIGURED, f"ClusterQueue {local_queue.cluster_queue} doesn't exist", None
+        return reason, message, cq
+
+    def _is_queueable(self, info: WorkloadInfo) -> tuple[bool, PendingReason, str]:
+        workload = info.workload
+        if not workload.active:
+            return False, PendingReason.DEACTIVATED, "The workload is deactivated"
+        if workload.admission_gates:
+            gates = ", ".join(workload.admission_gates)
+            return False, PendingReason.ADMISSION_GATED, f"Admission is gated by {gates}"
+        reserved = workload.condition(ConditionType.QUOTA_RESERVED)
+        if reserved is not None and reserved.reason == PendingReason.ON_HOLD:
+            return False, PendingReason.ON_HOLD, reserved.message
+        if workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
+            return False, PendingReason.ON_HOLD, "The workload waits for replacement pods"
+        return True, PendingReason.PENDING_EVALUATION, ""
+
+
+def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int) -> None:
+    """Charge the pods that still need their resources: usage / count * remaining, in whole numbers (6.3)."""
+    for resource, flavor in assignment.flavors.items():
+        group = cq.group_of.get(resource)
+        slot = next((s for s in group.flavors if s.name == flavor), None) if group else None
+        if slot is not None and resource not in slot.cells:
+            continue
+        amount = assignment.resource_usage.get(resource, 0)
+        if assignment.count and remaining != assignment.count:
+            amount = amount // assignment.count * remaining
+        cell = cq.node.cell(FlavorResource(flavor, resource))
+        usage[cell] = usage.get(cell, 0) + amount
+
+
+def _reactivates(before: Workload, after: Workload) -> bool:
+    if any(before.conditions.get(type_) != after.conditions.get(type_) for type_ in _REACTIVATING_CONDITIONS):
+        return True
+    return _deciding(before) != _deciding(after)
+
+
+def _deciding(workload: Workload) -> tuple[object, ...]:
+    return (
+        workload.pod_sets,
+        workload.queue_name,
+        workload.priority,
+        workload.priority_boost,
+        workload.active,
+        workload.reclaimable_pods,
+        workload.requeue_state,
+        workload.admission_checks,
+        workload.closed_preemption_gates,
+        workload.allowed_flavors,
+        workload.replaces,
+    )

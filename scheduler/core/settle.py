@@ -1,0 +1,42 @@
+"""Cycles until nothing more happens while the clock stands still."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from scheduler.core.decisions import CycleResult
+from scheduler.core.world import World
+
+IDLE_CYCLES = 8
+"""Cycles without a decision that are run in a row, beside two per ClusterQueue and one per ClusterQueue still active."""
+PREEMPTIONS_PER_WORKLOAD = 16
+"""How often one workload may be preempted at one instant before that counts as going in circles."""
+
+
+def settle(world: World, now: float) -> Iterator[CycleResult]:
+    """Run cycles at one instant: until no ClusterQueue has an active workload, or a cycle decided nothing and left all
+    active workloads active, or too many such cycles came in a row. The caller may act between cycles.
+
+    Preemption may go in circles while the clock stands still (19.2 B11): once a workload has been preempted
+    `PREEMPTIONS_PER_WORKLOAD` times the rest waits for the next instant, and `world.note_livelock` says so on it.
+    """
+    preempted: Counter[str] = Counter()
+    queues = len(world.cluster_queue_names())
+    idle = 0
+    while world.has_active():
+        result = world.run_cycle(now)
+        yield result
+        if result.decided:
+            idle = 0
+            preempted.update(decision.workload for decision in result.preemptions)
+            circling = [key for key, count in preempted.items() if count >= PREEMPTIONS_PER_WORKLOAD]
+            if circling:
+                world.note_livelock(circling)
+                return
+        elif not result.progressed:
+            return
+        else:
+            idle += 1
+            if idle > IDLE_CYCLES + 2 * queues + world.active_queue_count():
+                return

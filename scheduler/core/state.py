@@ -1,0 +1,333 @@
+"""Everything that the cycle reads and changes, and the journal that takes changes back.
+
+`State` knows how a workload moves between its places (queue, parked, quota); `scheduler.core.world.World` is the door for
+everyone else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from scheduler.core.admission_check import AdmissionCheck
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.cohort import Cohort
+from scheduler.core.cohort_tree import CohortTree
+from scheduler.core.conditions import pending
+from scheduler.core.configuration import Configuration
+from scheduler.core.decisions import DecisionKind, Outcome, PendingReason
+from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.flavor_matching import FlavorMatcher
+from scheduler.core.local_queue import LocalQueue
+from scheduler.core.node import Node
+from scheduler.core.node_selection import matches_node_selector
+from scheduler.core.placement import Fleet
+from scheduler.core.quota import CellAmounts, add_usage, remove_usage
+from scheduler.core.resource_flavor import ResourceFlavor
+from scheduler.core.simulation import Simulation
+from scheduler.core.topology import Topology
+from scheduler.core.topology_flavor import TopologyFlavors
+from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
+
+Journal = list[tuple[Callable[..., object], tuple[Any, ...]]]
+
+
+class State:
+    """The data behind a World."""
+
+    def __init__(self, configuration: Configuration, vendors: Sequence[DeviceVendor]) -> None:
+        """Nothing in it."""
+        self.configuration = configuration
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.flavors: dict[str, ResourceFlavor] = {}
+        self.topologies: dict[str, Topology] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        self.checks: dict[str, AdmissionCheck] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.cluster_queues: dict[str, ClusterQueueState] = {}
+        self.workloads: dict[str, WorkloadInfo] = {}
+        self.by_local_queue: dict[str, dict[str, None]] = {}
+        self.tree = CohortTree()
+        self.members: dict[int, list[ClusterQueueState]] = {}
+        self.topology_flavors = TopologyFlavors(balanced_placement=configuration.balanced_placement)
+        self.matcher = FlavorMatcher(self.topology_flavors)
+        self.simulation = Simulation(self.topology_flavors)
+        self.vendors = tuple(vendors)
+        self.fleet = Fleet(self.vendors)
+        self.has_devices = False
+        self.now = 0.0
+        self.cycle = 0
+        self.ready: dict[str, ClusterQueueState] = {}
+        """ClusterQueues that may have active workloads."""
+        self.touched: set[str] = set()
+        """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
+        self.not_ready: set[str] = set()
+        """Admitted workloads whose pods are not ready, where that blocks admission."""
+        self.journal: Journal | None = None
+        self._noted: set[int] = set()
+
+    # -- the journal ------------------------------------------------------------------------------------------------
+
+    def start_journal(self) -> None:
+        """Remember from now on how to go back."""
+        self.journal = []
+        self._noted = set()
+        simple = (self.now, self.cycle, dict(self.ready), set(self.touched), set(self.not_ready))
+        self.journal.append((self._restore_simple, simple))
+
+    def _restore_simple(
+        self,
+        now: float,
+        cycle: int,
+        ready: dict[str, ClusterQueueState],
+        touched: set[str],
+        not_ready: set[str],
+    ) -> None:
+        self.now, self.cycle, self.ready = now, cycle, ready
+        self.touched, self.not_ready = touched, not_ready
+
+    def stop_journal(self, *, undo: bool) -> None:
+        """Forget how to go back, after going back when `undo`."""
+        journal, self.journal = self.journal, None
+        if undo:
+            for function, arguments in reversed(journal or ()):
+                function(*arguments)
+
+    def note(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Remember one step back."""
+        if self.journal is not None:
+            self.journal.append((function, arguments))
+
+    def note_queue(self, cq: ClusterQueueState) -> None:
+        """Remember a queue and its counters as they are, once per savepoint."""
+        if self.journal is not None and id(cq) not in self._noted:
+            self._noted.add(id(cq))
+            self.journal.append((cq.restore, (cq.generation, cq.queue.snapshot())))
+
+    def note_info(self, info: WorkloadInfo) -> None:
+        """Remember a workload as it is, once per savepoint."""
+        if self.journal is not None and id(info) not in self._noted:
+            self._noted.add(id(info))
+            self.journal.append((info.restore, (info.snapshot(),)))
+
+    # -- configuration -------------------------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> None:
+        """The time goes on."""
+        self.now = max(self.now, now)
+
+    def set_configuration(self, configuration: Configuration) -> None:
+        """Take over a configuration while no workload is known."""
+        self.configuration = configuration
+        self.topology_flavors = TopologyFlavors(balanced_placement=configuration.balanced_placement)
+        self.topology_flavors.set_nodes(self.fleet.nodes.values())
+        for name in self.flavors:
+            self.sync_topology_flavor(name)
+        self.matcher = FlavorMatcher(self.topology_flavors)
+        self.simulation = Simulation(self.topology_flavors)
+
+    def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
+        """Read device requests by these rows from now on; what is held stays held."""
+        nodes, reservations = self.fleet.nodes, self.fleet.reservations
+        self.vendors = tuple(vendors)
+        self.fleet = Fleet(self.vendors)
+        for node in nodes.values():
+            self.fleet.set_node(node)
+        for key, placement in reservations.items():
+            self.fleet.reserve(key, placement)
+
+    def sync_topology_flavor(self, name: str) -> None:
+        """Let the flavor's topology tree follow the flavor and its topology; usage stays."""
+        holders = [
+            (info, charge)
+            for info in self.workloads.values()
+            for charge in info.topology_usage
+            if charge.flavor == name and name in self.topology_flavors
+        ]
+        for _, charge in holders:
+            self.topology_flavors[name].remove_usage(charge.usage)
+        flavor = self.flavors.get(name)
+        topology = self.topologies.get(flavor.topology_name) if flavor and flavor.topology_name else None
+        if flavor is None or topology is None:
+            self.topology_flavors.delete_flavor(name)
+            return
+        self.topology_flavors.set_flavor(name, topology, flavor.node_labels, flavor.tolerations)
+        for _, charge in holders:
+            self.topology_flavors[name].add_usage(charge.usage)
+
+    def set_node(self, node: Node) -> None:
+        """Add or replace a node; those who wait for a flavor that reaches it get a chance."""
+        before = self.fleet.nodes.get(node.name)
+        if before == node:
+            return
+        self.fleet.set_node(node)
+        self.topology_flavors.set_node(node)
+        self._node_changed(*(n for n in (before, node) if n is not None))
+
+    def delete_node(self, name: str) -> None:
+        """Forget a node."""
+        before = self.fleet.nodes.get(name)
+        if before is not None:
+            self.fleet.delete_node(name)
+            self.topology_flavors.delete_node(name)
+            self._node_changed(before)
+
+    def _node_changed(self, *nodes: Node) -> None:
+        self.has_devices = self.fleet.has_devices
+        reached = {
+            flavor.name
+            for flavor in self.flavors.values()
+            if (self.has_devices or flavor.topology_name is not None)
+            and any(matches_node_selector(flavor.node_labels, node.labels) for node in nodes)
+        }
+        for cq in self.cluster_queues.values():
+            if any(slot.name in reached for group in cq.groups for slot in group.flavors):
+                self.touched.add(cq.name)
+
+    # -- workloads come and go -----------------------------------------------------------------------------------------
+
+    def insert(self, info: WorkloadInfo) -> None:
+        """Know a workload (placed nowhere yet)."""
+        self.workloads[info.key] = info
+        self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
+        self.note(self._forget, info)
+
+    def forget(self, info: WorkloadInfo) -> None:
+        """Do not know it any more; it must have left its place."""
+        self._forget(info)
+        self.note(self._insert_again, info)
+
+    def _forget(self, info: WorkloadInfo) -> None:
+        del self.workloads[info.key]
+        self.by_local_queue.get(info.queue_key, {}).pop(info.key, None)
+
+    def _insert_again(self, info: WorkloadInfo) -> None:
+        self.workloads[info.key] = info
+        self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
+
+    def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
+        """The ClusterQueue of a workload: where it holds quota, else where its LocalQueue leads; None if missing."""
+        if info.place is Place.RESERVING and info.admission is not None:
+            return self.cluster_queues.get(info.admission.cluster_queue)
+        local_queue = self.local_queues.get(info.queue_key)
+        return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
+
+    def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
+        """Put a workload into a queue: parked while it backs off or when its like is parked, else active."""
+        self.note_queue(cq)
+        self.note_info(info)
+        info.cluster_queue = cq.name
+        if not info.backoff_expired(self.now):
+            cq.queue.park(info)
+        else:
+            cq.queue.push_unless_parked(info)
+        if cq.queue.active:
+            self.ready[cq.name] = cq
+
+    def dequeue(self, info: WorkloadInfo) -> None:
+        """Take a waiting workload out of its queue."""
+        cq = self.cluster_queues.get(info.cluster_queue)
+        if cq is None or info.place not in (Place.ACTIVE, Place.PARKED):
+            return
+        self.note_queue(cq)
+        self.note_info(info)
+        cq.queue.discard(info)
+
+    def charge(self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, *, charged: bool = False) -> None:
+        """Let a workload hold quota; `charged`: the cells have been charged already."""
+        self.note_queue(cq)
+        self.note_info(info)
+        if not charged:
+            add_usage(usage)
+            self._charge_topology(info.topology_usage)
+        info.usage = usage
+        info.cluster_queue = cq.name
+        info.place = Place.RESERVING
+        cq.workloads[info.key] = info
+        cq.generation += 1
+        self.note(self._uncharge, info, cq, usage, info.topology_usage)
+
+    def _uncharge(
+        self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
+    ) -> None:
+        remove_usage(usage)
+        for flavor, charge in topology:
+            if flavor in self.topology_flavors:
+                self.topology_flavors[flavor].remove_usage(charge)
+        del cq.workloads[info.key]
+
+    def discharge(self, info: WorkloadInfo) -> None:
+        """Give back what a workload holds, and note that its tree was touched."""
+        cq = self.cluster_queues[info.cluster_queue]
+        self.note_queue(cq)
+        self.note_info(info)
+        self._uncharge(info, cq, info.usage, info.topology_usage)
+        self.note(self._recharge, info, cq, info.usage, info.topology_usage)
+        info.usage = ()
+        info.topology_usage = ()
+        info.place = Place.NOWHERE
+        cq.generation += 1
+        self.not_ready.discard(info.key)
+        self.touched.add(cq.name)
+
+    def _recharge(
+        self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
+    ) -> None:
+        add_usage(usage)
+        self._charge_topology(topology)
+        cq.workloads[info.key] = info
+
+    def _charge_topology(self, charges: tuple[TopologyCharge, ...]) -> None:
+        for flavor, charge in charges:
+            if flavor in self.topology_flavors:
+                self.topology_flavors[flavor].add_usage(charge)
+
+    def refuse(
+        self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str
+    ) -> Outcome:
+        """Note why a workload waits."""
+        self.note_info(info)
+        info.outcome = (reason, message)
+        now = self.now
+        info.change(lambda workload: pending(workload, reason.value, message, now))
+        return Outcome(info.key, cq, kind, reason, message, self.cycle)
+
+    # -- queues --------------------------------------------------------------------------------------------------------
+
+    def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
+        """Every ClusterQueue of the tree of cohorts, or the lone ClusterQueue."""
+        root = cq.node.root
+        return [cq] if root is cq.node else self.members.get(id(root), [cq])
+
+    def wake_parked(self) -> None:
+        """Make workloads active again whose tree was touched (3.7)."""
+        touched, self.touched = self.touched, set()
+        trees: dict[int, list[ClusterQueueState]] = {}
+        for name in touched:
+            cq = self.cluster_queues.get(name)
+            if cq is not None:
+                trees.setdefault(id(cq.node.root), self.tree_of(cq))
+        for members in trees.values():
+            for cq in members:
+                if cq.active and (cq.queue.parked or cq.queue.parked_shapes):
+                    self.note_queue(cq)
+                    cq.queue.wake(lambda info, cq=cq: self._may_wake(info, cq))
+                    if cq.queue.active:
+                        self.ready[cq.name] = cq
+
+    def _may_wake(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
+        return info.backoff_expired(self.now) and self.namespace_matches(info, cq)
+
+    def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
+        """Whether the ClusterQueue selects the workload's namespace."""
+        labels = self.namespaces.get(info.workload.namespace)
+        selector = cq.spec.namespace_selector
+        return labels is not None and selector is not None and selector.matches(labels)
+
+    def ready_queues(self) -> Iterator[ClusterQueueState]:
+        """The active ClusterQueues that have an active workload."""
+        for name, cq in list(self.ready.items()):
+            if not cq.queue.active:
+                del self.ready[name]
+            elif cq.active:
+                yield cq

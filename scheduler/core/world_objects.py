@@ -1,0 +1,183 @@
+"""The part of the World that takes configuration: queues, cohorts, flavors, nodes and what else workloads refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.core.admission_check import AdmissionCheck
+from scheduler.core.cluster_queue import ClusterQueue
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.cohort import Cohort
+from scheduler.core.configuration import Configuration
+from scheduler.core.cycle_parts import CycleParts
+from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+from scheduler.core.local_queue import LocalQueue
+from scheduler.core.node import Node
+from scheduler.core.placing import Placer
+from scheduler.core.resource_flavor import ResourceFlavor
+from scheduler.core.state import State
+from scheduler.core.structure import Structure
+from scheduler.core.topology import Topology
+from scheduler.core.workload_info import Place, WorkloadInfo
+
+
+class WorldObjects:
+    """Sets and deletes objects. Every `set_` adds or replaces; deleting what is not there does nothing."""
+
+    def __init__(
+        self, configuration: Configuration = Configuration(), vendors: Sequence[DeviceVendor] = (NVIDIA,)
+    ) -> None:
+        """An empty world. `vendors` are the rows that say what asks for which device."""
+        self._state = State(configuration, vendors)
+        self._structure = Structure(self._state)
+        self._placer = Placer(self._state)
+        self._parts = CycleParts(self._state)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration in force."""
+        return self._state.configuration
+
+    def set_configuration(self, configuration: Configuration) -> None:
+        """Replace the configuration; requests are computed anew and every workload is looked at again."""
+        state = self._state
+        if configuration == state.configuration:
+            return
+        workloads = [info.current() for info in state.workloads.values()]
+        for info in [*state.workloads.values()]:
+            self._placer.take(info)
+            state.forget(info)
+        state.set_configuration(configuration)
+        self._parts = CycleParts(state)
+        self._structure.references_changed()
+        for workload in workloads:
+            info = WorkloadInfo(workload, configuration)
+            state.insert(info)
+            self._placer.put(info)
+
+    def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
+        """Replace the rows that say what asks for which device."""
+        if tuple(vendors) != self._state.vendors:
+            self._state.set_vendors(vendors)
+            self._state.touched.update(self._state.cluster_queues)
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace and its labels, which ClusterQueues select."""
+        if self._state.namespaces.get(name) != labels:
+            self._state.namespaces[name] = dict(labels)
+            self._state.touched.update(self._state.cluster_queues)
+
+    def delete_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        self._state.namespaces.pop(name, None)
+
+    def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
+        """Add or replace a flavor."""
+        self._state.flavors[flavor.name] = flavor
+        self._state.sync_topology_flavor(flavor.name)
+        self._structure.references_changed()
+
+    def delete_resource_flavor(self, name: str) -> None:
+        """Forget a flavor; ClusterQueues that name it become inactive."""
+        if self._state.flavors.pop(name, None) is not None:
+            self._state.sync_topology_flavor(name)
+            self._structure.references_changed()
+
+    def set_topology(self, topology: Topology) -> None:
+        """Add or replace a topology."""
+        self._state.topologies[topology.name] = topology
+        self._topology_changed(topology.name)
+
+    def delete_topology(self, name: str) -> None:
+        """Forget a topology."""
+        if self._state.topologies.pop(name, None) is not None:
+            self._topology_changed(name)
+
+    def _topology_changed(self, name: str) -> None:
+        for flavor in self._state.flavors.values():
+            if flavor.topology_name == name:
+                self._state.sync_topology_flavor(flavor.name)
+        self._structure.references_changed()
+
+    def set_admission_check(self, check: AdmissionCheck) -> None:
+        """Add or replace an admission check."""
+        self._state.checks[check.name] = check
+        self._structure.references_changed()
+
+    def delete_admission_check(self, name: str) -> None:
+        """Forget an admission check."""
+        if self._state.checks.pop(name, None) is not None:
+            self._structure.references_changed()
+
+    def set_cohort(self, cohort: Cohort) -> None:
+        """Add or replace a cohort; the whole tree is computed anew."""
+        self._state.cohorts[cohort.name] = cohort
+        self._structure.cohort_changed(cohort.name)
+
+    def delete_cohort(self, name: str) -> None:
+        """Forget a cohort; while it is named it stays as an implicit one."""
+        if self._state.cohorts.pop(name, None) is not None:
+            self._structure.cohort_changed(name)
+
+    def set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
+        """Add or replace a ClusterQueue; usage stays."""
+        state = self._state
+        cq = state.cluster_queues.get(cluster_queue.name)
+        if cq is None:
+            cq = state.cluster_queues[cluster_queue.name] = ClusterQueueState(cluster_queue)
+        cq.set_spec(cluster_queue, state.flavors)
+        self._parts.queue_usage(cq)
+        self._structure.queue_changed(cluster_queue.name)
+        for key in [*self._placer.stranded]:
+            self._put_again(key)
+        for queue in state.local_queues.values():
+            if queue.cluster_queue == cluster_queue.name:
+                self._put_again(*state.by_local_queue.get(queue.key, ()))
+
+    def delete_cluster_queue(self, name: str) -> None:
+        """Forget a ClusterQueue and its queue; its workloads are left without one."""
+        cq = self._state.cluster_queues.get(name)
+        if cq is None:
+            return
+        keys = [*cq.workloads, *cq.queue.active, *cq.queue.parked]
+        infos = [self._state.workloads[key] for key in keys]
+        for info in infos:
+            self._placer.take(info)
+        del self._state.cluster_queues[name]
+        self._state.ready.pop(name, None)
+        self._structure.queue_changed(name)
+        for info in infos:
+            self._placer.put(info)
+
+    def set_local_queue(self, local_queue: LocalQueue) -> None:
+        """Add or replace a LocalQueue; workloads that waited for it are queued, those of a stopped one leave the queue."""
+        before = self._state.local_queues.get(local_queue.key)
+        self._state.local_queues[local_queue.key] = local_queue
+        if before != local_queue:
+            self._parts.local_queue_changed(local_queue)
+            self._put_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
+
+    def delete_local_queue(self, key: str) -> None:
+        """Forget the LocalQueue `namespace/name`; its pending workloads leave the queue."""
+        if self._state.local_queues.pop(key, None) is not None:
+            self._put_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
+
+    def _put_again(self, *keys: str, only_waiting: bool = False) -> None:
+        """Put workloads where they belong now."""
+        for key in keys:
+            info = self._state.workloads[key]
+            if info.place is Place.RESERVING or (only_waiting and info.workload.holds_quota):
+                continue
+            self._placer.take(info)
+            info.current()
+            self._placer.put(info)
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> None:
+        """Add or replace a node (capacity, labels, taints, readiness, devices)."""
+        self._state.set_node(node)
+
+    def delete_node(self, name: str) -> None:
+        """Forget a node."""
+        self._state.delete_node(name)
