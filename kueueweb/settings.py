@@ -106,6 +106,11 @@ CHANNEL_LAYERS = {
     }
 }
 
+# --- Clusters ---------------------------------------------------------------------------------------------------------
+
+KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, else the kubeconfig's
+KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 50.0, minimum=0.1)
+
 # --- Workers ----------------------------------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = env.celery_broker_url(REDIS_URL)
