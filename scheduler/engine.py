@@ -42,7 +42,7 @@ from scheduler.core.world import Savepoint, World
 from scheduler.lease import begin_epoch, renew
 from scheduler.live import LiveFrames
 from scheduler.recorder import Recorder
-from scheduler.store.batch import BatchRefused, save
+from scheduler.store.batch import Batch, BatchRefused, save
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import read_configuration
 from scheduler.store.mirror import Mirror
@@ -72,7 +72,14 @@ class Run:
 class Engine:
     """The scheduler of one cluster, for as long as this process leads."""
 
-    def __init__(self, cluster: Cluster, holder: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        holder: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        save: Callable[[Batch], None] = save,
+    ) -> None:
         self.cluster_id = cluster.pk
         self.cluster_name = cluster.name
         self.epoch = begin_epoch(cluster.pk, holder)
@@ -80,6 +87,7 @@ class Engine:
         self.mirror = Mirror(self.cluster_id, self.world)
         self.frames = LiveFrames(self.cluster_name, self.epoch)
         self._clock = clock
+        self._save = save
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
         self._renewed_at = 0.0
@@ -146,7 +154,7 @@ class Engine:
             self.mirror.due.clear()
             return recorder
         try:
-            save(batch)
+            self._save(batch)
         except BatchRefused as refusal:
             self._undo(point, refusal)
             return None

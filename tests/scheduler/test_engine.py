@@ -1,0 +1,325 @@
+"""The engine on a real database: it decides what rows say, and what moves meanwhile never gets past it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection, transaction
+
+from gpus.models import Device, DeviceAllocation
+from queues.models import Cluster, FlavorQuota, PodSet, Workload, WorkloadEvent
+from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
+from scheduler.engine import Engine
+from scheduler.lease import LeaseLost, begin_epoch
+from scheduler.models import Change, Decision, SchedulingCycle
+from scheduler.store.batch import Batch, save
+from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = START.timestamp() + 1000
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return make_cluster()
+
+
+def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) -> Engine:
+    """An engine whose first batch finds that something happened between deciding and COMMIT."""
+    pending = [meanwhile] if meanwhile else []
+
+    def save_after_that(batch: Batch) -> None:
+        if batch and pending:
+            in_another_session(pending.pop())
+        save(batch)
+
+    return Engine(cluster, "test", clock=lambda: NOW, save=save_after_that)
+
+
+def in_another_session(function: Callable[[], object]) -> None:
+    """Run with a connection of its own, as another process would."""
+
+    def run() -> None:
+        try:
+            function()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+
+
+def statuses() -> dict[str, str]:
+    return dict(Workload.objects.values_list("name", "status"))
+
+
+def reasons() -> dict[str, str]:
+    return dict(Workload.objects.values_list("name", "reason"))
+
+
+class TestDeciding:
+    def test_it_admits_what_fits_and_says_why_the_rest_waits(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 3000}})
+        for name in ("one", "two", "three"):
+            make_workload(cluster, name, {"cpu": "2" if name == "two" else "1"})
+        make_workload(cluster, "huge", {"cpu": "4"})
+        run = start(cluster).run()
+        assert (run.admitted, run.refused, run.more) == (2, 0, False)
+        assert statuses() == {"one": "Admitted", "two": "Admitted", "three": "Pending", "huge": "Pending"}
+        assert reasons() == {
+            "one": "Admitted", "two": "Admitted", "three": "WaitingForQuota", "huge": "ExceedsMaxQuota"
+        }  # fmt: skip
+        two = Workload.objects.get(name="two")
+        assert (two.cluster_queue_name, two.admitted_at.timestamp() if two.admitted_at else None) == ("main", NOW)
+        pod_set = PodSet.objects.get(workload=two)
+        assert (pod_set.admitted_count, pod_set.flavors, pod_set.resource_usage) == (
+            1, {"cpu": "default-flavor"}, {"cpu": 2000}
+        )  # fmt: skip
+        assert {condition["type"]: condition["status"] for condition in two.conditions} == {
+            "QuotaReserved": "True", "Admitted": "True"
+        }  # fmt: skip
+
+    def test_it_logs_events_decisions_and_cycles_and_clears_the_notes(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster)
+        make_workload(cluster, "one")
+        start(cluster).run()
+        assert list(WorkloadEvent.objects.values_list("reason", "actor")) == [
+            ("QuotaReserved", "scheduler"), ("Admitted", "scheduler")
+        ]  # fmt: skip
+        decision = Decision.objects.get()
+        assert (decision.action, decision.workload_name, decision.cluster_queue_name) == ("Admit", "one", "main")
+        assert decision.detail["pod_sets"] == [{"name": "main", "count": 1, "flavors": {"cpu": "default-flavor"}}]
+        assert SchedulingCycle.objects.get().admitted == 1
+        assert not Change.objects.exists()
+
+    def test_a_second_run_writes_nothing(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        make_workload(cluster, "two")
+        engine = start(cluster)
+        engine.run()
+        before = (Decision.objects.count(), WorkloadEvent.objects.count())
+        engine.run()
+        assert (Decision.objects.count(), WorkloadEvent.objects.count()) == before
+
+    def test_it_follows_what_happens(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        make_workload(cluster, "two")
+        engine = start(cluster)
+        engine.run()
+        record_finished(cluster, [("team", "one")])
+        engine.run()
+        assert statuses() == {"one": "Finished", "two": "Admitted"}
+        make_workload(cluster, "three")
+        FlavorQuota.objects.update(nominal_quota=2000)
+        engine.run()
+        assert statuses()["three"] == "Admitted"
+        Workload.objects.filter(name="two").delete()
+        make_workload(cluster, "four")
+        engine.run()
+        assert statuses()["four"] == "Admitted"
+
+    def test_a_new_leader_goes_on_where_the_old_one_stopped(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 2000}})
+        make_workload(cluster, "one")
+        start(cluster).run()
+        make_workload(cluster, "two")
+        make_workload(cluster, "three")
+        start(cluster).run()
+        assert statuses() == {"one": "Admitted", "two": "Admitted", "three": "Pending"}
+
+    def test_a_held_workload_stops_and_comes_back(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster)
+        make_workload(cluster, "one")
+        engine = start(cluster)
+        engine.run()
+        hold(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        assert (statuses(), reasons()) == ({"one": "Pending"}, {"one": "Deactivated"})
+        release(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        assert statuses() == {"one": "Admitted"}
+
+    def test_a_cancelled_workload_ends_and_frees_its_quota(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        make_workload(cluster, "two")
+        engine = start(cluster)
+        engine.run()
+        cancel(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        engine.run()
+        assert statuses() == {"one": "Finished", "two": "Admitted"}
+        assert reasons()["one"] == "Cancelled"
+
+
+class TestMeanwhile:
+    def test_transactions_that_commit_in_reverse_order(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster)
+        engine = start(cluster)
+        with transaction.atomic():
+            make_workload(cluster, "first")  # its note has the smaller id and is not visible yet
+            in_another_session(lambda: make_workload(cluster, "second"))
+            in_another_session(engine.run)
+            in_another_session(lambda: check_statuses({"second": "Admitted"}))
+        engine.run()
+        assert statuses() == {"first": "Admitted", "second": "Admitted"}
+        assert not Change.objects.exists()
+
+    def test_a_transaction_that_rolls_back(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster)
+        engine = start(cluster)
+        with transaction.atomic():
+            make_workload(cluster, "never")
+            transaction.set_rollback(True)
+        make_workload(cluster, "one")
+        assert engine.run().admitted == 1
+        assert statuses() == {"one": "Admitted"}
+
+    def test_a_quota_that_was_cut(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 2000}})
+        make_workload(cluster, "one")
+        make_workload(cluster, "two")
+        engine = start(cluster, meanwhile=lambda: FlavorQuota.objects.update(nominal_quota=1000))
+        run = engine.run()
+        assert (run.refused, run.admitted) == (1, 1)
+        assert statuses() == {"one": "Admitted", "two": "Pending"}
+
+    def test_a_workload_that_was_cancelled(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        make_workload(cluster, "two")
+        engine = start(cluster, meanwhile=lambda: cancel(cluster, [("team", "one")], actor="alice"))
+        run = engine.run()
+        assert run.refused == 1
+        assert statuses() == {"one": "Finished", "two": "Admitted"}
+
+    def test_a_preemptor_that_was_cancelled_preempts_nobody(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
+        make_workload(cluster, "victim")
+        start(cluster).run()
+        make_workload(cluster, "preemptor", priority=10)
+        engine = start(cluster, meanwhile=lambda: cancel(cluster, [("team", "preemptor")], actor="alice"))
+        run = engine.run()
+        assert (run.refused, run.preempted) == (1, 0)
+        assert statuses() == {"victim": "Admitted", "preemptor": "Finished"}
+        assert not Decision.objects.filter(action="Preempt").exists()
+
+    def test_an_old_leader_that_was_paused_before_its_commit_writes_nothing(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster)
+        make_workload(cluster, "one")
+        old = start(cluster, meanwhile=lambda: begin_epoch(cluster.pk, "new"))
+        with pytest.raises(LeaseLost):
+            old.run()
+        assert statuses() == {"one": "Pending"}
+        assert not Decision.objects.exists()
+        assert start(cluster).run().admitted == 1
+
+
+def check_statuses(wanted: dict[str, str]) -> None:
+    assert statuses() == wanted
+
+
+class TestPreemption:
+    def test_a_victim_keeps_its_quota_until_its_pods_stopped(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
+        make_workload(cluster, "victim")
+        engine = start(cluster)
+        engine.run()
+        give_job("victim")
+        make_workload(cluster, "preemptor", priority=10)
+        engine.run()
+        assert statuses() == {"victim": "Evicted", "preemptor": "Pending"}
+        assert reasons()["preemptor"] == "WaitingForPreemptedWorkloads"
+        victim = Workload.objects.get(name="victim")
+        assert victim.push_sequence > victim.pushed_sequence
+        engine.run()
+        assert statuses()["preemptor"] == "Pending"
+        record_stopped(cluster, [("team", "victim")])
+        engine.run()
+        assert statuses() == {"victim": "Pending", "preemptor": "Admitted"}
+        assert Workload.objects.get(name="victim").eviction_counts == [
+            {"reason": "Preempted", "underlyingCause": "", "count": 1}
+        ]
+
+    def test_a_victim_of_which_nothing_runs_stops_at_once(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
+        make_workload(cluster, "victim")
+        engine = start(cluster)
+        engine.run()
+        make_workload(cluster, "preemptor", priority=10)
+        engine.run()
+        assert statuses() == {"victim": "Pending", "preemptor": "Admitted"}
+
+
+def give_job(name: str) -> None:
+    """From here on something of the workload runs in the cluster."""
+    from queues.models import Job
+
+    workload = Workload.objects.get(name=name)
+    job = Job.objects.create(
+        cluster=workload.cluster, namespace="team", name=name, kind="Job", manifest={}, created_at=START
+    )
+    Workload.objects.filter(pk=workload.pk).update(job=job)
+
+
+class TestDevices:
+    GPU = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}
+
+    @pytest.fixture
+    def gpus(self, cluster: Cluster) -> Cluster:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"nvidia.com/gpu": 8, "nvidia.com/gpumem": 10**6}})
+        make_node(cluster, "n1", [{}, {}])
+        return cluster
+
+    def test_a_slice_of_a_named_device_comes_with_the_quota(self, gpus: Cluster) -> None:
+        make_workload(gpus, "one", self.GPU)
+        start(gpus).run()
+        held = DeviceAllocation.objects.get()
+        assert (held.workload.name if held.workload else "", held.container, held.memory_mib) == ("one", "main", 10_000)
+        assert held.device is not None
+        assert (held.device.used_slots, held.device.used_memory_mib) == (1, 10_000)
+        assert PodSet.objects.get().nodes == ["n1"]
+
+    def test_quota_there_but_no_device(self, gpus: Cluster) -> None:
+        for name in ("one", "two", "three"):
+            make_workload(gpus, name, self.GPU)
+        engine = start(gpus)
+        engine.run()
+        assert statuses() == {"one": "Admitted", "two": "Admitted", "three": "Pending"}
+        three = Workload.objects.get(name="three")
+        assert three.reason == "WaitingForDevices"
+        assert "n1" in three.message
+        assert "2/2 CardInsufficientMemory" in three.message
+        record_finished(gpus, [("team", "one")])
+        engine.run()
+        assert statuses()["three"] == "Admitted"
+        assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
+
+    def test_a_new_leader_knows_who_holds_which_slice(self, gpus: Cluster) -> None:
+        for name in ("one", "two"):
+            make_workload(gpus, name, self.GPU)
+        start(gpus).run()
+        make_workload(gpus, "three", self.GPU)
+        start(gpus).run()
+        assert statuses()["three"] == "Pending"
+        assert Device.objects.filter(used_memory_mib=10_000).count() == 2
+
+    def test_a_slice_that_others_hold_is_respected(self, gpus: Cluster) -> None:
+        device = Device.objects.get(uuid="n1-0")
+        DeviceAllocation.objects.create(
+            cluster=gpus, node=device.node, device=device, device_uuid=device.uuid, source="found",
+            memory_mib=12_000, cores_percent=0, created_at=START,
+        )  # fmt: skip
+        Device.objects.filter(pk=device.pk).update(found_memory_mib=12_000, found_slots=1)
+        make_workload(gpus, "one", self.GPU)
+        make_workload(gpus, "two", self.GPU)
+        start(gpus).run()
+        assert statuses() == {"one": "Admitted", "two": "Pending"}
+        assert DeviceAllocation.objects.get(source="decided").device_uuid == "n1-1"
