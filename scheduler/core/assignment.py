@@ -1,4 +1,5 @@
-"""What the flavor assigner found for a workload: a flavor per resource of each pod set, how well it fits, and why not."""
+"""What the flavor assigner found for a workload: a flavor per resource of each pod set, how well it fits, and why
+not."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ class PodSetResult:
 
 
 class Assignment:
-    """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing level."""
+    """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing
+    level."""
 
     __slots__ = ("level", "mode", "pod_sets", "refusals", "topology_usage", "usage")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduler.core.cohort import PreemptionProtection, ResourceGroup
+from scheduler.core.cohort import NO_PROTECTION, PreemptionProtection, ResourceGroup
 from scheduler.core.decisions import (
     AdmissionMode,
     BorrowWithinCohortPolicy,
@@ -73,5 +73,5 @@ class ClusterQueue:
     admission_mode: AdmissionMode = AdmissionMode.NO_ADMISSION_FAIR_SHARING
     labels: Mapping[str, str] = field(default_factory=dict)
     preempt_for_devices: bool = False
-    protection: PreemptionProtection = PreemptionProtection()
+    protection: PreemptionProtection = NO_PROTECTION
     terminating: bool = False

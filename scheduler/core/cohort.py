@@ -40,12 +40,16 @@ class PreemptionProtection:
     cool_down_seconds: float = 0.0
 
 
+NO_PROTECTION = PreemptionProtection()
+
+
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Kueue's Cohort: ClusterQueues and Cohorts below it share what they do not use. Limits count only with a parent."""
+    """Kueue's Cohort: ClusterQueues and Cohorts below it share what they do not use. Limits count only with a
+    parent."""
 
     name: str
     parent_name: str = ""
     resource_groups: tuple[ResourceGroup, ...] = ()
     fair_weight: float = 1.0
-    protection: PreemptionProtection = PreemptionProtection()
+    protection: PreemptionProtection = NO_PROTECTION

@@ -2,7 +2,8 @@
 
 1. Take the head of every ClusterQueue.
 2. The numbers as they are now are the snapshot: what is only tried in this cycle is taken back at its end.
-3. Nominate: find for every head, against the same untouched usage, which flavors it could get and whom it would preempt.
+3. Nominate: find for every head, against the same untouched usage, which flavors it could get and whom it would
+preempt.
 4. Order the heads.
 5. Go through them: admit, preempt or skip, each on top of what the ones before it took.
 6. Put those that were not admitted back into their queues, active or parked.
@@ -145,8 +146,8 @@ class Cycle:
         return bool(claims) and any(target.info.key in claims for target in entry.targets)
 
     def _recompute_if_needed(self, entry: Entry) -> bool:
-        """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its targets
-        were claimed by an earlier entry, or when only its topology domains were taken (4.8)."""
+        """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its
+        targets were claimed by an earlier entry, or when only its topology domains were taken (4.8)."""
         if entry.assignment.mode is Mode.NO_FIT:
             return False
         if self._overlaps(entry):
@@ -260,10 +261,7 @@ class Cycle:
             reason = RequeueReason.FAILED_AFTER_NOMINATION
         if reason is RequeueReason.PENDING_PREEMPTION:
             cq.queue.sticky = info.key if not cq.strict else ""
-        if cq.strict:
-            immediate = reason is not RequeueReason.NAMESPACE_MISMATCH
-        else:
-            immediate = reason in _IMMEDIATE
+        immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
         more = info.attempt is not None and info.attempt.has_flavors_left
         active = info.backoff_expired(state.now) and (immediate or more)
         kind = DecisionKind.SKIP

@@ -1,7 +1,7 @@
 """Every token of the vocabulary, and the decisions of a cycle.
 
-Condition types and reasons are Kueue's PascalCase words. The enums live here once: they are the choices of the database,
-of the API's schema and of the screens.
+Condition types and reasons are Kueue's PascalCase words. The enums live here once: they are the choices of the
+database, of the API's schema and of the screens.
 """
 
 from __future__ import annotations
@@ -258,7 +258,8 @@ class DecisionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """A workload got its quota (and its topology and devices); `admitted` is False while admission checks are pending."""
+    """A workload got its quota (and its topology and devices); `admitted` is False while admission checks are
+    pending."""
 
     workload: str
     cluster_queue: str

@@ -33,7 +33,9 @@ NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, 
 class Oracle(Protocol):
     """Asked whether preemption could make room for one cell (6.8.4)."""
 
-    def __call__(self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int) -> tuple[Mode, int]:
+    def __call__(
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
+    ) -> tuple[Mode, int]:
         """The mode NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level once the victims are gone."""
 
 
@@ -179,9 +181,7 @@ class _GroupSearch:
             return 0
         return attempt.tried[first].get(resource, -1) + 1
 
-    def _find_flavor(
-        self, group: GroupState, trigger: str, refusals: list[Refusal]
-    ) -> tuple[dict[str, Choice], bool]:
+    def _find_flavor(self, group: GroupState, trigger: str, refusals: list[Refusal]) -> tuple[dict[str, Choice], bool]:
         """The best flavor of a resource group for all its resources: choices, and whether the worst of them fits."""
         fungibility = self._cq.spec.flavor_fungibility
         by_level = fungibility.preference is FungibilityPreference.PREEMPTION_OVER_BORROWING

@@ -12,7 +12,8 @@ from scheduler.core.workload_info import PodSetRequests, selection_key
 
 
 class FlavorMatcher:
-    """Checks pod sets against flavors and remembers what depends on labels and taints; `clear` when a flavor changes."""
+    """Checks pod sets against flavors and remembers what depends on labels and taints; `clear` when a flavor
+    changes."""
 
     def __init__(self, topologies: Mapping[str, TopologyFlavor]) -> None:
         """Nothing remembered. `topologies` are the flavors with a topology, as they are at each check."""

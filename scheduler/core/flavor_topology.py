@@ -1,4 +1,5 @@
-"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means (6.10, 4.4.5)."""
+"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means (6.10,
+4.4.5)."""
 
 from __future__ import annotations
 
@@ -120,9 +121,7 @@ class TopologyAssigner:
                 assumed += [request.usage(placed[request.pod_set]) for request in members if request.pod_set in placed]
         return found
 
-    def _record(
-        self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]
-    ) -> None:
+    def _record(self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]) -> None:
         results = {result.name: result for result in assignment.pod_sets}
         assignment.topology_usage = []
         for flavor, members in requests:

@@ -20,7 +20,6 @@ from scheduler.core.quota import Cell
 from scheduler.core.state import State
 from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
 
-
 Found = TypeVar("Found")
 
 

@@ -10,7 +10,12 @@ from scheduler.core.workload_info import Place, WorkloadInfo
 HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
 UsageOf = Callable[[WorkloadInfo], float]
 QueueState = tuple[
-    dict[str, HeapItem], dict[str, WorkloadInfo], set[Hashable], list[HeapItem], str, dict[Hashable, dict[str, None]] | None
+    dict[str, HeapItem],
+    dict[str, WorkloadInfo],
+    set[Hashable],
+    list[HeapItem],
+    str,
+    dict[Hashable, dict[str, None]] | None,
 ]
 
 

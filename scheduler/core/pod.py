@@ -95,9 +95,7 @@ class PodTemplate:
         for container in self.containers:
             _add(total, container.requests)
         _merge_init_containers(total, self.init_containers)
-        for name, value in self.requests.items():
-            if name in _POD_LEVEL_RESOURCES or name.startswith(_POD_LEVEL_PREFIXES):
-                total[name] = value
+        total |= {name: value for name, value in self.requests.items() if _is_pod_level(name)}
         _add(total, self.overhead)
         return total
 
@@ -109,6 +107,10 @@ class PodTemplate:
                 return f"container {container.name}: {name}"
         name = _first_above(self.requests, self.limits)
         return f"pod: {name}" if name else None
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in _POD_LEVEL_RESOURCES or resource.startswith(_POD_LEVEL_PREFIXES)
 
 
 def _merge_init_containers(total: dict[str, int], init_containers: Iterable[Container]) -> None:

@@ -39,8 +39,8 @@ _REASONS = {
 
 
 class PreemptionRequest(NamedTuple):
-    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others must
-    go. `can_place` is asked last, when quota fits: topology and devices."""
+    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others
+    must go. `can_place` is asked last, when quota fits: topology and devices."""
 
     cq: ClusterQueueState
     info: WorkloadInfo
@@ -74,10 +74,7 @@ class Preemptor:
         """The workloads to preempt for the request; empty when preemption cannot help."""
         if not request.cq.can_preempt:
             return []
-        if self._fair is not None:
-            found = self._fair.find_targets(request)
-        else:
-            found = self._find_classical_targets(request)
+        found = self._fair.find_targets(request) if self._fair else self._find_classical_targets(request)
         return [Target(info, reason) for info, reason in found]
 
     def _find_classical_targets(self, request: PreemptionRequest) -> list[tuple[WorkloadInfo, PreemptionReason]]:
@@ -92,9 +89,7 @@ class Preemptor:
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
         """In which attempts borrowing is allowed (7.5)."""
-        forbidden = (
-            request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
-        )
+        forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
         cells = request.cq.node.cells
         under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)
         if not has_foreign or (forbidden and not under_nominal):

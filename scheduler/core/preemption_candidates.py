@@ -121,9 +121,7 @@ class CandidateFinder:
 
     def classical_candidates(self, request: PreemptionRequest) -> ClassicalCandidates:
         """All candidates in the order in which classical preemption tries them (7.5)."""
-        own = [
-            Candidate(info, request.cq, Variant.WITHIN_CLUSTER_QUEUE, None) for info in self.own_candidates(request)
-        ]
+        own = [Candidate(info, request.cq, Variant.WITHIN_CLUSTER_QUEUE, None) for info in self.own_candidates(request)]
         hierarchy, priority = self._foreign_lists(request)
         lists = [
             sorted(found, key=lambda candidate: self.order(candidate.info, request.cq))
@@ -165,8 +163,10 @@ class CandidateFinder:
             if queue is skipped or not exceeds_nominal(queue, request.needed):
                 continue
             cq = self._cluster_queues[queue.name]
-            for info in self.foreign_candidates(request, cq):
-                found.append(Candidate(info, cq, _variant(request, info, advantage), common))
+            found.extend(
+                Candidate(info, cq, _variant(request, info, advantage), common)
+                for info in self.foreign_candidates(request, cq)
+            )
 
 
 def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) -> Variant:

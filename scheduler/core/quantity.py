@@ -1,8 +1,8 @@
 """Kubernetes quantities ("500m", "10Gi") and the integers that the core computes with.
 
-A quantity is held exactly as an integer of nano units (10^-9), the finest step that Kubernetes knows. An *amount* is the
-integer in base units that Kueue's scheduler works on: cpu in milli, everything else in whole units (memory in bytes),
-both rounded up.
+A quantity is held exactly as an integer of nano units (10^-9), the finest step that Kubernetes knows. An *amount* is
+the integer in base units that Kueue's scheduler works on: cpu in milli, everything else in whole units (memory in
+bytes), both rounded up.
 """
 
 from __future__ import annotations
@@ -48,31 +48,37 @@ class InvalidQuantity(ValueError):
 def _parse_text(text: str) -> int:
     match = _QUANTITY.fullmatch(text.strip())
     if match is None or not (match["whole"] or match["fraction"]):
-        raise InvalidQuantity(f'"{text}" is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi')
+        raise InvalidQuantity(
+            f'"{text}" is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi'
+        )
     suffix = match["suffix"] or ""
     if suffix not in _SUFFIXES:
-        raise InvalidQuantity(f'"{text}" has the unknown suffix "{suffix}": use one of n u m k M G T P E Ki Mi Gi Ti Pi Ei')
+        raise InvalidQuantity(
+            f'"{text}" has the unknown suffix "{suffix}": use one of n u m k M G T P E Ki Mi Gi Ti Pi Ei'
+        )
     fraction = match["fraction"] or ""
     digits = int((match["whole"] or "") + fraction)
     numerator, denominator = digits * _SUFFIXES[suffix], 10 ** len(fraction)
     exponent = int(match["exponent"] or 0)
     if exponent >= 0:
-        numerator *= 10**exponent
+        numerator *= int(10**exponent)
     else:
-        denominator *= 10**-exponent
+        denominator *= int(10**-exponent)
     nanos = -(-numerator // denominator)
     return -nanos if match["sign"] == "-" else nanos
 
 
-def parse_quantity(text: str | int | float) -> int:
-    """The quantity in nano units, rounded up to a whole nano; raises `InvalidQuantity`. YAML numbers are accepted too."""
+def parse_quantity(text: str | float) -> int:
+    """The quantity in nano units, rounded up to a whole nano; raises `InvalidQuantity`. YAML numbers are accepted
+    too."""
     if isinstance(text, bool):
         raise InvalidQuantity(f"{text} is not a quantity: write a number with an optional suffix, like 500m, 2 or 10Gi")
     return _parse_text(text if isinstance(text, str) else repr(text))
 
 
 def to_amount(resource: str, nanos: int) -> int:
-    """Nano units -> base units of the resource: milli for cpu, whole units otherwise, rounded up, at most `UNLIMITED`."""
+    """Nano units -> base units of the resource: milli for cpu, whole units otherwise, rounded up, at most
+    `UNLIMITED`."""
     step = 10**6 if resource == "cpu" else NANOS
     return min(-(-nanos // step), UNLIMITED)
 
@@ -87,7 +93,7 @@ def _parse_amount_text(resource: str, text: str) -> int:
     return to_amount(resource, _parse_text(text))
 
 
-def parse_amount(resource: str, text: str | int | float) -> int:
+def parse_amount(resource: str, text: str | float) -> int:
     """A quantity as the integer in base units of the resource; raises `InvalidQuantity`."""
     if isinstance(text, str):
         return _parse_amount_text(resource, text)

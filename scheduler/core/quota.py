@@ -4,8 +4,8 @@
     L  local     the part of S that is not lent to the parent
     U  usage     for a ClusterQueue what its workloads use, for a cohort what its children use beyond their local part
 
-Cells of one (flavor, resource) are linked from the ClusterQueue up to the root, so that arithmetic follows pointers. All
-amounts are integers in base units.
+Cells of one (flavor, resource) are linked from the ClusterQueue up to the root, so that arithmetic follows pointers.
+All amounts are integers in base units.
 """
 
 from __future__ import annotations
@@ -181,8 +181,11 @@ class CohortNode(QuotaNode):
         self.queues: list[QuotaNode] = []
 
 
-def fits_without_borrowing(node: QuotaNode, requests: Iterable[tuple[FlavorResource, int]]) -> tuple[bool, list[tuple[FlavorResource, int]]]:
-    """Whether the node holds the requests in its own subtree quota, and what it would have to ask of its parent (5.6)."""
+def fits_without_borrowing(
+    node: QuotaNode, requests: Iterable[tuple[FlavorResource, int]]
+) -> tuple[bool, list[tuple[FlavorResource, int]]]:
+    """Whether the node holds the requests in its own subtree quota, and what it would have to ask of its parent
+    (5.6)."""
     fits = True
     rest: list[tuple[FlavorResource, int]] = []
     for key, amount in requests:

@@ -1,7 +1,7 @@
 """Reads Kubernetes manifests (kueue.x-k8s.io/v1beta2, v1 Namespace and Node) into the core's objects.
 
-For scenarios of the simulator: the manifests are taken as valid, the API's defaults are applied. Raises KeyError, ValueError
-or `InvalidQuantity` for malformed ones.
+For scenarios of the simulator: the manifests are taken as valid, the API's defaults are applied. Raises KeyError,
+ValueError or `InvalidQuantity` for malformed ones.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Manifest = Mapping[str, Any]
 
 def read_time(text: str) -> float:
     """RFC 3339 -> seconds since the epoch."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return datetime.fromisoformat(text).timestamp()
 
 
 def read_resource_flavor(manifest: Manifest) -> ResourceFlavor:

@@ -9,7 +9,8 @@ from scheduler.core.decisions import CycleResult
 from scheduler.core.world import World
 
 IDLE_CYCLES = 8
-"""Cycles without a decision that are run in a row, beside two per ClusterQueue and one per ClusterQueue still active."""
+"""Cycles without a decision that are run in a row, beside two per ClusterQueue and one per ClusterQueue still
+active."""
 PREEMPTIONS_PER_WORKLOAD = 16
 """How often one workload may be preempted at one instant before that counts as going in circles."""
 
@@ -22,6 +23,7 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
     `PREEMPTIONS_PER_WORKLOAD` times the rest waits for the next instant, and `world.note_livelock` says so on it.
     """
     preempted: Counter[str] = Counter()
+    preemptors: set[tuple[str, str]] = set()
     queues = len(world.cluster_queue_names())
     idle = 0
     while world.has_active():
@@ -30,9 +32,10 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
         if result.decided:
             idle = 0
             preempted.update(decision.workload for decision in result.preemptions)
-            circling = [key for key, count in preempted.items() if count >= PREEMPTIONS_PER_WORKLOAD]
+            preemptors.update((decision.workload, decision.preemptor) for decision in result.preemptions)
+            circling = {key for key, count in preempted.items() if count >= PREEMPTIONS_PER_WORKLOAD}
             if circling:
-                world.note_livelock(circling)
+                world.note_livelock(sorted(circling | {by for of, by in preemptors if of in circling}))
                 return
         elif not result.progressed:
             return

@@ -1,7 +1,8 @@
 """The virtual cluster: workloads come at their time, run for their time, and stop at once when they are preempted.
 
-The clock jumps from one instant at which something happens to the next. At an instant, workloads whose time is up finish,
-then those that are due arrive, then cycles run until nothing more happens; after each cycle the preempted have stopped.
+The clock jumps from one instant at which something happens to the next. At an instant, workloads whose time is up
+finish, then those that are due arrive, then cycles run until nothing more happens; after each cycle the preempted have
+stopped.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Everything that the cycle reads and changes, and the journal that takes changes back.
 
-`State` knows how a workload moves between its places (queue, parked, quota); `scheduler.core.world.World` is the door for
-everyone else.
+`State` knows how a workload moves between its places (queue, parked, quota); `scheduler.core.world.World` is the door
+for everyone else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from scheduler.core.admission_check import AdmissionCheck
@@ -282,9 +283,7 @@ class State:
             if flavor in self.topology_flavors:
                 self.topology_flavors[flavor].add_usage(charge)
 
-    def refuse(
-        self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str
-    ) -> Outcome:
+    def refuse(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> Outcome:
         """Note why a workload waits."""
         self.note_info(info)
         info.outcome = (reason, message)
@@ -311,11 +310,11 @@ class State:
             for cq in members:
                 if cq.active and (cq.queue.parked or cq.queue.parked_shapes):
                     self.note_queue(cq)
-                    cq.queue.wake(lambda info, cq=cq: self._may_wake(info, cq))
+                    cq.queue.wake(partial(self._may_wake, cq))
                     if cq.queue.active:
                         self.ready[cq.name] = cq
 
-    def _may_wake(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
+    def _may_wake(self, cq: ClusterQueueState, info: WorkloadInfo) -> bool:
         return info.backoff_expired(self.now) and self.namespace_matches(info, cq)
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:

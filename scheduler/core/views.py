@@ -28,7 +28,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueueView:
-    """A ClusterQueue now. `weighted_share` is not rounded, may be infinite, and is computed without fair sharing too."""
+    """A ClusterQueue now. `weighted_share` is not rounded, may be infinite, and is computed without fair sharing
+    too."""
 
     name: str
     cohort: str

@@ -12,6 +12,8 @@ from scheduler.core.pod import PodTemplate
 from scheduler.core.resources import Amounts
 from scheduler.core.topology import TopologyAssignment, TopologyRequest
 
+_EMPTY_TEMPLATE = PodTemplate()
+
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
@@ -19,7 +21,7 @@ class PodSet:
 
     name: str = "main"
     count: int = 1
-    template: PodTemplate = PodTemplate()
+    template: PodTemplate = _EMPTY_TEMPLATE
     min_count: int | None = None
     topology_request: TopologyRequest | None = None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Callable, Hashable
+from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 from operator import attrgetter
 from typing import NamedTuple
@@ -60,7 +61,7 @@ class PodSetRequests:
         return self._node_requests
 
     @property
-    def own_resources(self) -> Set[str]:
+    def own_resources(self) -> AbstractSet[str]:
         """The resources that the pod's spec names."""
         return self.node_requests.keys()
 
@@ -97,6 +98,8 @@ class WorkloadInfo:
     """The core's own record of a workload. Fields other than those set in `__init__` follow its place."""
 
     __slots__ = (
+        "_exceeded",
+        "_shape",
         "admission",
         "admitted",
         "asks_for_topology",
@@ -117,8 +120,6 @@ class WorkloadInfo:
         "requeue_at",
         "requeued_false",
         "reserved_at",
-        "_exceeded",
-        "_shape",
         "timestamp",
         "topology_usage",
         "uid",
@@ -241,8 +242,8 @@ class _Shape:
 
 
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
-    """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a failed
-    admission check (3.4). A preempted workload keeps its place."""
+    """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
+    failed admission check (3.4). A preempted workload keeps its place."""
     evicted = workload.condition(ConditionType.EVICTED)
     if evicted is not None and workload.is_true(ConditionType.EVICTED):
         if evicted.reason == EvictionReason.ADMISSION_CHECK:
@@ -257,9 +258,7 @@ def queue_order_timestamp(workload: Workload, configuration: Configuration) -> f
 def _pod_sets(workload: Workload, configuration: Configuration) -> tuple[PodSetRequests, ...]:
     found: list[PodSetRequests] = []
     for pod_set in workload.pod_sets:
-        per_pod = pod_requests(
-            pod_set.template, configuration.transformations, configuration.exclude_resource_prefixes
-        )
+        per_pod = pod_requests(pod_set.template, configuration.transformations, configuration.exclude_resource_prefixes)
         count = max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
         found.append(PodSetRequests(pod_set, count, per_pod))
     return tuple(found)

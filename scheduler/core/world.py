@@ -6,17 +6,18 @@
     for result in settle(world, now): ...     # scheduler.core.settle: cycles until nothing more happens
     world.commit(point)                       # or world.undo(point): as if the cycles had not been
 
-Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names and
-may dangle. Events that may let parked workloads start mark the tree of cohorts they touch; the next cycle moves those
-workloads back to their queues (Kueue's flush, 3.7).
+Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names
+and may dangle. Events that may let parked workloads start mark the tree of cohorts they touch; the next cycle moves
+those workloads back to their queues (Kueue's flush, 3.7).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scheduler.core.conditions import release
-from scheduler.core.decisions import ConditionType, CycleResult, Outcome
+from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
 from scheduler.core.explain import holders
 from scheduler.core.views import (
     ClusterQueueView,
@@ -106,7 +107,8 @@ class World(WorldObjects):
     # -- cycles --------------------------------------------------------------------------------------------------------
 
     def has_active(self) -> bool:
-        """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look at."""
+        """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look
+        at."""
         self._refresh()
         return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
 
@@ -120,6 +122,16 @@ class World(WorldObjects):
         self._state.advance(now)
         self._refresh()
         return self._parts.run_cycle()
+
+    def note_livelock(self, keys: Iterable[str]) -> None:
+        """Preemption goes in circles among these workloads at this instant: say so on those that wait (19.2 B11)."""
+        for key in keys:
+            info = self._state.workloads.get(key)
+            if info is not None and info.place in (Place.ACTIVE, Place.PARKED):
+                message = "workloads preempt each other in circles; it is tried again when something else changes"
+                reason = PendingReason.WAITING_FOR_QUOTA
+                kind = DecisionKind.SKIP if info.place is Place.ACTIVE else DecisionKind.PARK
+                self._placer.outcomes.append(self._state.refuse(info, info.cluster_queue, kind, reason, message))
 
     def drain_outcomes(self) -> tuple[Outcome, ...]:
         """Why workloads were put into no queue (gated, deactivated, no LocalQueue, ...), since the last call."""

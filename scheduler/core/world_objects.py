@@ -24,11 +24,9 @@ from scheduler.core.workload_info import Place, WorkloadInfo
 class WorldObjects:
     """Sets and deletes objects. Every `set_` adds or replaces; deleting what is not there does nothing."""
 
-    def __init__(
-        self, configuration: Configuration = Configuration(), vendors: Sequence[DeviceVendor] = (NVIDIA,)
-    ) -> None:
+    def __init__(self, configuration: Configuration | None = None, vendors: Sequence[DeviceVendor] = (NVIDIA,)) -> None:
         """An empty world. `vendors` are the rows that say what asks for which device."""
-        self._state = State(configuration, vendors)
+        self._state = State(configuration or Configuration(), vendors)
         self._structure = Structure(self._state)
         self._placer = Placer(self._state)
         self._parts = CycleParts(self._state)
@@ -150,7 +148,8 @@ class WorldObjects:
             self._placer.put(info)
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:
-        """Add or replace a LocalQueue; workloads that waited for it are queued, those of a stopped one leave the queue."""
+        """Add or replace a LocalQueue; workloads that waited for it are queued, those of a stopped one leave the
+        queue."""
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
         if before != local_queue:

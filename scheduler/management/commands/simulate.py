@@ -1,0 +1,53 @@
+"""`manage.py simulate INPUT --output OUTPUT`: run scenarios on the virtual cluster.
+
+INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds Kubernetes manifests
+(`namespaces`, `resourceFlavors`, `cohorts`, `clusterQueues`, `localQueues`, `workloads`, `topologies`, `nodes`), and
+`runtimeSeconds`, `horizonSeconds`, `batchSeconds`, `fairSharing`, `transformations`. OUTPUT gets a list of
+`{"name", "result"}`: the cycles that decided something, when workloads finished, who is left and who uses how much.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from scheduler.core.simulator import simulate
+
+
+class Command(BaseCommand):
+    """Simulate recorded or written scenarios."""
+
+    help = "Run scenarios of queues and workloads on a virtual cluster and write what the scheduler decides."
+    requires_system_checks: list[str] = []  # needs neither database nor network
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the input and output files."""
+        parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")
+        parser.add_argument("--output", type=Path, required=True, help="where to write the results")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run every scenario of the file; a malformed one ends the command, naming it."""
+        results = []
+        for case in read_cases(options["input"]):
+            try:
+                results.append({"name": case["name"], "result": simulate(case["scenario"])})
+            except (KeyError, TypeError, ValueError) as error:
+                raise CommandError(f"scenario {case.get('name', '?')}: {type(error).__name__}: {error}") from error
+        options["output"].write_text(json.dumps(results, indent=1) + "\n")
+
+
+def read_cases(path: Path) -> list[dict[str, Any]]:
+    """The scenarios of a file. Raises CommandError when it cannot be read as a JSON list."""
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        cases = json.loads(raw)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {error}") from error
+    if not isinstance(cases, list):
+        raise CommandError(f"{path}: a JSON list of scenarios is expected")
+    return cases
