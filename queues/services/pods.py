@@ -1,0 +1,108 @@
+"""Pods of workloads as the cluster shows them, and the nodes that failed under them."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db import connection, transaction
+
+from queues.events import wake_scheduler
+from queues.models import Cluster, Pod
+
+_STORE: Final = """
+INSERT INTO queues_pod AS pod
+    (workload_id, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at, finished_at)
+SELECT workload.id, seen.pod_set, seen.replica, seen.namespace, seen.name, seen.uid, seen.phase, seen.ready,
+    seen.terminating, seen.node_name, seen.started_at, seen.finished_at
+FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[], %s::boolean[],
+    %s::boolean[], %s::text[], %s::timestamptz[], %s::timestamptz[])
+    AS seen(workload_uid, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at,
+    finished_at)
+JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.uid = seen.workload_uid
+ON CONFLICT (workload_id, uid) DO UPDATE SET pod_set = excluded.pod_set, replica = excluded.replica,
+    phase = excluded.phase, ready = excluded.ready, terminating = excluded.terminating,
+    node_name = excluded.node_name, started_at = excluded.started_at, finished_at = excluded.finished_at
+WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.node_name, pod.started_at, pod.finished_at)
+    IS DISTINCT FROM (excluded.pod_set, excluded.replica, excluded.phase, excluded.ready, excluded.terminating,
+    excluded.node_name, excluded.started_at, excluded.finished_at)
+"""
+
+_PLACED_ON: Final = """
+workload.cluster_id = %s AND workload.status = 'Admitted' AND workload.evicted_at IS NULL
+    AND EXISTS (SELECT FROM queues_podset AS pod_set
+        WHERE pod_set.workload_id = workload.id AND pod_set.nodes @> jsonb_build_array(%s::text))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """A pod of a workload; the times are when its containers started and when the last of them ended."""
+
+    workload_uid: str
+    pod_set: str
+    replica: int
+    namespace: str
+    name: str
+    uid: str
+    phase: str
+    ready: bool
+    terminating: bool
+    node_name: str
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def store_pods(cluster: Cluster, pods: Sequence[ObservedPod]) -> int:
+    """Insert or update pods, those of unknown workloads aside; how many rows changed."""
+    if not pods:
+        return 0
+    columns = [list(column) for column in zip(*(astuple(pod) for pod in pods), strict=True)]
+    with connection.cursor() as cursor:
+        cursor.execute(_STORE, [*columns, cluster.pk])
+        return int(cursor.rowcount)
+
+
+def forget_pods(cluster: Cluster, uids: Collection[str]) -> int:
+    """These pods are gone from the cluster; how many were stored."""
+    return Pod.objects.filter(workload__cluster=cluster, uid__in=list(uids)).delete()[0] if uids else 0
+
+
+def keep_pods(cluster: Cluster, uids: Collection[str]) -> int:
+    """Forget every pod but these: all pods of the cluster have been listed."""
+    return Pod.objects.filter(workload__cluster=cluster).exclude(uid__in=list(uids)).delete()[0]
+
+
+def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:
+    """Note a node that failed on the workloads that were placed there (Kueue's unhealthyNodes); their keys."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            UPDATE queues_workload AS workload
+            SET unhealthy_nodes = workload.unhealthy_nodes || jsonb_build_array(%s::text)
+            WHERE {_PLACED_ON} AND NOT workload.unhealthy_nodes @> jsonb_build_array(%s::text)
+            RETURNING workload.namespace, workload.name
+            """,  # noqa: S608 - composed of constants
+            [node, cluster.pk, node, node],
+        )
+        changed: list[tuple[str, str]] = list(cursor.fetchall())
+        if changed:
+            wake_scheduler(cluster.name)
+    return changed
+
+
+def record_node_recovered(cluster: Cluster, node: str) -> list[tuple[str, str]]:
+    """Take back what `record_node_failed` noted, on workloads that are still there; their keys."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE queues_workload SET unhealthy_nodes = unhealthy_nodes - %s::text
+            WHERE cluster_id = %s AND status <> 'Finished' AND unhealthy_nodes @> jsonb_build_array(%s::text)
+            RETURNING namespace, name
+            """,
+            [node, cluster.pk, node],
+        )
+        changed: list[tuple[str, str]] = list(cursor.fetchall())
+        if changed:
+            wake_scheduler(cluster.name)
+    return changed

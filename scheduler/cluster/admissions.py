@@ -1,0 +1,115 @@
+"""Rows -> what the cluster is told: jobs, admissions and slices as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from gpus.models import AllocationSource, DeviceAllocation
+from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
+from scheduler.cluster.job_kinds import JOB_KINDS
+from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmission
+from scheduler.core.decisions import WorkloadStatus
+from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
+from scheduler.core.placement_model import PodPlacement
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorNodes:
+    """What a flavor asks of its nodes, and tolerates there."""
+
+    node_labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, Any], ...]
+
+
+def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
+    """All flavors of a cluster, by name."""
+    rows = ResourceFlavor.objects.filter(cluster=cluster).only("name", "node_labels", "tolerations")
+    return {row.name: FlavorNodes(row.node_labels, tuple(row.tolerations)) for row in rows}
+
+
+def runs(workload: Workload) -> bool:
+    """Whether its pods should run: it is admitted and nobody has evicted it."""
+    return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
+
+
+def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
+    """The same workloads with all that telling the cluster needs, in two queries."""
+    return workloads.select_related("job").prefetch_related("pod_sets")
+
+
+def job_source(job: Job) -> JobSource | None:
+    """The job as submitted; None for a kind that runs in no cluster."""
+    kind = JOB_KINDS.get(job.kind)
+    if kind is None:
+        return None
+    metadata = {**(job.manifest.get("metadata") or {}), "name": job.name, "namespace": job.namespace}
+    return JobSource(kind, {**job.manifest, "metadata": metadata}, str(job.uid), job.found_in_cluster)
+
+
+def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) -> AdmittedWorkload:
+    """A workload with its admission; its pod sets must be prefetched."""
+    return AdmittedWorkload(
+        name=workload.name,
+        uid=str(workload.uid),
+        queue_name=workload.queue_name,
+        cluster_queue_name=workload.cluster_queue_name,
+        pod_sets=tuple(_pod_set(row, flavors) for row in workload.pod_sets.all()),
+    )
+
+
+def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes]) -> PodSetAdmission:
+    labels: dict[str, str] = {}
+    tolerations: list[Mapping[str, Any]] = []
+    for name in sorted(set(row.flavors.values())):
+        flavor = flavors.get(name)
+        if flavor is None:
+            continue
+        labels.update(flavor.node_labels)
+        tolerations.extend(entry for entry in flavor.tolerations if entry not in tolerations)
+    count = row.count if row.admitted_count is None else row.admitted_count
+    return PodSetAdmission(row.name, count, labels, tuple(tolerations), tuple(row.nodes))
+
+
+class Slices:
+    """The slices that we decided for some workloads, by replica."""
+
+    def __init__(self, workload_ids: Iterable[int]) -> None:
+        rows = DeviceAllocation.objects.filter(workload_id__in=list(workload_ids), source=AllocationSource.DECIDED)
+        self._held: dict[tuple[int, str, int], dict[int, list[DeviceSlice]]] = {}
+        for row in rows.select_related("device", "node").order_by("pk"):
+            replica = self._held.setdefault((row.workload_id or 0, row.pod_set, row.replica), {})
+            replica.setdefault(row.container_index, []).append(_slice(row))
+
+    def placement(self, workload: Workload, pod_set: PodSet, replica: int, node: str) -> PodPlacement:
+        """What one replica holds, container by container, init containers first."""
+        held = self._held.get((workload.pk, pod_set.name, replica), {})
+        spec = pod_set.template.get("spec") or {}
+        init_count = len(spec.get("initContainers") or ())
+        count = init_count + len(spec.get("containers") or ())
+        return PodPlacement(
+            pod_set=pod_set.name,
+            replica=replica,
+            node=node,
+            containers=tuple(tuple(held.get(index, ())) for index in range(count)),
+            init_container_count=init_count,
+            namespace=workload.namespace,
+        )
+
+
+def _slice(row: DeviceAllocation) -> DeviceSlice:
+    assert row.device is not None  # the database holds it for slices that we decided
+    mig = row.mig_instance
+    return DeviceSlice(
+        uuid=row.device_uuid,
+        node=row.node.name,
+        memory_mib=row.memory_mib,
+        cores_percent=row.cores_percent,
+        index=row.device.index,
+        vendor=row.device.vendor,
+        mig=MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None,
+        slots=row.slots,
+    )

@@ -1,0 +1,265 @@
+"""Pods of admitted workloads get the node and the slices that were decided for them, in HAMi's order.
+
+Annotations that name the slices, then the node's lock, then the phase `allocating`, then the binding; HAMi's device
+plugin does the rest, and gives the lock back. Each step may have been done by a sweep before: it is then left as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from gpus.annotations import MUTEX_LOCK, AnnotationError, NodeLock, pod_annotations
+from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIME
+from gpus.manifests import configured_vendors
+from gpus.vendors import VENDORS
+from queues.models import Cluster, PodSet, Workload
+from scheduler.cluster.admissions import FlavorNodes, Slices, admitted_workload, runs, with_jobs
+from scheduler.cluster.client import NODES, PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from scheduler.cluster.manifests import (
+    JOB_UID_LABEL,
+    PLACEMENT_GATE,
+    POD_SET_LABEL,
+    REPLICA_ANNOTATION,
+    SCHEDULER_NAME,
+    WORKLOAD_UID_LABEL,
+    AdmittedWorkload,
+    placed_pod,
+    ungated_pod,
+)
+from scheduler.core.decisions import WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_ALLOCATING: Final = "allocating"
+
+
+class Binder:
+    """One pass over the pods that are alive."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ClusterClient,
+        flavors: Mapping[str, FlavorNodes],
+        clock: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._flavors = flavors
+        self._clock = clock
+        self._vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+        self._locked: set[str] = set()
+
+    def bind(self, pods: Sequence[JsonObject]) -> int:
+        """Binds those that wait for us and may run; how many. `pods` are all live pods that are ours."""
+        waiting = [pod for pod in pods if waits_for_us(pod)]
+        if not waiting:
+            return 0
+        rows = self._rows(waiting)
+        bound = 0
+        replicas = _Replicas(pods)
+        slices = Slices(row.pk for row in rows.values())
+        for pod in sorted(waiting, key=lambda pod: (pod["metadata"]["namespace"], pod["metadata"]["name"])):
+            row = self._row_of(pod, rows, replicas)
+            if row is None:
+                continue
+            try:
+                bound += self._bind_one(pod, row, replicas, slices)
+            except ClusterUnreachable:
+                raise
+            except ClusterError as error:
+                metadata = pod["metadata"]
+                _log.warning("Pod %s/%s is not bound yet: %s", metadata["namespace"], metadata["name"], error)
+        return bound
+
+    def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
+        """The admitted workloads that these pods may belong to, by uid."""
+        admitted = Workload.objects.filter(cluster=self._cluster, status=WorkloadStatus.ADMITTED, evicted_at=None)
+        uids = {uid for pod in waiting if (uid := _label(pod, WORKLOAD_UID_LABEL))}
+        jobs = {uid for pod in waiting if not _label(pod, WORKLOAD_UID_LABEL) and (uid := _label(pod, JOB_UID_LABEL))}
+        rows = with_jobs(admitted.filter(uid__in=uids) | admitted.filter(job__uid__in=jobs)).order_by("pk")
+        return {str(row.uid): row for row in rows if runs(row)}
+
+    def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: _Replicas) -> Workload | None:
+        """The pod's workload; of a job whose every pod is one, the first admitted that has no pod."""
+        uid = _label(pod, WORKLOAD_UID_LABEL)
+        if uid:
+            return rows.get(uid)
+        job_uid = _label(pod, JOB_UID_LABEL)
+        for row in rows.values():
+            if row.job is not None and str(row.job.uid) == job_uid and not replicas.taken(str(row.uid), ""):
+                return row
+        return None
+
+    def _bind_one(self, pod: JsonObject, row: Workload, replicas: _Replicas, slices: Slices) -> int:
+        pod_set = _pod_set(row, _label(pod, POD_SET_LABEL))
+        workload = admitted_workload(row, self._flavors)
+        admission = next((found for found in workload.pod_sets if found.name == pod_set.name), workload.pod_sets[0])
+        replica = replicas.assign(pod, str(row.uid), pod_set.name, admission.count)
+        if replica is None:
+            return 0
+        node = admission.nodes[replica] if replica < len(admission.nodes) else ""
+        if not node:
+            return self._hand_over(pod, workload, replica)
+        placement = slices.placement(row, pod_set, replica, node)
+        hami = pod_annotations(placement, self._vendors, self._clock())
+        self._annotate(pod, placed_pod(pod, workload, replica, hami))
+        if hami and not self._lock(node, pod):
+            return 0
+        try:
+            if hami:
+                self._annotate(pod, _bind_phase(pod, self._clock()))
+            ungate = ungated_pod(pod, admission, node)
+            if ungate is not None:
+                self._patch(pod, ungate)
+            metadata = pod["metadata"]
+            self._client.bind(metadata["namespace"], metadata["name"], metadata["uid"], node)
+        except ClusterError as error:
+            if not error.conflict or not self._is_bound_to(pod, node):
+                if hami:
+                    self._unlock(node, pod)
+                raise
+        return 1
+
+    def _hand_over(self, pod: JsonObject, workload: AdmittedWorkload, replica: int) -> int:
+        """Quota alone was decided: the cluster's own scheduler places the pod, on its flavors' nodes."""
+        ungate = ungated_pod(pod, workload.pod_sets[0], "")
+        if ungate is None:
+            return 0
+        self._patch(pod, placed_pod(pod, workload, replica, {}))
+        self._patch(pod, ungate)
+        return 1
+
+    def _annotate(self, pod: JsonObject, patch: JsonObject) -> None:
+        """Patches labels and annotations, unless they are there already; the time of the decision makes no difference."""
+        metadata = pod["metadata"]
+        missing = [
+            key
+            for field in ("labels", "annotations")
+            for key, value in (patch["metadata"].get(field) or {}).items()
+            if (metadata.get(field) or {}).get(key) != value and key not in (TIME, BIND_TIME)
+        ]
+        if missing:
+            self._patch(pod, patch)
+
+    def _patch(self, pod: JsonObject, patch: JsonObject) -> None:
+        metadata = pod["metadata"]
+        self._client.patch(PODS, metadata["namespace"], metadata["name"], patch)
+
+    def _is_bound_to(self, pod: JsonObject, node: str) -> bool:
+        live = self._client.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+        return (
+            live is not None
+            and live["metadata"]["uid"] == pod["metadata"]["uid"]
+            and live["spec"].get("nodeName") == node
+        )
+
+    def _lock(self, name: str, pod: JsonObject) -> bool:
+        """Takes HAMi's lock of a node for a pod; False while another pod is between its binding and its devices."""
+        if name in self._locked:
+            return False
+        node = self._client.get(NODES, "", name)
+        if node is None:
+            raise ClusterError(404, "NotFound", f'its node "{name}" is gone')
+        metadata = pod["metadata"]
+        text = (node["metadata"].get("annotations") or {}).get(MUTEX_LOCK)
+        if text and not self._may_take(text, metadata):
+            self._locked.add(name)
+            return False
+        lock = NodeLock(self._clock(), metadata["namespace"], metadata["name"]).encode()
+        version = node["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version, "annotations": {MUTEX_LOCK: lock}}}
+        try:
+            self._client.patch(NODES, "", name, patch)
+        except ClusterError as error:
+            if error.conflict:
+                return False
+            raise
+        self._locked.add(name)
+        return True
+
+    def _may_take(self, text: str, metadata: Mapping[str, Any]) -> bool:
+        try:
+            lock = NodeLock.decode(text)
+        except AnnotationError as error:
+            _log.warning("A node's lock can't be read, somebody must remove it: %s", error)
+            return False
+        holder_exists = not lock.pod or self._client.get(PODS, lock.namespace, lock.pod) is not None
+        return lock.free_for(metadata["namespace"], metadata["name"], self._clock(), holder_exists=holder_exists)
+
+    def _unlock(self, name: str, pod: JsonObject) -> None:
+        """Gives back a lock that did not lead to a binding, unless it is somebody else's by now."""
+        node = self._client.get(NODES, "", name)
+        text = (node["metadata"].get("annotations") or {}).get(MUTEX_LOCK, "") if node else ""
+        holder = text.split(",")[1:]
+        if node is None or holder != [pod["metadata"]["namespace"], pod["metadata"]["name"]]:
+            return
+        version = node["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version, "annotations": {MUTEX_LOCK: None}}}
+        try:
+            self._client.patch(NODES, "", name, patch)
+        except ClusterError as error:
+            _log.warning("The lock of node %s stays until it expires: %s", name, error)
+
+
+class _Replicas:
+    """Which replica of which pod set each live pod is."""
+
+    def __init__(self, pods: Sequence[JsonObject]) -> None:
+        self._taken: dict[tuple[str, str], dict[int, str]] = {}
+        self._any: set[str] = set()
+        for pod in pods:
+            uid, text = _label(pod, WORKLOAD_UID_LABEL), _annotation(pod, REPLICA_ANNOTATION)
+            if uid and text.isdigit():
+                self._note(uid, _label(pod, POD_SET_LABEL), int(text), pod["metadata"]["uid"])
+
+    def taken(self, workload_uid: str, pod_set: str) -> bool:
+        """Whether any live pod is a replica of the workload (of any pod set, with "")."""
+        return workload_uid in self._any if not pod_set else bool(self._taken.get((workload_uid, pod_set)))
+
+    def assign(self, pod: JsonObject, workload_uid: str, pod_set: str, count: int) -> int | None:
+        """The pod's replica: the one that it has, else the first free one below count; None where there is none."""
+        taken = self._taken.get((workload_uid, pod_set), {})
+        text = _annotation(pod, REPLICA_ANNOTATION)
+        if text.isdigit() and int(text) < count and taken.get(int(text)) == pod["metadata"]["uid"]:
+            return int(text)
+        replica = next((number for number in range(count) if number not in taken), None)
+        if replica is not None:
+            self._note(workload_uid, pod_set, replica, pod["metadata"]["uid"])
+        return replica
+
+    def _note(self, workload_uid: str, pod_set: str, replica: int, pod_uid: str) -> None:
+        self._taken.setdefault((workload_uid, pod_set), {}).setdefault(replica, pod_uid)
+        self._any.add(workload_uid)
+
+
+def waits_for_us(pod: JsonObject) -> bool:
+    """Whether nobody but us will bind the pod: it names us as its scheduler, or has our gate."""
+    spec = pod["spec"]
+    if spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
+        return False
+    gates = {gate["name"] for gate in spec.get("schedulingGates") or ()}
+    if gates - {PLACEMENT_GATE}:
+        return False
+    return bool(gates) or spec.get("schedulerName") == SCHEDULER_NAME
+
+
+def _bind_phase(pod: JsonObject, now: float) -> JsonObject:
+    """What tells HAMi's plugin that this pod's devices are the next to be allocated on its node."""
+    annotations = {BIND_PHASE: _ALLOCATING, BIND_TIME: str(int(now))}
+    return {"metadata": {"uid": pod["metadata"]["uid"], "annotations": annotations}}
+
+
+def _pod_set(row: Workload, name: str) -> PodSet:
+    pod_sets = list(row.pod_sets.all())
+    return next((pod_set for pod_set in pod_sets if pod_set.name == name), pod_sets[0])
+
+
+def _label(pod: JsonObject, key: str) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(key, ""))
+
+
+def _annotation(pod: JsonObject, key: str) -> str:
+    return str((pod["metadata"].get("annotations") or {}).get(key, ""))

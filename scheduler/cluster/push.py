@@ -1,0 +1,288 @@
+"""Telling a cluster what rows say and it has not heard: jobs start, stop and go; pods get their node and their slices.
+
+Everything follows from committed rows and from what the cluster shows now, so that a sweep may be cut off anywhere and
+the next one finishes it. One sweep at a time per cluster, held by a lock of the database session; no transaction is
+open while the cluster is being talked to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from queues.models import Cluster, Workload
+from queues.models.cluster import ClusterMode
+from queues.services.workloads import record_finished, record_stopped
+from scheduler.cluster.admissions import admitted_workload, flavors_of, job_source, runs, with_jobs
+from scheduler.cluster.binder import Binder
+from scheduler.cluster.client import (
+    JOBS,
+    NAMESPACES,
+    PODS,
+    ClusterClient,
+    ClusterError,
+    ClusterUnreachable,
+    JsonObject,
+    Kind,
+)
+from scheduler.cluster.connection import client_for
+from scheduler.cluster.job_kinds import Stopping
+from scheduler.cluster.manifests import (
+    JOB_UID_LABEL,
+    MANAGED_LABEL,
+    WORKLOAD_UID_LABEL,
+    CannotStart,
+    JobSource,
+    restored_job,
+    started_job,
+    waiting_job,
+)
+from scheduler.core.decisions import FinishedReason, WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_BATCH: Final = 200
+_LOCK_SPACE: Final = 0x6B777075
+"""The first half of the advisory lock's key; the second is the cluster's."""
+LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(slots=True)
+class PushReport:
+    """What one sweep did: workloads told, workloads refused by the cluster, pods bound, workloads that have stopped."""
+
+    pushed: int = 0
+    failed: int = 0
+    bound: int = 0
+    stopped: int = 0
+
+
+def push_pending(
+    cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
+) -> PushReport:
+    """One sweep over a cluster; does nothing in mode `observe`, and while another sweep of it is at work.
+
+    An unreachable cluster is logged: everything stays to be pushed.
+    """
+    report = PushReport()
+    if cluster.mode == ClusterMode.OBSERVE:
+        return report
+    with _alone(cluster) as alone:
+        if not alone:
+            return report
+        try:
+            sweep = _Sweep(cluster, client or client_for(cluster), report)
+            sweep.tell()
+            sweep.follow_pods(clock)
+        except ClusterUnreachable as error:
+            _log.warning("Cluster %s does not answer; what is unpushed stays so: %s", cluster.name, error)
+    return report
+
+
+@contextmanager
+def _alone(cluster: Cluster) -> Iterator[bool]:
+    """Whether this is the only sweep; the lock goes with the session, if its holder dies."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK_SPACE, cluster.pk])
+        row = cursor.fetchone()
+    try:
+        yield bool(row and row[0])
+    finally:
+        if row and row[0]:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK_SPACE, cluster.pk])
+
+
+class _Sweep:
+    def __init__(self, cluster: Cluster, client: ClusterClient, report: PushReport) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._report = report
+        self._flavors = flavors_of(cluster)
+
+    def tell(self) -> None:
+        """Pushes each unpushed workload, in the order of their keys; one that is refused does not hold up others."""
+        unpushed = Workload.objects.filter(cluster=self._cluster, push_sequence__gt=F("pushed_sequence"))
+        after = 0
+        while True:
+            rows = list(with_jobs(unpushed.filter(pk__gt=after)).order_by("pk")[:_BATCH])
+            for row in rows:
+                self._tell_one(row)
+            if len(rows) < _BATCH:
+                return
+            after = rows[-1].pk
+
+    def _tell_one(self, row: Workload) -> None:
+        error = ""
+        try:
+            self._act(row)
+        except CannotStart as refusal:
+            key = (row.namespace, row.name)
+            record_finished(self._cluster, [key], FinishedReason.FAILED_TO_START, str(refusal), actor="scheduler")
+        except ClusterUnreachable:
+            raise
+        except ClusterError as refusal:
+            error = str(refusal)
+            _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, error)
+        self._mark(row, error)
+        if error:
+            self._report.failed += 1
+        else:
+            self._report.pushed += 1
+
+    def _mark(self, row: Workload, error: str) -> None:
+        """Notes what the cluster has heard, unless the row has moved on: then it stays unpushed."""
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+            rows = Workload.objects.filter(pk=row.pk)
+            if error:
+                rows.exclude(push_error=error).update(push_error=error)
+            else:
+                rows.filter(pushed_sequence__lt=row.push_sequence).update(
+                    pushed_sequence=row.push_sequence, push_error=""
+                )
+
+    def _act(self, row: Workload) -> None:
+        source = job_source(row.job) if row.job is not None else None
+        if source is None or row.job is None:
+            return
+        if row.job.deletion_requested_at is not None:
+            self._withdraw(source, row)
+        elif runs(row):
+            self._start(source, row)
+        elif row.status != WorkloadStatus.FINISHED:
+            self._stop(source, row)
+
+    def _start(self, source: JobSource, row: Workload) -> None:
+        there = self._there(source)
+        if source.kind.workload_per_pod:
+            if there is None:
+                self._apply(source.kind.kind, waiting_job(source))
+            return
+        manifest = started_job(source, admitted_workload(row, self._flavors))
+        if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):
+            self._reset_start_time(source)
+        self._apply(source.kind.kind, manifest)
+
+    def _stop(self, source: JobSource, row: Workload) -> None:
+        """Its pods are told to go; that they have gone is seen later (`_confirm_stopped`)."""
+        there = self._there(source)
+        if there is None:
+            return
+        match source.kind.stopping:
+            case Stopping.SUSPEND:
+                self._suspend(source, there)
+            case Stopping.DELETE:
+                self._client.delete(PODS, source.namespace, source.name, uid=there["metadata"]["uid"])
+            case Stopping.DELETE_POD:
+                for pod in self._pods_of(row):
+                    metadata = pod["metadata"]
+                    self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _suspend(self, source: JobSource, there: JsonObject) -> None:
+        if not there["spec"].get("suspend"):
+            self._client.patch(JOBS, source.namespace, source.name, {"spec": {"suspend": True}})
+        if source.found_in_cluster:
+            # Kubernetes lets a template change while the job is suspended and has no start time.
+            self._reset_start_time(source)
+            self._client.apply(source.kind.kind, restored_job(source))
+
+    def _reset_start_time(self, source: JobSource) -> None:
+        patch = {"status": {"startTime": None}}
+        self._client.patch(JOBS, source.namespace, source.name, patch, subresource="status")
+
+    def _withdraw(self, source: JobSource, row: Workload) -> None:
+        """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped."""
+        if source.found_in_cluster:
+            self._stop(source, row)
+            return
+        there = self._there(source)
+        if there is not None:
+            self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
+
+    def _there(self, source: JobSource) -> JsonObject | None:
+        """The row's job in the cluster. An ended job of the same name makes way; one at work is not ours to touch."""
+        there = self._client.get(source.kind.kind, source.namespace, source.name)
+        if there is None or is_job_of(there, source):
+            return there
+        if source.kind.progress(there).finished is None:
+            raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
+        self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
+        return None
+
+    def _apply(self, kind: Kind, manifest: JsonObject) -> None:
+        try:
+            self._client.apply(kind, manifest)
+        except ClusterError as error:
+            namespace = manifest["metadata"]["namespace"]
+            if not error.not_found or self._client.get(NAMESPACES, "", namespace) is not None:
+                raise
+            self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            self._client.apply(kind, manifest)
+
+    def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:
+        selector = f"{WORKLOAD_UID_LABEL}={row.uid}"
+        return self._client.list(PODS, row.namespace, label_selector=selector, field_selector=LIVE_PODS).items
+
+    def follow_pods(self, clock: Callable[[], float]) -> None:
+        """Binds pods that wait for us, and notes which evicted workloads have none left."""
+        with_jobs_held = Workload.objects.filter(
+            cluster=self._cluster, job__isnull=False, quota_reserved_at__isnull=False
+        ).exclude(status=WorkloadStatus.FINISHED)
+        if not with_jobs_held.exists():
+            return
+        selector = f"{MANAGED_LABEL}=true"
+        pods = self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items
+        self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
+        self._confirm_stopped(pods)
+
+    def _confirm_stopped(self, pods: tuple[JsonObject, ...]) -> None:
+        """An evicted workload's quota is free when no pod of it is left, and no more can come."""
+        stopping = Workload.objects.filter(
+            cluster=self._cluster,
+            job__isnull=False,
+            evicted_at__isnull=False,
+            quota_reserved_at__isnull=False,
+            pods_stopped_at__isnull=True,
+            pushed_sequence__gte=F("push_sequence"),
+        ).exclude(status=WorkloadStatus.FINISHED)
+        alive = {(pod["metadata"].get("labels") or {}).get(WORKLOAD_UID_LABEL) for pod in pods}
+        stopped = [
+            (row.namespace, row.name)
+            for row in with_jobs(stopping).order_by("pk")
+            if str(row.uid) not in alive and self._makes_no_more(row)
+        ]
+        if stopped:
+            self._report.stopped += len(record_stopped(self._cluster, stopped))
+
+    def _makes_no_more(self, row: Workload) -> bool:
+        source = job_source(row.job) if row.job is not None else None
+        if source is None or source.kind.stopping is not Stopping.SUSPEND:
+            return True
+        there = self._client.get(source.kind.kind, source.namespace, source.name)
+        if there is None or not is_job_of(there, source):
+            return True
+        progress = source.kind.progress(there)
+        return progress.finished is not None or (progress.active == 0 and _suspension_was_seen(there))
+
+
+def is_job_of(there: JsonObject, source: JobSource) -> bool:
+    """Whether an object in the cluster is the job of that row, rather than another of the same name."""
+    metadata = there["metadata"]
+    return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))
+
+
+def _suspension_was_seen(job: JsonObject) -> bool:
+    """Whether the job controller knows that the job is suspended, so that it makes no pod behind our back."""
+    return bool(job["spec"].get("suspend")) and any(
+        condition.get("type") == "Suspended" and condition.get("status") == "True"
+        for condition in (job.get("status") or {}).get("conditions") or ()
+    )
