@@ -21,7 +21,7 @@ from scheduler.core.placement_model import Placement, PlacementRefusal, PodPlace
 from scheduler.core.placement_policy import Policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import FragmentationRanking, Ranking
-from scheduler.core.placement_refusal import refusal
+from scheduler.core.placement_refusal import Gang
 from scheduler.core.placement_search import NodeTies, PodSetSearch, SearchSettings
 from scheduler.core.placement_table import DeviceTable
 
@@ -150,7 +150,7 @@ class Fleet:
                     for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
                         pod = search.next_pod(replica)
                         if pod is None:
-                            return refusal(pod_set, replica, len(placed), wanted, search.findings())
+                            return search.refusal(Gang(replica, len(placed), wanted))
                         placed.append(pod)
                         held = self._pod_as_held(pod)
                         tentative.append(held)

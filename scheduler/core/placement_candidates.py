@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from scheduler.core.node_selection import Taint, TaintEffect, matches_node_selec
 from scheduler.core.placement_model import NodeRefusal, PodSetToPlace
 
 _UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", TaintEffect.NO_SCHEDULE)
+_NUMBER = {refusal: number for number, refusal in enumerate(NodeRefusal)}
 _MAX_REMEMBERED = 256
 
 Booleans = NDArray[np.bool_]
@@ -24,7 +26,7 @@ class CandidateNodes:
 
     nodes: Sequence[Node]
     _selected: dict[Hashable, Booleans] = field(default_factory=dict)
-    _usable: dict[Hashable, Booleans] = field(default_factory=dict)
+    _refusals: dict[Hashable, NDArray[np.int64]] = field(default_factory=dict)
 
     def selected(self, pod_set: PodSetToPlace) -> Booleans:
         """The nodes that flavor, topology domain, node selector and affinity ask for."""
@@ -37,17 +39,21 @@ class CandidateNodes:
 
     def usable(self, pod_set: PodSetToPlace) -> Booleans:
         """The selected nodes that are ready and don't repel the pod."""
-        key = (_selection_key(pod_set), pod_set.tolerations, pod_set.flavor_tolerations)
-        mask = self._usable.get(key)
-        if mask is None:
-            mask = self.selected(pod_set).copy()
-            for row in np.flatnonzero(mask).tolist():
-                mask[row] = self.refusal(self.nodes[row], pod_set) is None
-            _remember(self._usable, key, mask)
-        return mask
+        usable: Booleans = self.selected(pod_set) & (self.refusals(pod_set) < 0)
+        return usable
+
+    def refusals(self, pod_set: PodSetToPlace) -> NDArray[np.int64]:
+        """Per node the number of the `NodeRefusal` with which it turns the pod away, -1 for none."""
+        key = (pod_set.tolerations, pod_set.flavor_tolerations)
+        numbers = self._refusals.get(key)
+        if numbers is None:
+            found = (self.refusal(node, pod_set) for node in self.nodes)
+            numbers = np.fromiter((-1 if each is None else _NUMBER[each] for each in found), np.int64, len(self.nodes))
+            _remember(self._refusals, key, numbers)
+        return numbers
 
     def refusal(self, node: Node, pod_set: PodSetToPlace) -> NodeRefusal | None:
-        """Why a selected node does not take the pod now."""
+        """Why a node does not take the pod now, if it does not."""
         if not node.ready:
             return NodeRefusal.NODE_NOT_READY
         tolerations = (*pod_set.tolerations, *pod_set.flavor_tolerations)
@@ -78,7 +84,7 @@ def _selection_key(pod_set: PodSetToPlace) -> Hashable:
     )
 
 
-def _remember(masks: dict[Hashable, Booleans], key: Hashable, mask: Booleans) -> None:
-    if len(masks) >= _MAX_REMEMBERED:
-        masks.clear()
-    masks[key] = mask
+def _remember(known: dict[Hashable, NDArray[Any]], key: Hashable, value: NDArray[Any]) -> None:
+    if len(known) >= _MAX_REMEMBERED:
+        known.clear()
+    known[key] = value

@@ -44,40 +44,66 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFinding:
-    """What one candidate node lacked; `cards` holds the device part, `free_memory_mib` its emptiest usable card."""
+class Finding:
+    """What a node lacked: a reason, and the part of it that is about its cards."""
 
-    node: str
     reason: str
     cards: CardRefusals | None = None
-    free_memory_mib: int = 0
 
     @property
     def nearness(self) -> tuple[int, int, int]:
-        """Larger is nearer: nodes with room before those without, then free cards, then how far the others came."""
+        """Larger is nearer: nodes with enough cards before those without, then free cards, then how far others came."""
         if self.cards is None:
             return (0, 0, 0)
         counts = self.cards.counts
         free = counts.get(DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST, 0)
-        return (1 if counts else 0, free, sum(_RANK[reason] * count for reason, count in counts.items()))
+        return (2 if counts else 1, free, sum(_RANK[reason] * count for reason, count in counts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What every candidate node lacked: `rows` of the device table in the order of names, `which` of `kinds` each."""
+
+    rows: NDArray[np.int64]
+    kinds: Sequence[Finding]
+    which: NDArray[np.int64]
+
+    @property
+    def nearest(self) -> tuple[int, Finding] | None:
+        """The row that came nearest and what it lacked; ties go to the smaller name."""
+        if not len(self.rows):
+            return None
+        order = {nearness: rank for rank, nearness in enumerate(sorted({kind.nearness for kind in self.kinds}))}
+        ranks = np.array([order[kind.nearness] for kind in self.kinds])[self.which]
+        place = int(np.argmax(ranks))
+        return int(self.rows[place]), self.kinds[int(self.which[place])]
 
 
 def refused_cards(
     table: DeviceTable,
+    rows: NDArray[np.int64],
     request: DeviceRequest,
     vendor: DeviceVendor,
     constraints: DeviceConstraints,
     mutex: bool,
-) -> list[CardRefusals]:
-    """Per node what its cards lack for a pod of one request, as the walk over its cards would count it."""
-    codes = _codes(table, request, vendor, constraints, mutex)
+) -> tuple[list[Finding], NDArray[np.int64]]:
+    """What the nodes' cards lack for a pod of one request, as the walk over each node's cards would count it.
+
+    Distinct findings, and which of them is each row's.
+    """
+    codes = _codes(table, rows, request, vendor, constraints, mutex) - _OTHER_VENDOR
     width = len(_ORDER) + 2
-    rows = np.repeat(np.arange(codes.shape[0]), codes.shape[1])
-    flat = np.bincount(rows * width + codes.ravel() + 2, minlength=codes.shape[0] * width)
-    per_node = flat.reshape(codes.shape[0], width)
-    patterns, which = np.unique(per_node, axis=0, return_inverse=True)
-    found = [_pattern(request, pattern) for pattern in patterns]
-    return [found[number] for number in which.ravel().tolist()]
+    shifted = np.arange(len(rows))[:, None] * width + codes
+    per_node = np.bincount(shifted.ravel(), minlength=len(rows) * width).reshape(len(rows), width)
+    present = np.flatnonzero(per_node.any(axis=0))
+    base = codes.shape[1] + 1
+    if base ** len(present) < 2**62:
+        keys = per_node[:, present] @ (base ** np.arange(len(present)))
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    else:
+        _, first, which = np.unique(per_node, axis=0, return_index=True, return_inverse=True)
+    refusals = [_pattern(request, per_node[row]) for row in first.tolist()]
+    return [Finding(str(refused), refused) for refused in refusals], which.ravel()
 
 
 def _pattern(request: DeviceRequest, pattern: NDArray[np.int64]) -> CardRefusals:
@@ -92,10 +118,15 @@ def _pattern(request: DeviceRequest, pattern: NDArray[np.int64]) -> CardRefusals
 
 
 def _codes(
-    table: DeviceTable, request: DeviceRequest, vendor: DeviceVendor, constraints: DeviceConstraints, mutex: bool
+    table: DeviceTable,
+    rows: NDArray[np.int64],
+    request: DeviceRequest,
+    vendor: DeviceVendor,
+    constraints: DeviceConstraints,
+    mutex: bool,
 ) -> NDArray[np.int64]:
     rules = vendor.rules
-    totals, used = table.totals, table.used
+    totals, used = table.totals[:, rows], table.used[:, rows]
     wanted = request.cores_percent
     if rules.exclusive_cores or rules.cores_exhausted:
         wanted = min(wanted, 100)
@@ -106,14 +137,17 @@ def _codes(
     everything = DeviceConstraints()
     types = DeviceConstraints(constraints.use_types, constraints.nouse_types, mode=constraints.mode)
     uuids = DeviceConstraints(use_uuids=constraints.use_uuids, nouse_uuids=constraints.nouse_uuids)
-    of_the_vendor = table.card_mask(vendor.word, everything, False)
+    of_the_vendor = table.card_mask(vendor.word, everything, False)[rows]
     never = np.zeros(of_the_vendor.shape, dtype=np.bool_)
     in_use = used[SLOTS] > 0
     checks = [
-        (DeviceRefusal.CARD_NOT_HEALTH, ~table.healthy),
-        (DeviceRefusal.CARD_CORDONED, table.cordoned),
-        (DeviceRefusal.CARD_TYPE_MISMATCH, ~table.card_mask(vendor.word, types, True) if rules.type_filter else never),
-        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.card_mask(vendor.word, uuids, False)),
+        (DeviceRefusal.CARD_NOT_HEALTH, ~table.healthy[rows]),
+        (DeviceRefusal.CARD_CORDONED, table.cordoned[rows]),
+        (
+            DeviceRefusal.CARD_TYPE_MISMATCH,
+            ~table.card_mask(vendor.word, types, True)[rows] if rules.type_filter else never,
+        ),
+        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.card_mask(vendor.word, uuids, False)[rows]),
         (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] >= totals[SLOTS]),
         (DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT, in_use if rules.mutex and mutex else never),
         (DeviceRefusal.CARD_INSUFFICIENT_MEMORY, totals[MEMORY_MIB] - used[MEMORY_MIB] < memory),
@@ -149,45 +183,64 @@ def free_memory_mib(cards: Iterable[Card], vendor: str, by_model: bool) -> int:
 
 
 def refusal(
-    pod_set: PodSetToPlace, replica: int, placed: int, wanted: int, findings: Sequence[NodeFinding]
+    table: DeviceTable, by_model: bool, pod_set: PodSetToPlace, gang: Gang, findings: Findings
 ) -> PlacementRefusal:
     """The refusal of one pod of a gang, with the nearest node and a sentence; ties go to the smaller name."""
-    nearest = max(findings, key=lambda finding: finding.nearness, default=None)
+    names = [table.nodes[row].name for row in findings.rows.tolist()]
+    reasons = [kind.reason for kind in findings.kinds]
+    nearest = findings.nearest
+    near_name, lack = None, ""
+    if nearest is not None:
+        row, kind = nearest
+        near_name = table.nodes[row].name
+        free = 0 if kind.cards is None else free_memory_mib(table.cards(row), kind.cards.request.vendor, by_model)
+        lack = _lack(kind, free)
     return PlacementRefusal(
         pod_set.name,
-        replica,
-        placed,
-        wanted,
-        {finding.node: finding.reason for finding in findings},
-        nearest.node if nearest is not None else None,
-        _sentence(pod_set, replica, placed, wanted, nearest, len(findings)),
+        gang.replica,
+        gang.placed,
+        gang.wanted,
+        dict(zip(names, [reasons[number] for number in findings.which.tolist()], strict=True)),
+        near_name,
+        _sentence(pod_set, gang, nearest, near_name, len(names), lack),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Where in a workload the search stopped: the replica, how many pods had found a place, how many there are."""
+
+    replica: int
+    placed: int
+    wanted: int
+
+
 def _sentence(
-    pod_set: PodSetToPlace, replica: int, placed: int, wanted: int, nearest: NodeFinding | None, nodes: int
+    pod_set: PodSetToPlace, gang: Gang, nearest: tuple[int, Finding] | None, name: str | None, nodes: int, lack: str
 ) -> str:
-    who = f"pod {replica} of pod set {pod_set.name}"
-    if placed:
-        who += f" (after {placed} of {wanted} pods had found a place)"
+    who = f"pod {gang.replica} of pod set {pod_set.name}"
+    if gang.placed:
+        who += f" (after {gang.placed} of {gang.wanted} pods had found a place)"
     if nearest is None:
         return f"No node is a candidate for {who}: none has the labels that its flavor, selector and affinity ask for."
-    start = f"None of {nodes} nodes takes {who}" if nodes > 1 else f"Node {nearest.node} does not take {who}"
-    if nearest.cards is None:
-        return f"{start}; nearest is {nearest.node}: {node_reason_sentence(nearest.reason)}."
-    return f"{start}, which asks for {describe(nearest.cards.request)}; nearest is {nearest.node}: {_lack(nearest)}."
+    cards = nearest[1].cards
+    asks = f", which asks for {describe(cards.request)}" if cards is not None else ""
+    if nodes == 1:
+        return f"Node {name}, the only candidate, does not take {who}{asks}: {lack}."
+    return f"None of {nodes} nodes takes {who}{asks}; nearest is {name}: {lack}."
 
 
-def _lack(finding: NodeFinding) -> str:
+def _lack(finding: Finding, free_mib: int) -> str:
     refused = finding.cards
-    if refused is None or not refused.counts:
-        cards = refused.cards if refused is not None else 0
-        return f"it has {cards} such card{'' if cards == 1 else 's'}"
+    if refused is None:
+        return node_reason_sentence(finding.reason)
+    if not refused.counts:
+        return f"it has {refused.cards} such card{'' if refused.cards == 1 else 's'}"
     parts = []
     for reason, count in sorted(refused.counts.items(), key=lambda item: (-item[1], item[0])):
         text = f"{count} {'is' if count == 1 else 'are'} {_WORDS[reason]}"
         if reason is DeviceRefusal.CARD_INSUFFICIENT_MEMORY:
-            text += f" (at most {finding.free_memory_mib} MiB free on a card)"
+            text += f" (at most {free_mib} MiB free on a card)"
         parts.append(text)
     return f"of {refused.cards} card{'' if refused.cards == 1 else 's'} {', '.join(parts)}"
 

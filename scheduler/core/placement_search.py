@@ -11,12 +11,12 @@ import numpy as np
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_candidates import CandidateNodes
-from scheduler.core.placement_fit import Card, CardRefusals, FitContext, fit_pod
-from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PodPlacement, PodSetToPlace
+from scheduler.core.placement_fit import Card, FitContext, fit_pod
+from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PlacementRefusal, PodPlacement, PodSetToPlace
 from scheduler.core.placement_policy import BY_RANKING, Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import Ranking, Scores
-from scheduler.core.placement_refusal import NodeFinding, free_memory_mib, refused_cards
+from scheduler.core.placement_refusal import Finding, Findings, Gang, refusal, refused_cards
 from scheduler.core.placement_table import Booleans, DeviceTable, Floats, Integers
 
 
@@ -147,39 +147,44 @@ class PodSetSearch:
             scores = self._table.scores_with([request for container in self._pod.containers for request in container])
         return -scores if self._node_policy == Policy.SPREAD else scores
 
-    def findings(self) -> list[NodeFinding]:
-        """What each node that the flavor and the pod select lacked, in the order of names."""
-        quick = self._refusals_by_row() if self._scan_is_exact() else None
+    def refusal(self, gang: Gang) -> PlacementRefusal:
+        """Why no node takes the next pod."""
+        return refusal(self._table, self._context.match_by_model, self._pod_set, gang, self._findings())
+
+    def _findings(self) -> Findings:
+        rows = np.flatnonzero(self._candidates.selected(self._pod_set))
+        kinds: list[Finding] = []
+        which = np.full(len(rows), -1, dtype=np.int64)
+        for reasons, numbers in self._node_refusals():
+            of_rows = numbers[rows]
+            hit = (which < 0) & (of_rows >= 0)
+            which[hit] = of_rows[hit] + len(kinds)
+            kinds.extend(Finding(reason) for reason in reasons)
+        left = np.flatnonzero(which < 0)
+        found, numbers = self._card_findings(rows[left])
+        which[left] = numbers + len(kinds)
+        kinds.extend(found)
+        return Findings(rows, kinds, which)
+
+    def _node_refusals(self) -> Iterator[tuple[Sequence[str], Integers]]:
+        """Reasons of the nodes themselves, and per node which of them is its own or -1; the first that applies wins."""
+        yield tuple(NodeRefusal), self._candidates.refusals(self._pod_set)
+        names, missing = self._table.missing_resources(self._requests)
+        yield [f"{NodeRefusal.INSUFFICIENT_RESOURCE} {name}" for name in names], missing
+        if self._asked:
+            yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices.astype(np.int64)
+
+    def _card_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
+        if self._scan_is_exact():
+            request = self._asked[0]
+            vendor = self._settings.vendors[request.vendor]
+            constraints = self._pod.constraints_of(request.vendor)
+            return refused_cards(self._table, rows, request, vendor, constraints, self._context.policy.mutex)
         found = []
-        for row in np.flatnonzero(self._candidates.selected(self._pod_set)).tolist():
-            finding = self._node_finding(row)
-            if finding is None:
-                finding = self._card_finding(row, None if quick is None else quick[row])
-            if finding is not None:
-                found.append(finding)
-        return found
-
-    def _node_finding(self, row: int) -> NodeFinding | None:
-        node = self._table.nodes[row]
-        reason = self._candidates.refusal(node, self._pod_set)
-        if reason is not None:
-            return NodeFinding(node.name, reason)
-        missing = self._table.missing_resource(row, self._requests)
-        if missing is not None:
-            return NodeFinding(node.name, f"{NodeRefusal.INSUFFICIENT_RESOURCE} {missing}")
-        if self._asked and not node.devices:
-            return NodeFinding(node.name, DeviceRefusal.NODE_UNREGISTERED)
-        return None
-
-    def _card_finding(self, row: int, refused: CardRefusals | None) -> NodeFinding | None:
-        node = self._table.nodes[row]
-        cards = self._table.cards(row)
-        if refused is None:
-            _, refused = fit_pod(node.name, cards, self._pod, self._context)
-        if refused is None:
-            return None
-        free = free_memory_mib(cards, refused.request.vendor, self._context.match_by_model)
-        return NodeFinding(node.name, str(refused), refused, free)
+        for row in rows.tolist():
+            _, refused = fit_pod(self._table.nodes[row].name, self._cards(row), self._pod, self._context)
+            found.append(Finding(str(refused), refused))
+        return found, np.arange(len(rows))
 
     def _scan_is_exact(self) -> bool:
         """Whether looking at each card alone tells what a walk over the node's cards would tell."""
@@ -190,12 +195,6 @@ class PodSetSearch:
             and not any(_looks_beyond_a_card(self._settings.vendors[request.vendor]) for request in self._asked)
             and not self._table.has_mig.any()
         )
-
-    def _refusals_by_row(self) -> list[CardRefusals]:
-        request = self._asked[0]
-        vendor = self._settings.vendors[request.vendor]
-        constraints = self._pod.constraints_of(request.vendor)
-        return refused_cards(self._table, request, vendor, constraints, self._context.policy.mutex)
 
 
 def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceRequest]:

@@ -69,6 +69,7 @@ class DeviceTable:
         shape = (3, len(self.nodes), self.width)
         self.totals: Integers = np.zeros(shape, dtype=np.int64)
         self.used: Integers = np.zeros(shape, dtype=np.int64)
+        self.has_devices: Booleans = np.array([bool(node.devices) for node in self.nodes], dtype=np.bool_)
         self.healthy: Booleans = np.zeros(shape[1:], dtype=np.bool_)
         self.cordoned: Booleans = np.zeros(shape[1:], dtype=np.bool_)
         self.has_mig: Booleans = np.zeros(len(self.nodes), dtype=np.bool_)
@@ -276,14 +277,18 @@ class DeviceTable:
             room &= self.free[column, rows] >= amount
         return room
 
-    def missing_resource(self, row: int, requests: Mapping[str, int]) -> str | None:
-        """The first resource, by name, of which the node has too little for one pod."""
-        for name in sorted({**requests, PODS: 1}):
+    def missing_resources(self, requests: Mapping[str, int]) -> tuple[list[str], Integers]:
+        """Resource names, and per node the number of the first, by name, of which it has too little for a pod, or -1."""
+        names = sorted({**requests, PODS: 1})
+        missing: Integers = np.full(len(self.nodes), -1, dtype=np.int64)
+        for number, name in reversed(list(enumerate(names))):
             amount = 1 if name == PODS else requests[name]
             column = self._columns.get(name)
-            if amount > 0 and (column is None or self.free[column, row] < amount):
-                return name
-        return None
+            if column is not None:
+                missing[self.free[column] < amount] = number
+            elif amount > 0:
+                missing[:] = number
+        return names, missing
 
 
 def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:

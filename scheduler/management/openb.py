@@ -49,7 +49,7 @@ class TraceNode:
 
 @dataclass(frozen=True, slots=True)
 class TracePod:
-    """A pod of the trace; `gpu_milli` is what it takes of each of its GPUs, `models` what it may run on (empty: any)."""
+    """A pod of the trace; `gpu_milli` is taken of each of its GPUs, `models` are what it may run on (empty: any)."""
 
     name: str
     cpu_milli: int
@@ -105,7 +105,7 @@ def read_nodes(path: Path) -> list[TraceNode]:
 
 
 def read_pods(path: Path) -> list[TracePod]:
-    """Read a pod list (`name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec`), by name. Raises as `read_nodes`."""
+    """Read a pod list (`name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec`), by name. Raises likewise."""
     with path.open(newline="") as file:
         pods = [
             TracePod(
