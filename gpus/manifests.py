@@ -115,7 +115,7 @@ def write_node(spec: NodeSpec) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": write_metadata(spec.meta, uid=spec.uid),
+        "metadata": write_metadata(spec.meta),
         "spec": body,
         "status": status,
     }

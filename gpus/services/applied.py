@@ -13,6 +13,7 @@ from gpus.services.nodes import forget_node, sync_node
 from gpus.services.observed import ObservedNode
 from gpus.vendors import VENDORS
 from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.manifest import ObjectMeta
 
 _VERSION: Final = "v1"
 """Marks a node as applied: such a one is not removed for not being in the cluster."""
@@ -58,6 +59,18 @@ def delete_nodes(cluster_id: int, names: Iterable[str], now: datetime | None = N
             forget_node(cluster_id, name, now)
         left = set(Node.objects.filter(cluster_id=cluster_id, name__in=names).values_list("name", flat=True))
     return [name for name in names if name not in left]
+
+
+def node_spec(row: Node) -> NodeSpec:
+    """The spec of a row; applied again it changes nothing."""
+    return NodeSpec(
+        meta=ObjectMeta(row.name, "", row.labels, row.annotations),
+        taints=list(row.taints),
+        unschedulable=row.unschedulable,
+        allocatable=dict(row.allocatable),
+        capacity=dict(row.capacity),
+        ready=row.ready,
+    )
 
 
 def _observed(spec: NodeSpec, row: Node | None) -> ObservedNode:

@@ -47,6 +47,8 @@ class JobManifest:
     maximum_execution_seconds: int | None = None
     never_preempt: bool = False
     workload_annotations: Mapping[str, str] = field(default_factory=dict)
+    uid: str = ""
+    """The cluster's, in the manifest of a job that was found there."""
     document: int = 0
 
     @property
@@ -166,8 +168,15 @@ def _job(
         maximum_execution_seconds=_maximum_execution_seconds(top, meta),
         never_preempt=read_flag(top, meta, NEVER_PREEMPT),
         workload_annotations=_copied_annotations(meta),
+        uid=_uid(top),
         document=top.report.document,
     )
+
+
+def _uid(top: Fields) -> str:
+    metadata = top.content.get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
+    return uid if isinstance(uid, str) else ""
 
 
 def _queue_name(top: Fields, meta: ObjectMeta) -> str:

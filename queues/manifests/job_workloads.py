@@ -36,6 +36,7 @@ def job_spec(
     queue_name: str | None = None,
     applied_set: str = "",
     row_id: int | None = None,
+    found_in_cluster: bool = False,
 ) -> JobSpec:
     """The job to store; a `name` that was generated and a `queue_name` that was defaulted come from the caller."""
     name = name or job.meta.name
@@ -54,6 +55,7 @@ def job_spec(
         api_version=job.api_version,
         applied_set=applied_set,
         row_id=row_id,
+        found_in_cluster=found_in_cluster,
     )
 
 
@@ -96,7 +98,7 @@ def _hash(text: str, length: int) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:length]
 
 
-_JOB_READERS = {
+JOB_READERS = {
     ("batch/v1", "Job"): read_job,
     ("v1", "Pod"): read_pod,
     ("apps/v1", "Deployment"): read_deployment,
@@ -119,7 +121,7 @@ def workload_specs(
     top.ignore("apiVersion", "kind")
     if kind == "Workload" and api_version in _WORKLOAD_VERSIONS:
         specs = [read_workload(top, str(api_version).rpartition("/")[2])]
-    elif reader := _JOB_READERS.get((str(api_version), str(kind))):
+    elif reader := JOB_READERS.get((str(api_version), str(kind))):
         job = reader(top, "v1")
         name = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
         is_kueue = bool(job.workload_priority_class or job.hinted_priority_class)

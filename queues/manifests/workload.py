@@ -31,6 +31,7 @@ class JobSpec:
     manifest: Mapping[str, Any]
     managed: bool = True
     suspended: bool = True
+    found_in_cluster: bool = False
     uid: UUID = field(default_factory=uuid4)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Jobs, Pods and Deployments as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,17 +8,19 @@ from typing import Any
 
 from django.utils import timezone
 
+from queues.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job import JobManifest
-from queues.manifests.job_workloads import PriorityChoice, job_spec, job_workloads
+from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Cluster, Job, LocalQueue, Workload
 from queues.services.job_changes import change_workload, frozen_paths, remove_workloads
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
-from scheduler.core.manifest import MistakeReason
+from queues.services.workloads import delete_workloads
+from scheduler.core.manifest import Fields, MistakeReason, Report
 
 DEFAULT_LOCAL_QUEUE = "default"
 """A LocalQueue of this name takes the jobs of its namespace that name no queue (Kueue)."""
@@ -32,6 +35,23 @@ class _Plan:
     workloads: list[WorkloadSpec]
 
 
+def read_job_object(document: Mapping[str, Any], report: Report | None = None) -> Submitted[JobManifest]:
+    """Read the manifest of a Job, Pod or Deployment; raises `UnsupportedKind` and `ManifestErrors`."""
+    report = report or Report()
+    kind, api_version = str(document.get("kind")), str(document.get("apiVersion"))
+    reader = JOB_READERS.get((api_version, kind))
+    if reader is None:
+        report.error("kind", kind, f"is no kind of job in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
+        raise UnsupportedKind(report.errors)
+    top = Fields(report, "", document)
+    top.ignore("apiVersion", "kind")
+    job = reader(top, "v1")
+    top.close()
+    if report.errors:
+        raise ManifestErrors(report.errors)
+    return Submitted(job, report, api_version)
+
+
 def apply_jobs(
     cluster: Cluster,
     submissions: Sequence[Submitted[JobManifest]],
@@ -39,13 +59,15 @@ def apply_jobs(
     actor: str,
     submitted_by: str = "",
     applied_set: str = "",
+    found_in_cluster: bool = False,
     now: datetime | None = None,
 ) -> list[Applied]:
     """Store jobs and their workloads, within the caller's transaction.
 
     A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. A job that
     is there is replaced: its waiting workloads follow, what holds quota must not change (Kueue's immutable fields).
-    Raises `ManifestErrors`.
+    `found_in_cluster`: somebody made the jobs there, and their rows take the uid that they have there. Raises
+    `ManifestErrors`.
     """
     now = now or timezone.now()
     rows = _rows(cluster, submissions)
@@ -57,7 +79,7 @@ def apply_jobs(
     changed: list[tuple[_Plan, Job]] = []
     for submitted, priority in zip(submissions, priorities, strict=True):
         row = rows.get((submitted.spec.kind, submitted.spec.meta.key))
-        plan = _plan(submitted, priority, row, defaults, applied_set)
+        plan = _plan(submitted, priority, row, defaults, applied_set, found_in_cluster)
         if row is None:
             created += plan.workloads
             if not plan.workloads:
@@ -80,6 +102,28 @@ def apply_jobs(
     refuse_mistakes(submissions)
     create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now)
     return applied
+
+
+def delete_jobs(cluster: Cluster, jobs: Sequence[Job], *, actor: str, now: datetime) -> dict[int, str]:
+    """Delete jobs (with their workloads prefetched) and their workloads; their events stay.
+
+    Answers why a job has to wait, by primary key: it leaves when its pods have stopped, or when the cluster, which was
+    told of it, has dropped it.
+    """
+    waiting: dict[int, str] = {}
+    for job in jobs:
+        workloads = list(job.workloads.all())
+        told = any(workload.pushed_sequence > 0 for workload in workloads) or job.found_in_cluster
+        gone = delete_workloads(cluster, [(row.namespace, row.name) for row in workloads], actor=actor, now=now)
+        if len(gone) < len(workloads):
+            waiting[job.pk] = "holds quota: it goes when its pods have stopped"
+        elif told:
+            waiting[job.pk] = "waits until the cluster has dropped it"
+        if job.pk in waiting:
+            Job.objects.filter(pk=job.pk).update(deletion_requested_at=now)
+        else:
+            Job.objects.filter(pk=job.pk).delete()
+    return waiting
 
 
 def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> dict[tuple[str, str], Job]:
@@ -110,6 +154,7 @@ def _plan(
     row: Job | None,
     namespaces_with_default_queue: set[str],
     applied_set: str,
+    found_in_cluster: bool,
 ) -> _Plan:
     job = submitted.spec
     has_default = job.meta.namespace in namespaces_with_default_queue
@@ -118,10 +163,11 @@ def _plan(
     stored = job_spec(
         job,
         name=name,
-        uid=row.uid if row else None,
+        uid=row.uid if row else uuid.UUID(job.uid) if found_in_cluster else None,
         queue_name=queue,
         applied_set=applied_set or (row.applied_set if row else ""),
         row_id=row.pk if row else None,
+        found_in_cluster=row.found_in_cluster if row else found_in_cluster,
     )
     workloads = job_workloads(job, stored, queue_name=queue, priority=priority) if queue else []
     return _Plan(submitted, stored, workloads)
@@ -164,6 +210,7 @@ def _columns(job: JobSpec) -> dict[str, Any]:
         "applied_set": job.applied_set,
         "managed": job.managed,
         "suspended": job.suspended,
+        "found_in_cluster": job.found_in_cluster,
     }
 
 

@@ -223,6 +223,7 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
             applied_set=job.applied_set,
             managed=job.managed,
             suspended=job.suspended,
+            found_in_cluster=job.found_in_cluster,
             created_at=now,
         )
         for job in new.values()
