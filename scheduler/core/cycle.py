@@ -201,14 +201,14 @@ class Cycle:
     def _charge(self, usage: CellAmounts, topology: list[TopologyCharge]) -> None:
         add_usage(usage)
         for flavor, charge in topology:
-            self._state.topology_flavors[flavor].add_usage(charge)
+            self._state.topology_flavors.add_usage(flavor, charge)
         self._taken_back.append((usage, topology))
 
     def _take_back(self) -> None:
         for usage, topology in reversed(self._taken_back):
             remove_usage(usage)
             for flavor, charge in topology:
-                self._state.topology_flavors[flavor].remove_usage(charge)
+                self._state.topology_flavors.remove_usage(flavor, charge)
 
     def _reserve(self, entry: Entry) -> None:
         """Keep room for a head that could preempt but finds nobody, unless it may reclaim anything (4.7.4, 4.9)."""
@@ -247,7 +247,7 @@ class Cycle:
     def _admit(self, entry: Entry) -> None:
         add_usage(tuple(entry.assignment.usage.items()))
         for flavor, charge in entry.assignment.topology_usage:
-            self._state.topology_flavors[flavor].add_usage(charge)
+            self._state.topology_flavors.add_usage(flavor, charge)
         entry.status = Status.ASSUMED
         self._admissions.append(self._admitter.admit(entry))
 

@@ -114,7 +114,8 @@ class Placer:
         charges: list[TopologyCharge] = []
         for assignment in admission.pod_set_assignments if admission else ():
             topology = assignment.topology_assignment
-            flavor = next((f for f in assignment.flavors.values() if f in self._state.topology_flavors), None)
+            names = assignment.flavors.values()
+            flavor = next((f for f in names if f in self._state.topology_flavors), next(iter(names), None))
             if topology is None or flavor is None or not remaining.get(assignment.name):
                 continue
             usage = TopologyUsage(requests.get(assignment.name, {}), topology.domains)

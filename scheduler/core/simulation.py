@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from scheduler.core.quota import add_usage, remove_usage
-from scheduler.core.topology_flavor import TopologyFlavor
+from scheduler.core.topology_flavor import TopologyFlavors
 from scheduler.core.workload_info import WorkloadInfo
 
 
 class Simulation:
     """Removes and restores whole workloads. `removed` holds those whose devices count as free meanwhile."""
 
-    def __init__(self, topologies: Mapping[str, TopologyFlavor]) -> None:
+    def __init__(self, topologies: TopologyFlavors) -> None:
         """Nothing is removed."""
         self._topologies = topologies
         self.removed: dict[str, WorkloadInfo] = {}
@@ -21,12 +19,12 @@ class Simulation:
         """As if the workload had stopped."""
         remove_usage(info.usage)
         for flavor, usage in info.topology_usage:
-            self._topologies[flavor].remove_usage(usage)
+            self._topologies.remove_usage(flavor, usage)
         self.removed[info.key] = info
 
     def restore(self, info: WorkloadInfo) -> None:
         """Undo `remove`."""
         add_usage(info.usage)
         for flavor, usage in info.topology_usage:
-            self._topologies[flavor].add_usage(usage)
+            self._topologies.add_usage(flavor, usage)
         del self.removed[info.key]

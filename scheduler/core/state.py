@@ -140,21 +140,21 @@ class State:
     def sync_topology_flavor(self, name: str) -> None:
         """Let the flavor's topology tree follow the flavor and its topology; usage stays."""
         holders = [
-            (info, charge)
+            charge.usage
             for info in self.workloads.values()
             for charge in info.topology_usage
-            if charge.flavor == name and name in self.topology_flavors
+            if charge.flavor == name
         ]
-        for _, charge in holders:
-            self.topology_flavors[name].remove_usage(charge.usage)
+        for usage in holders:
+            self.topology_flavors.remove_usage(name, usage)
         flavor = self.flavors.get(name)
         topology = self.topologies.get(flavor.topology_name) if flavor and flavor.topology_name else None
         if flavor is None or topology is None:
             self.topology_flavors.delete_flavor(name)
             return
         self.topology_flavors.set_flavor(name, topology, flavor.node_labels, flavor.tolerations)
-        for _, charge in holders:
-            self.topology_flavors[name].add_usage(charge.usage)
+        for usage in holders:
+            self.topology_flavors.add_usage(name, usage)
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node; those who wait for a flavor that reaches it get a chance."""
@@ -253,8 +253,7 @@ class State:
     ) -> None:
         remove_usage(usage)
         for flavor, charge in topology:
-            if flavor in self.topology_flavors:
-                self.topology_flavors[flavor].remove_usage(charge)
+            self.topology_flavors.remove_usage(flavor, charge)
         del cq.workloads[info.key]
 
     def discharge(self, info: WorkloadInfo) -> None:
@@ -280,8 +279,7 @@ class State:
 
     def _charge_topology(self, charges: tuple[TopologyCharge, ...]) -> None:
         for flavor, charge in charges:
-            if flavor in self.topology_flavors:
-                self.topology_flavors[flavor].add_usage(charge)
+            self.topology_flavors.add_usage(flavor, charge)
 
     def refuse(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> Outcome:
         """Note why a workload waits."""

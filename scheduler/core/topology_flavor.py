@@ -229,6 +229,16 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
             for flavor in self._flavors.values():
                 flavor.leaves.delete_node(name)
 
+    def add_usage(self, flavor: str, usage: TopologyUsage) -> None:
+        """Charge a flavor; one that is not there now is charged by whoever brings it back."""
+        if flavor in self._flavors:
+            self._flavors[flavor].add_usage(usage)
+
+    def remove_usage(self, flavor: str, usage: TopologyUsage) -> None:
+        """The exact inverse of `add_usage` while the flavor stays or stays away."""
+        if flavor in self._flavors:
+            self._flavors[flavor].remove_usage(usage)
+
     def __getitem__(self, name: str) -> TopologyFlavor:
         return self._flavors[name]
 
