@@ -33,6 +33,8 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
+from gpus.manifests import configured_vendors
+from gpus.vendors import VENDORS
 from queues.events import request_push
 from queues.models import Cluster
 from queues.services.workloads import record_stopped
@@ -115,6 +117,8 @@ class Engine:
     def _configure(self, cluster: Cluster) -> None:
         self._configuration = read_configuration(cluster.configuration)
         self.world.set_configuration(self._configuration)
+        settings = cluster.device_plugin_configuration.get("settings", {})
+        self.world.set_vendors(tuple(configured_vendors(settings, VENDORS)))
         self.mirror.due.update(self.mirror.workloads)
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:

@@ -20,7 +20,8 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from redis import Redis, RedisError
 
-from scheduler.core.world import ClusterQueueView, CohortView, World
+from scheduler.core.views import ClusterQueueView, CohortView
+from scheduler.core.world import World
 from scheduler.store.mirror import Mirror
 from scheduler.store.placements import held_slices
 
@@ -116,12 +117,12 @@ def difference(before: Data, after: Data) -> Data:
 
 def numbers(world: World, mirror: Mirror) -> Data:
     """All numbers of a cluster; amounts are integers in base units."""
-    cluster_queues = {name: _cluster_queue(world.cluster_queue_view(name)) for name in world.cluster_queue_names()}
+    cluster_queues = {name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()}
     devices = _devices(world, mirror)
     return {
         "totals": _totals(cluster_queues, devices, len(mirror.nodes)),
         "cluster_queues": cluster_queues,
-        "cohorts": {name: _cohort(world.cohort_view(name)) for name in world.cohort_names()},
+        "cohorts": {name: cohort_numbers(world.cohort_view(name)) for name in world.cohort_names()},
         "devices": devices,
     }
 
@@ -130,11 +131,13 @@ def _share(share: float) -> float | str:
     return "Infinity" if math.isinf(share) else share
 
 
-def _cluster_queue(view: ClusterQueueView) -> Data:
+def cluster_queue_numbers(view: ClusterQueueView) -> Data:
+    """One ClusterQueue's entry."""
     return {
         "cohort": view.cohort,
         "active": view.active,
         "reason": view.reason,
+        "message": view.message,
         "pending": view.pending,
         "inadmissible": view.inadmissible,
         "reserving": view.reserving,
@@ -155,7 +158,8 @@ def _cluster_queue(view: ClusterQueueView) -> Data:
     }
 
 
-def _cohort(view: CohortView) -> Data:
+def cohort_numbers(view: CohortView) -> Data:
+    """One cohort's entry."""
     return {
         "parent": view.parent,
         "weighted_share": _share(view.weighted_share),

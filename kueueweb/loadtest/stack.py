@@ -25,6 +25,7 @@ _START_SECONDS = 60.0
 def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[str]:
     """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; yields the server's URL, and stops all of it."""
     port, cluster_port = _free_port(), _free_port()
+    folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
     with contextlib.ExitStack() as stack:
         valkey = Valkey(folder / "valkey")
         stack.callback(valkey.stop)
