@@ -9,9 +9,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-export PIP_DISABLE_PIP_VERSION_CHECK := 1
 FRONTEND := $(BIN)/python scripts/frontend.py
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement
 # Test processes; browser tests always run in one of their own.
 JOBS ?= 2
 ARGS ?=
@@ -74,13 +72,11 @@ $(BIN)/python:
 		|| { echo "Python's venv module is missing (Debian: apt install python3-venv)."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# What is installed is remembered by the lock's content, so that a new lock is followed and an old one costs nothing.
+# Installed again when the lock is newer than what was installed from it.
 $(VENV)/.demo: requirements/demo.lock | $(BIN)/python
-	@echo "Installing the packages of requirements/demo.lock ..."
-	@$(PIP_INSTALL) requirements/demo.lock
+	@scripts/install $(VENV) requirements/demo.lock
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.demo
-	@echo "Installing the packages of requirements/dev.lock ..."
-	@$(PIP_INSTALL) requirements/dev.lock
+	@scripts/install $(VENV) requirements/dev.lock
 	@touch $@
