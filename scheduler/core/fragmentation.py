@@ -40,7 +40,7 @@ class TaskShape:
 
 @dataclass(frozen=True, slots=True)
 class TypicalTask:
-    """A shape and how often it comes, as a share of all tasks."""
+    """A shape and how often it comes, as a share of all typical tasks."""
 
     shape: TaskShape
     share: float
@@ -58,17 +58,20 @@ def task_shape(pod_set: PodSetToPlace) -> TaskShape:
 
 
 def typical_tasks(shapes: Iterable[TaskShape], coverage: float = COVERAGE) -> tuple[TypicalTask, ...]:
-    """The most frequent shapes that together make up `coverage` of the pods; equal counts keep their first order."""
+    """The most frequent shapes that together make up `coverage` of the pods; equal counts keep their first order.
+
+    Their shares add up to 1.
+    """
     counts = Counter(shapes)
-    total = counts.total()
-    chosen: list[TypicalTask] = []
+    wanted = coverage * counts.total()
+    chosen: list[tuple[TaskShape, int]] = []
     covered = 0
     for shape, count in counts.most_common():
-        if covered >= coverage * total:
+        if covered >= wanted:
             break
         covered += count
-        chosen.append(TypicalTask(shape, count / total))
-    return tuple(chosen)
+        chosen.append((shape, count))
+    return tuple(TypicalTask(shape, count / covered) for shape, count in chosen)
 
 
 class FragmentationModel:

@@ -278,7 +278,7 @@ class DeviceTable:
         return room
 
     def missing_resources(self, requests: Mapping[str, int]) -> tuple[list[str], Integers]:
-        """Resource names, and per node the number of the first, by name, of which it has too little for a pod, or -1."""
+        """Resource names, and per node the number of the first, by name, that it has too little of, or -1."""
         names = sorted({**requests, PODS: 1})
         missing: Integers = np.full(len(self.nodes), -1, dtype=np.int64)
         for number, name in reversed(list(enumerate(names))):

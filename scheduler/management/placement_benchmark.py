@@ -1,0 +1,103 @@
+"""`manage.py placement-benchmark NODES PODS`: compare placement policies on the openb trace, by the published protocol.
+
+NODES and PODS are the trace's CSV files, which the project does not ship. Runs are spread over processes. Prints per
+policy which share of the GPUs was allocated when 130 % had been asked for, which was left, and which of it was
+fragmented, beside the published figures where there are some.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, ArgumentTypeError
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from scheduler.management.openb import PUBLISHED, Outcome, TraceNode, TracePod, read_nodes, read_pods, run
+
+POLICIES = ("random", "spread", "binpack", "dot-product", "best-fit", "fgd")
+FIRST_SEED = 42
+WHERE = (
+    "The openb files are not part of this project: download openb_node_list_gpu_node.csv and a pod list such as "
+    "openb_pod_list_default.csv from data/csv of github.com/hkust-adsl/kubernetes-scheduler-simulator, and give their "
+    "paths."
+)
+
+
+class Command(BaseCommand):
+    """Compare placement policies on a trace."""
+
+    help = "Compare placement policies on the openb trace (files given by path) by the published protocol."
+    requires_system_checks: list[str] = []  # needs neither database nor network
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare files, policies, seeds and processes."""
+        parser.add_argument("nodes", type=Path, help="openb_node_list_gpu_node.csv")
+        parser.add_argument("pods", type=Path, help="openb_pod_list_default.csv or another pod list")
+        parser.add_argument("--policies", default=",".join(POLICIES), type=_policies, help="comma-separated")
+        parser.add_argument("--seeds", default=10, type=int, help="runs per policy (default 10, seeds from 42)")
+        parser.add_argument("--processes", default=os.cpu_count() or 1, type=int, help="runs at the same time")
+
+    def handle(self, *args: object, **options: Any) -> None:
+        """Read, run, print."""
+        nodes, pods = self._read(options["nodes"], options["pods"])
+        jobs = [
+            (nodes, pods, policy, FIRST_SEED + number)
+            for policy in options["policies"]
+            for number in range(options["seeds"])
+        ]
+        outcomes: dict[str, list[Outcome]] = defaultdict(list)
+        with ProcessPoolExecutor(options["processes"]) as pool:
+            for future in as_completed([pool.submit(run, *job) for job in jobs]):
+                outcome = future.result()
+                outcomes[outcome.policy].append(outcome)
+        gpus = sum(node.gpus for node in nodes)
+        for line in _table(options["pods"].stem.removeprefix("openb_pod_list_"), gpus, options["policies"], outcomes):
+            self.stdout.write(line)
+
+    def _read(self, nodes: Path, pods: Path) -> tuple[list[TraceNode], list[TracePod]]:
+        try:
+            return read_nodes(nodes), read_pods(pods)
+        except OSError as error:
+            raise CommandError(f"{error.filename}: {error.strerror}. {WHERE}") from error
+        except (KeyError, ValueError) as error:
+            raise CommandError(f"{nodes} and {pods} are not openb's node and pod list: {error!r}. {WHERE}") from error
+
+
+def _policies(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in POLICIES:
+            raise ArgumentTypeError(f"{word!r} is not one of {', '.join(POLICIES)}")
+    return words
+
+
+def _table(trace: str, gpus: int, policies: Sequence[str], outcomes: dict[str, list[Outcome]]) -> Iterable[str]:
+    runs_each = len(outcomes[policies[0]])
+    yield f"{trace}: {gpus:,} GPUs, 130 % asked for, {runs_each} runs; shares of all GPUs in %, sd in ()"
+    yield (
+        f"{'policy':<12} {'allocated':>15} {'published':>10} {'unallocated':>12} {'fragmented':>11} {'published':>10} "
+        f"{'refused pods':>13} {'ms/pod':>7}"
+    )
+    for policy in policies:
+        runs = outcomes[policy]
+        allocated = [outcome.allocated for outcome in runs]
+        published, fragmented = (
+            PUBLISHED.get(trace, {}).get(policy),
+            PUBLISHED.get(f"{trace} fragmented", {}).get(policy),
+        )
+        yield (
+            f"{policy:<12} {f'{fmean(allocated):.2f} ({pstdev(allocated):.2f})':>15} {_figure(published):>10} "
+            f"{100 - fmean(allocated):>12.2f} {fmean(outcome.fragmented for outcome in runs):>11.2f} "
+            f"{_figure(fragmented):>10} {fmean(outcome.arrived - outcome.placed for outcome in runs):>13.0f} "
+            f"{fmean(outcome.milliseconds_per_pod for outcome in runs):>7.2f}"
+        )
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
