@@ -14,6 +14,7 @@ from scheduler.cluster.simulated.environment import RUN_SECONDS
 _CARD_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
 _MEMORY_STEP_MIB = 256
 _LONGEST_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for months, and a demo should move
+_KEPT_SECONDS = 600  # of the cluster's time, that a finished Job stays in the cluster
 _WHOLE_CARD = 1_000
 
 
@@ -96,6 +97,7 @@ def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random)
             "parallelism": pods,
             "completions": pods,
             "backoffLimit": 0,
+            "ttlSecondsAfterFinished": _KEPT_SECONDS,
             "template": {
                 "metadata": {"annotations": {RUN_SECONDS: f"{run_seconds:.0f}"}},
                 "spec": {
