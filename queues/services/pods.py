@@ -20,6 +20,7 @@ FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[
     AS seen(workload_uid, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at,
     finished_at)
 JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.uid = seen.workload_uid
+    AND workload.namespace = seen.namespace
 ON CONFLICT (workload_id, uid) DO UPDATE SET pod_set = excluded.pod_set, replica = excluded.replica,
     phase = excluded.phase, ready = excluded.ready, terminating = excluded.terminating,
     node_name = excluded.node_name, started_at = excluded.started_at, finished_at = excluded.finished_at

@@ -133,7 +133,7 @@ class Binder:
         return 1
 
     def _annotate(self, pod: JsonObject, patch: JsonObject) -> None:
-        """Patches labels and annotations, unless they are there already; the time of the decision makes no difference."""
+        """Patches labels and annotations, unless they are there already, whatever the time of the decision."""
         metadata = pod["metadata"]
         missing = [
             key

@@ -1,0 +1,184 @@
+"""What the cluster says of jobs -> how workloads end, and workloads for jobs that others made and labelled."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from django.db import connection, transaction
+
+from queues.events import request_push
+from queues.exceptions import ManifestErrors
+from queues.manifests.job_workloads import workload_specs
+from queues.models import Cluster, Job, Workload
+from queues.models.cluster import ClusterMode
+from queues.services.submission import create_workloads
+from queues.services.workloads import record_finished
+from scheduler.cluster.client import JsonObject, Listing, WatchEvent
+from scheduler.cluster.job_kinds import JobKind, Stopping
+from scheduler.cluster.manifests import JOB_UID_LABEL, QUEUE_LABEL
+from scheduler.core.decisions import FinishedReason, WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_ACTOR: Final = "watcher"
+
+
+class JobWatch:
+    """Keeps the workloads of one kind of job in step with the jobs of one cluster."""
+
+    def __init__(self, cluster: Cluster, kind: JobKind) -> None:
+        self._cluster = cluster
+        self._kind = kind
+        self._refused: set[str] = set()
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came."""
+        present: dict[str, JsonObject] = {}
+        gone: dict[str, JsonObject] = {}
+        listed = False
+        for item in items:
+            if isinstance(item, Listing):
+                listed, present = True, {job["metadata"]["uid"]: job for job in item.items}
+                gone.clear()
+            elif item.type == "DELETED":
+                uid = item.object["metadata"]["uid"]
+                present.pop(uid, None)
+                gone[uid] = item.object
+            else:
+                present[item.object["metadata"]["uid"]] = item.object
+        self._take_in(list(present.values()))
+        self._lose(list(gone.values()))
+        if listed:
+            self._find_missing(present.values())
+
+    def _take_in(self, jobs: Sequence[JsonObject]) -> None:
+        rows = self._rows(jobs)
+        ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
+        push = False
+        for job in jobs:
+            row = next((rows[uid] for uid in _uids(job) if uid in rows), None)
+            if row is None:
+                self._submit(job)
+                continue
+            progress = self._kind.progress(job)
+            if progress.finished is not None:
+                ended[progress.finished, progress.message] += row.workloads.values_list("namespace", "name")
+            push |= progress.suspended
+        for (reason, message), keys in ended.items():
+            record_finished(self._cluster, keys, reason, message, actor=_ACTOR)
+        if push:
+            # The suspension was seen: an evicted workload may have stopped by it.
+            request_push(self._cluster.name)
+
+    def _submit(self, job: JsonObject) -> None:
+        """A job with a queue's label that nobody handed to us: it gets a workload, and is suspended until admitted."""
+        metadata = job["metadata"]
+        labels = metadata.get("labels") or {}
+        if self._kind.stopping is not Stopping.SUSPEND or self._cluster.mode == ClusterMode.OBSERVE:
+            return
+        if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("ownerReferences"):
+            return
+        if self._kind.progress(job).finished is not None or metadata["uid"] in self._refused:
+            return
+        try:
+            self._create(_as_submitted(job))
+        except ManifestErrors as errors:
+            self._refused.add(metadata["uid"])
+            key = f"{metadata['namespace']}/{metadata['name']}"
+            _log.warning("%s %s of cluster %s: %s", self._kind.kind.kind, key, self._cluster.name, errors)
+
+    def _create(self, job: JsonObject) -> None:
+        uid = uuid.UUID(job["metadata"]["uid"])
+        specs = workload_specs(job)
+        with transaction.atomic():
+            create_workloads(self._cluster, specs, actor=_ACTOR)
+            found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})
+            found.update(found_in_cluster=True, uid=uid)
+            if not job["spec"].get("suspend"):
+                # It runs without having been admitted: it is to be stopped.
+                _raise_push(self._cluster, [uid])
+        request_push(self._cluster.name)
+
+    def _lose(self, jobs: Sequence[JsonObject]) -> None:
+        """Jobs that were deleted in the cluster: those that others made take their workload along, ours come again."""
+        rows = self._rows(jobs)
+        lost = [row for row in rows.values() if not row.deletion_requested_at]
+        self._without_job(lost)
+
+    def _find_missing(self, present: Iterable[JsonObject]) -> None:
+        """Jobs that should be in the cluster and were not in a whole list of it."""
+        uids = {uid for job in present for uid in _uids(job)}
+        running = Workload.objects.filter(
+            cluster=self._cluster,
+            job__kind=self._kind.kind.kind,
+            job__deletion_requested_at=None,
+            status=WorkloadStatus.ADMITTED,
+            evicted_at=None,
+            pushed_sequence__gt=0,
+        ).select_related("job")
+        missing = {row.job.pk: row.job for row in running if row.job is not None and str(row.job.uid) not in uids}
+        self._without_job(missing.values())
+
+    def _without_job(self, rows: Iterable[Job]) -> None:
+        """OwnerNotFound for jobs that were not ours, or that go by themselves once ended; ours are pushed anew."""
+        orphaned: list[tuple[str, str]] = []
+        again: list[uuid.UUID] = []
+        for row in rows:
+            if row.found_in_cluster or "ttlSecondsAfterFinished" in (row.manifest.get("spec") or {}):
+                orphaned += list(row.workloads.values_list("namespace", "name"))
+            else:
+                again.append(row.uid)
+        if orphaned:
+            message = "The job is no longer in the cluster"
+            record_finished(self._cluster, orphaned, FinishedReason.OWNER_NOT_FOUND, message, actor=_ACTOR)
+        if again:
+            _raise_push(self._cluster, again)
+            request_push(self._cluster.name)
+
+    def _rows(self, jobs: Sequence[JsonObject]) -> dict[str, Job]:
+        """The rows of these jobs by uid: the row's own label on the job, or the uid that the cluster gave it."""
+        uids = {uid for job in jobs for uid in _uids(job)}
+        keys = {(job["metadata"]["namespace"], job["metadata"]["name"]) for job in jobs}
+        rows = Job.objects.filter(cluster=self._cluster, kind=self._kind.kind.kind, uid__in=uids)
+        # A label can be written by anyone: it counts on a job of the same name only.
+        return {str(row.uid): row for row in rows if (row.namespace, row.name) in keys}
+
+
+def _raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
+    """Has the cluster told again what the rows say of these jobs' workloads."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+        cursor.execute(
+            """
+            UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1
+            FROM queues_job AS job
+            WHERE workload.job_id = job.id AND job.cluster_id = %s AND job.uid = ANY(%s)
+            """,
+            [cluster.pk, list(job_uids)],
+        )
+
+
+def _uids(job: JsonObject) -> list[str]:
+    """The uids by which a job may be known: our label is believed only if it is a uid."""
+    metadata = job["metadata"]
+    found = [metadata["uid"]]
+    label = (metadata.get("labels") or {}).get(JOB_UID_LABEL, "")
+    try:
+        found.insert(0, str(uuid.UUID(label)))
+    except ValueError:
+        return found
+    return found
+
+
+def _as_submitted(job: JsonObject) -> JsonObject:
+    """The manifest without what a server adds, so that it reads like one that was handed in."""
+    metadata: dict[str, Any] = {
+        key: value
+        for key, value in job["metadata"].items()
+        if key in ("name", "namespace", "uid", "labels", "annotations")
+    }
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}

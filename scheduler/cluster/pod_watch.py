@@ -1,0 +1,287 @@
+"""What the cluster says of its pods -> pod rows, workloads' progress, slices and amounts that others take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db.models import Sum
+
+from gpus.annotations import FoundAllocation, found_allocation
+from gpus.annotations.allocation import BIND_PHASE
+from gpus.manifests import configured_vendors
+from gpus.services import FoundPod, forget_found, keep_found, record_found, sync_foreign_usage
+from gpus.vendors import VENDORS
+from queues.events import request_push, wake_scheduler
+from queues.models import Cluster, Workload
+from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
+from queues.services.workloads import record_finished, record_pods_ready
+from scheduler.cluster.binder import waits_for_us
+from scheduler.cluster.client import JsonObject, Listing, WatchEvent
+from scheduler.cluster.job_kinds import JOB_KINDS
+from scheduler.cluster.manifests import POD_SET_LABEL, REPLICA_ANNOTATION, WORKLOAD_UID_LABEL
+from scheduler.core.decisions import ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
+from scheduler.core.node import PODS
+from scheduler.core.pod import PodTemplate
+from scheduler.core.resources import pod_requests
+
+_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_POD_PROGRESS: Final = JOB_KINDS["Pod"].progress
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class _Pod:
+    """What is remembered of a pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    workload_uid: str
+    node: str
+    phase: str
+    ready: bool
+    terminating: bool
+    requests: Mapping[str, int]
+    found: FoundAllocation | None
+    row: ObservedPod | None
+    waits: bool
+    bind_phase: str
+    finished: FinishedReason | None
+    message: str
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in _ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the rows say of a pod's workload."""
+
+    namespace: str
+    name: str
+    count: int
+    placed: bool
+    evicted: bool
+    running: bool
+    ready: bool
+    recovering: bool
+    job_kind: str
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one batch of changes touched."""
+
+    stored: dict[str, _Pod] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    workloads: set[str] = field(default_factory=set)
+    listed: bool = False
+    push: bool = False
+
+
+class PodWatch:
+    """Keeps the rows in step with the pods of one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._pods: dict[str, _Pod] = {}
+        self._of_workload: dict[str, set[str]] = defaultdict(set)
+        self._placed: dict[tuple[str, str], bool] = {}
+        self._usage: dict[str, dict[str, int]] | None = None
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came, and stores what follows from all of them."""
+        batch = _Batch()
+        for item in items:
+            if isinstance(item, Listing):
+                self._replace(item.items, batch)
+            elif item.type == "DELETED":
+                self._remove(item.object["metadata"]["uid"], batch)
+            else:
+                self._note(item.object, batch)
+        known = self._known(batch.workloads)
+        self._placed.update({(workload.namespace, uid): workload.placed for uid, workload in known.items()})
+        store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
+        forget_pods(self._cluster, batch.gone)
+        if batch.listed:
+            keep_pods(self._cluster, self._pods.keys())
+        self._record_progress(known)
+        self._record_found(batch, now)
+        if batch.push or any(workload.evicted for workload in known.values()):
+            request_push(self._cluster.name)
+
+    def _replace(self, pods: Iterable[JsonObject], batch: _Batch) -> None:
+        batch.listed = True
+        before = set(self._pods)
+        for pod in pods:
+            before.discard(pod["metadata"]["uid"])
+            self._note(pod, batch)
+        for uid in before:
+            self._remove(uid, batch)
+
+    def _note(self, manifest: JsonObject, batch: _Batch) -> None:
+        pod = _observed(manifest)
+        if not pod.ended:
+            vendors = configured_vendors(self._cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+            pod.found = found_allocation(manifest, vendors)
+        before = self._pods.get(pod.uid)
+        self._pods[pod.uid] = pod
+        batch.stored[pod.uid] = pod
+        batch.gone.discard(pod.uid)
+        batch.push |= pod.waits or (before is not None and before.bind_phase != pod.bind_phase)
+        if pod.workload_uid:
+            self._of_workload[pod.workload_uid].add(pod.uid)
+            batch.workloads.add(pod.workload_uid)
+
+    def _remove(self, uid: str, batch: _Batch) -> None:
+        pod = self._pods.pop(uid, None)
+        batch.stored.pop(uid, None)
+        batch.gone.add(uid)
+        if pod is None or not pod.workload_uid:
+            return
+        self._of_workload[pod.workload_uid].discard(uid)
+        if not self._of_workload[pod.workload_uid]:
+            del self._of_workload[pod.workload_uid]
+        batch.workloads.add(pod.workload_uid)
+
+    def _known(self, uids: Iterable[str]) -> dict[str, _Known]:
+        rows = (
+            Workload.objects.filter(cluster=self._cluster, uid__in=list(uids))
+            .select_related("job")
+            .prefetch_related("pod_sets")
+            .annotate(admitted=Sum("pod_sets__admitted_count"))
+        )
+        return {str(row.uid): _known(row) for row in rows}
+
+    def _record_progress(self, known: Mapping[str, _Known]) -> None:
+        """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
+        ready: dict[tuple[bool, bool], list[tuple[str, str]]] = defaultdict(list)
+        for uid, workload in known.items():
+            if not workload.running:
+                continue
+            # A label can be written by anyone: it counts in the workload's namespace only.
+            pods = [self._pods[pod] for pod in self._of_workload.get(uid, ())]
+            pods = [pod for pod in pods if pod.namespace == workload.namespace]
+            self._record_ended(workload, pods)
+            enough = sum(1 for pod in pods if pod.ready or pod.phase == "Succeeded") >= workload.count
+            if enough != workload.ready:
+                recovering = workload.recovering if enough else True
+                ready[enough, recovering].append((workload.namespace, workload.name))
+        for (enough, recovering), keys in ready.items():
+            record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering)
+
+    def _record_ended(self, workload: _Known, pods: Iterable[_Pod]) -> None:
+        """A job that is its pod ends with it; one that is being stopped has not ended."""
+        if workload.job_kind != "Pod":
+            return
+        for pod in pods:
+            if pod.finished is not None and not pod.terminating:
+                key = (workload.namespace, workload.name)
+                record_finished(self._cluster, [key], pod.finished, pod.message)
+
+    def _record_found(self, batch: _Batch, now: float) -> None:
+        """Slices and amounts of pods that stand for no reservation of ours."""
+        foreign = {uid: pod for uid, pod in self._pods.items() if self._is_foreign(pod)}
+        holding = [
+            FoundPod(pod.namespace, pod.name, uid, pod.found)
+            for uid, pod in foreign.items()
+            if pod.found is not None and (batch.listed or uid in batch.stored)
+        ]
+        changed = record_found(self._cluster.pk, holding, datetime.fromtimestamp(now, UTC)) if holding else False
+        if batch.listed:
+            changed |= keep_found(self._cluster.pk, [uid for uid, pod in foreign.items() if pod.found is not None])
+        else:
+            ended = batch.gone | {uid for uid in batch.stored if uid not in foreign or foreign[uid].found is None}
+            changed |= forget_found(self._cluster.pk, ended) if ended else False
+        usage = _usage(foreign.values())
+        if usage != self._usage or batch.listed:
+            changed |= sync_foreign_usage(self._cluster.pk, usage)
+            self._usage = usage
+        if changed:
+            wake_scheduler(self._cluster.name)
+
+    def _is_foreign(self, pod: _Pod) -> bool:
+        return bool(pod.node) and not pod.ended and not self._placed.get((pod.namespace, pod.workload_uid), False)
+
+
+def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:
+    usage: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for pod in pods:
+        on_node = usage[pod.node]
+        for resource, amount in pod.requests.items():
+            on_node[resource] += amount
+        on_node[PODS] += 1
+    return {node: dict(amounts) for node, amounts in usage.items()}
+
+
+def _known(row: Any) -> _Known:
+    conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
+    readiness = conditions.get(ConditionType.PODS_READY, {})
+    return _Known(
+        namespace=row.namespace,
+        name=row.name,
+        count=row.admitted or 0,
+        placed=row.quota_reserved_at is not None and any(pod_set.nodes for pod_set in row.pod_sets.all()),
+        evicted=row.evicted_at is not None and row.pods_stopped_at is None,
+        running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
+        ready=row.pods_ready_at is not None,
+        recovering=readiness.get("reason") == PodsReadyReason.WAIT_FOR_RECOVERY,
+        job_kind=row.job.kind if row.job is not None else "",
+    )
+
+
+def _observed(manifest: JsonObject) -> _Pod:
+    metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    progress = _POD_PROGRESS(manifest)
+    pod = _Pod(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        workload_uid=labels.get(WORKLOAD_UID_LABEL, ""),
+        node=spec.get("nodeName") or "",
+        phase=status.get("phase", "Pending"),
+        ready=progress.ready > 0,
+        terminating=bool(metadata.get("deletionTimestamp")),
+        requests=pod_requests(PodTemplate.from_manifest({"metadata": metadata, "spec": spec})),
+        found=None,
+        row=None,
+        waits=waits_for_us(manifest),
+        bind_phase=annotations.get(BIND_PHASE, ""),
+        finished=progress.finished,
+        message=progress.message,
+    )
+    if pod.workload_uid:
+        pod.row = _row(pod, labels, annotations, status)
+    return pod
+
+
+def _row(
+    pod: _Pod, labels: Mapping[str, str], annotations: Mapping[str, str], status: Mapping[str, Any]
+) -> ObservedPod:
+    number = annotations.get(REPLICA_ANNOTATION) or annotations.get(_COMPLETION_INDEX) or "0"
+    states = [entry.get("state") or {} for entry in status.get("containerStatuses") or ()]
+    ends = [moment for state in states if (moment := _moment((state.get("terminated") or {}).get("finishedAt")))]
+    return ObservedPod(
+        workload_uid=pod.workload_uid,
+        pod_set=labels.get(POD_SET_LABEL, ""),
+        replica=int(number) if number.isdigit() else 0,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        phase=pod.phase,
+        ready=pod.ready,
+        terminating=pod.terminating,
+        node_name=pod.node,
+        started_at=_moment(status.get("startTime")),
+        finished_at=max(ends) if ends and pod.ended else None,
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
