@@ -58,7 +58,6 @@ class Cycle:
 
     def run(self) -> CycleResult:
         """Run it; the state's time and parked workloads are up to date."""
-        self._state.cycle += 1
         entries = self._nominate_heads()
         for entry in self._in_order(entry for entry in entries if not entry.refused):
             self._decide(entry)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scheduler.core.admission import Admitter
 from scheduler.core.assignment import Refusal
 from scheduler.core.cluster_queue_state import ClusterQueueState
@@ -10,6 +12,7 @@ from scheduler.core.decisions import CycleResult, QuotaCheckStrategy
 from scheduler.core.flavor_assigner import FlavorAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.local_queue import LocalQueue
+from scheduler.core.node_replacement import NodeReplacer
 from scheduler.core.nomination import Nominator, PreemptionOracle
 from scheduler.core.preemption import Preemptor
 from scheduler.core.preemption_candidates import CandidateFinder
@@ -48,8 +51,21 @@ class CycleParts:
         return bool(self._state.not_ready)
 
     def run_cycle(self) -> CycleResult:
-        """Run one cycle."""
-        return Cycle(self._state, self._nominator, self._topology, self._admitter).run()
+        """Run one cycle: workloads with failed nodes first, even while no other is admitted."""
+        replacer = NodeReplacer(self._state)
+        self._state.cycle += 1
+        replacer.run()
+        result = CycleResult(self._state.cycle)
+        if not self.is_blocked():
+            result = Cycle(self._state, self._nominator, self._topology, self._admitter).run()
+        if not replacer.decided:
+            return result
+        return replace(
+            result,
+            evictions=(*replacer.evictions, *result.evictions),
+            replacements=tuple(replacer.replacements),
+            progressed=True,
+        )
 
     def refusals(self, info: WorkloadInfo, cq: ClusterQueueState) -> list[Refusal]:
         """What a waiting workload lacks now, whatever its flavor search remembers."""

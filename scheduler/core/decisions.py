@@ -254,6 +254,7 @@ class DecisionKind(StrEnum):
     EVICT = "Evict"
     PARK = "Park"
     SKIP = "Skip"
+    REPLACE_NODE = "ReplaceNode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +300,20 @@ class Evict:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceNode:
+    """The pods that `workload` had on the failed `node` got other topology domains; `pod_sets` is its whole admission
+    now. Quota does not change."""
+
+    workload: str
+    cluster_queue: str
+    node: str
+    pod_sets: tuple[PodSetAssignment, ...]
+    cycle: int
+    message: str = ""
+    kind: DecisionKind = field(default=DecisionKind.REPLACE_NODE, init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Why a workload still waits after it was looked at: `kind` PARK (nothing to do until something changes) or SKIP
     (tried again in the next cycle)."""
@@ -311,7 +326,7 @@ class Outcome:
     cycle: int
 
 
-Decision = Admit | Preempt | Evict | Outcome
+Decision = Admit | Preempt | Evict | ReplaceNode | Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +344,9 @@ class CycleResult:
     outcomes: tuple[Outcome, ...] = ()
     heads: int = 0
     progressed: bool = False
+    replacements: tuple[ReplaceNode, ...] = ()
 
     @property
     def decided(self) -> bool:
-        """Whether something was admitted, preempted or evicted."""
-        return bool(self.admissions or self.preemptions or self.evictions)
+        """Whether something was admitted, preempted, evicted or moved to another node."""
+        return bool(self.admissions or self.preemptions or self.evictions or self.replacements)

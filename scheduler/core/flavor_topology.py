@@ -18,7 +18,7 @@ from scheduler.core.topology import (
     TopologyUsage,
 )
 from scheduler.core.topology_flavor import TopologyFlavor
-from scheduler.core.workload_info import TopologyCharge, WorkloadInfo
+from scheduler.core.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo
 
 Requests = list[tuple[str, list[PodSetTopologyRequest]]]
 """Per flavor, in the order of first appearance, the pod sets to place in it."""
@@ -98,7 +98,7 @@ class TopologyAssigner:
         for result in assignment.pod_sets:
             flavor = self._topology_flavor(result)
             if flavor is not None and result.pod_set.count > 0:
-                found.setdefault(flavor, []).append(_request(result))
+                found.setdefault(flavor, []).append(topology_request(result.pod_set))
         return list(found.items())
 
     def _topology_flavor(self, result: PodSetResult) -> str | None:
@@ -148,13 +148,14 @@ def _refusal(failure: TopologyFailure, reason: PendingReason) -> Refusal:
     return Refusal(RefusalKind.TOPOLOGY, reason, text=f"pod set {failure.pod_set}: {failure.message}")
 
 
-def _request(result: PodSetResult) -> PodSetTopologyRequest:
-    template = result.pod_set.pod_set.template
+def topology_request(pod_set: PodSetRequests) -> PodSetTopologyRequest:
+    """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use."""
+    template = pod_set.pod_set.template
     return PodSetTopologyRequest(
-        pod_set=result.name,
-        count=result.pod_set.count,
-        requests=result.pod_set.node_requests,
-        topology=result.pod_set.pod_set.topology_request,
+        pod_set=pod_set.name,
+        count=pod_set.count,
+        requests=pod_set.node_requests,
+        topology=pod_set.pod_set.topology_request,
         tolerations=template.tolerations,
         node_selector=template.node_selector,
         affinity=template.affinity,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import (
     ConditionType,
@@ -14,7 +16,7 @@ from scheduler.core.quota import Cell
 from scheduler.core.resources import FlavorResource
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyUsage
-from scheduler.core.workload import PodSetAssignment, Workload
+from scheduler.core.workload import Admission, PodSetAssignment, Workload
 from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
 
 _REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
@@ -66,7 +68,12 @@ class Placer:
         before.set_status(workload, state.configuration)
         if before.priority != known.effective_priority:
             state.touched.add(before.cluster_queue)
+        self._note_failed_node(before)
         return True
+
+    def _note_failed_node(self, info: WorkloadInfo) -> None:
+        if info.workload.unhealthy_nodes and info.topology_usage and info.admitted and not info.evicted:
+            self._state.second_pass[info.key] = info
 
     def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
         """Exchange a parked workload for its new version when nothing changed that could let it in (3.7)."""
@@ -104,23 +111,10 @@ class Placer:
         usage: dict[Cell, int] = {}
         for assignment in admission.pod_set_assignments:
             _add_usage(usage, cq, assignment, remaining[assignment.name])
-        info.topology_usage = self._topology_usage(info, remaining)
+        info.topology_usage = topology_charges(info, admission, state.topology_flavors)
         info.placement = workload.placement
         state.charge(info, cq, tuple(usage.items()))
-
-    def _topology_usage(self, info: WorkloadInfo, remaining: dict[str, int]) -> tuple[TopologyCharge, ...]:
-        admission = info.admission
-        requests = {ps.name: ps.node_requests for ps in info.pod_sets}
-        charges: list[TopologyCharge] = []
-        for assignment in admission.pod_set_assignments if admission else ():
-            topology = assignment.topology_assignment
-            names = assignment.flavors.values()
-            flavor = next((f for f in names if f in self._state.topology_flavors), next(iter(names), None))
-            if topology is None or flavor is None or not remaining.get(assignment.name):
-                continue
-            usage = TopologyUsage(requests.get(assignment.name, {}), topology.domains)
-            charges.append(TopologyCharge(flavor, usage))
-        return tuple(charges)
+        self._note_failed_node(info)
 
     def _refuse(self, info: WorkloadInfo, reason: PendingReason, message: str) -> None:
         if info.outcome != (reason, message):
@@ -156,6 +150,27 @@ class Placer:
         if workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
             return False, PendingReason.ON_HOLD, "The workload waits for replacement pods"
         return True, PendingReason.PENDING_EVALUATION, ""
+
+
+def topology_charges(
+    info: WorkloadInfo, admission: Admission, topologies: Collection[str]
+) -> tuple[TopologyCharge, ...]:
+    """What an admission of the workload uses of the topologies of its flavors; pod sets that are all done use none."""
+    requests = {ps.name: ps.node_requests for ps in info.pod_sets}
+    done = info.workload.reclaimable_pods
+    charges: list[TopologyCharge] = []
+    for assignment in admission.pod_set_assignments:
+        topology, flavor = assignment.topology_assignment, topology_flavor(assignment, topologies)
+        if topology is not None and flavor is not None and assignment.count > done.get(assignment.name, 0):
+            usage = TopologyUsage(requests.get(assignment.name, {}), topology.domains)
+            charges.append(TopologyCharge(flavor, usage))
+    return tuple(charges)
+
+
+def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -> str | None:
+    """The flavor whose topology a pod set is assigned in: the one that has a topology now, else the first."""
+    names = assignment.flavors.values()
+    return next((name for name in names if name in topologies), next(iter(names), None))
 
 
 def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int) -> None:

@@ -28,6 +28,7 @@ from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.simulation import Simulation
 from scheduler.core.topology import Topology
 from scheduler.core.topology_flavor import TopologyFlavors
+from scheduler.core.workload import Admission
 from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
 
 Journal = list[tuple[Callable[..., object], tuple[Any, ...]]]
@@ -64,6 +65,8 @@ class State:
         """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
         self.not_ready: set[str] = set()
         """Admitted workloads whose pods are not ready, where that blocks admission."""
+        self.second_pass: dict[str, WorkloadInfo] = {}
+        """Admitted workloads with a failed node, which the next cycle decides on first."""
         self.journal: Journal | None = None
         self._noted: set[int] = set()
 
@@ -73,7 +76,14 @@ class State:
         """Remember from now on how to go back."""
         self.journal = []
         self._noted = set()
-        simple = (self.now, self.cycle, dict(self.ready), set(self.touched), set(self.not_ready))
+        simple = (
+            self.now,
+            self.cycle,
+            dict(self.ready),
+            set(self.touched),
+            set(self.not_ready),
+            dict(self.second_pass),
+        )
         self.journal.append((self._restore_simple, simple))
 
     def _restore_simple(
@@ -83,9 +93,10 @@ class State:
         ready: dict[str, ClusterQueueState],
         touched: set[str],
         not_ready: set[str],
+        second_pass: dict[str, WorkloadInfo],
     ) -> None:
         self.now, self.cycle, self.ready = now, cycle, ready
-        self.touched, self.not_ready = touched, not_ready
+        self.touched, self.not_ready, self.second_pass = touched, not_ready, second_pass
 
     def stop_journal(self, *, undo: bool) -> None:
         """Forget how to go back, after going back when `undo`."""
@@ -140,10 +151,7 @@ class State:
     def sync_topology_flavor(self, name: str) -> None:
         """Let the flavor's topology tree follow the flavor and its topology; usage stays."""
         holders = [
-            charge.usage
-            for info in self.workloads.values()
-            for charge in info.topology_usage
-            if charge.flavor == name
+            charge.usage for info in self.workloads.values() for charge in info.topology_usage if charge.flavor == name
         ]
         for usage in holders:
             self.topology_flavors.remove_usage(name, usage)
@@ -268,7 +276,25 @@ class State:
         info.place = Place.NOWHERE
         cq.generation += 1
         self.not_ready.discard(info.key)
+        self.second_pass.pop(info.key, None)
         self.touched.add(cq.name)
+
+    def move(self, info: WorkloadInfo, admission: Admission, topology: tuple[TopologyCharge, ...]) -> None:
+        """Let a workload that holds quota use other topology domains for it."""
+        cq = self.cluster_queues[info.cluster_queue]
+        self.note_queue(cq)
+        self.note_info(info)
+        before = info.topology_usage
+        self._exchange_topology(before, topology)
+        self.note(self._exchange_topology, topology, before)
+        info.topology_usage = topology
+        info.admission = admission
+        cq.generation += 1
+
+    def _exchange_topology(self, before: tuple[TopologyCharge, ...], after: tuple[TopologyCharge, ...]) -> None:
+        for flavor, charge in before:
+            self.topology_flavors.remove_usage(flavor, charge)
+        self._charge_topology(after)
 
     def _recharge(
         self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]

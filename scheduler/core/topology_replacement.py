@@ -20,11 +20,16 @@ from scheduler.core.topology_usage import LeafUsage
 
 
 def replace_failed_node(
-    flavor: TopologyFlavor, request: PodSetTopologyRequest, assignment: TopologyAssignment, hostname: str
+    flavor: TopologyFlavor,
+    request: PodSetTopologyRequest,
+    assignment: TopologyAssignment,
+    hostname: str,
+    taken: LeafUsage | None = None,
 ) -> TopologyAssignment | TopologyFailure:
     """The pod set's assignment with the pods of `hostname` moved elsewhere.
 
-    The flavor's topology must end with the hostname, and the workload's whole usage be charged. The pods that move
+    The flavor's topology must end with the hostname, and the workload's whole usage be charged; `taken` is what other
+    pod sets of the workload moved to meanwhile. The pods that move
     keep the promises of the pod set: they stay in its domain of a required level, complete the slice that lost
     pods, or form whole slices of the layers whose sizes divide their number. Other domains that are gone are a failure.
     """
@@ -41,7 +46,7 @@ def replace_failed_node(
         return TopologyFailure(request.pod_set, problem)
     group = [replace(request, count=moving, topology=_relaxed(flavor, topology, moving))]
     within = _domain_to_stay_in(flavor, topology, staying, moving)
-    placed = flavor.place_group(group, LeafUsage(), within=within)
+    placed = flavor.place_group(group, taken or LeafUsage(), within=within)
     if isinstance(placed, TopologyFailure):
         return placed
     return _merged(flavor, staying, placed[request.pod_set])

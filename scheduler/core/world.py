@@ -110,6 +110,8 @@ class World(WorldObjects):
         """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look
         at."""
         self._refresh()
+        if self._state.second_pass:
+            return True
         return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
 
     def active_queue_count(self) -> int:
