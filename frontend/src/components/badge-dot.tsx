@@ -1,5 +1,6 @@
 /** A label with a dot in a colour: for statuses, so that colour is never the only sign. */
-import { Badge, Tooltip } from "@mantine/core";
+import { Tooltip } from "@mantine/core";
+import classes from "./badge-dot.module.css";
 
 export interface BadgeDotProps {
   label: string;
@@ -9,28 +10,19 @@ export interface BadgeDotProps {
 }
 
 export function BadgeDot({ label, color, hint = "" }: BadgeDotProps) {
+  const shade = (place: number) => `var(--mantine-color-${color}-${place})`;
   return (
     <Tooltip label={hint} disabled={hint === ""} openDelay={300} withArrow>
-      <Badge
-        variant="light"
-        color={color}
-        radius="sm"
-        tt="none"
-        fw={600}
-        leftSection={
-          <span
-            style={{
-              display: "block",
-              width: 7,
-              height: 7,
-              borderRadius: 4,
-              background: `var(--mantine-color-${color}-filled)`,
-            }}
-          />
-        }
+      <span
+        className={classes.badge}
+        style={{
+          ["--dot" as string]: shade(6),
+          ["--on-light" as string]: shade(9),
+          ["--on-dark" as string]: shade(3),
+        }}
       >
         {label}
-      </Badge>
+      </span>
     </Tooltip>
   );
 }

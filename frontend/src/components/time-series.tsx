@@ -22,10 +22,19 @@ export interface TimeSeriesProps {
   lines: TimeSeriesLine[];
   version: unknown;
   format: (value: number) => string;
+  /** Ticks at powers of two, for bytes. */
+  binary?: boolean;
   /** The top of the scale at least; the data may exceed it. */
   atLeast?: number;
   height?: number;
 }
+
+const SHORTEST_SPAN_SECONDS = 120;
+const TIME_STEPS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400];
+const BINARY_STEPS = Array.from({ length: 40 }, (_, power) => 2 ** power);
+const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat();
 
 function resolve(element: Element, color: string): string {
   const name = /^var\((--[^)]+)\)$/.exec(color)?.[1];
@@ -97,10 +106,18 @@ function chartOptions(element: HTMLElement, props: TimeSeriesProps, height: numb
     padding: [8, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
-    scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.08, props.atLeast ?? 1)] } },
+    scales: {
+      x: { range: (_, min, max) => [Math.min(min, max - SHORTEST_SPAN_SECONDS), max] },
+      y: { range: (_, __, max) => [0, Math.max(max * 1.08, props.atLeast ?? 1)] },
+    },
     axes: [
-      { ...axis, size: 26, values: (_, splits) => splits.map(clockLabel) },
-      { ...axis, size: 64, values: (_, splits) => splits.map(format) },
+      { ...axis, size: 26, incrs: TIME_STEPS, values: (_, splits) => splits.map(clockLabel) },
+      {
+        ...axis,
+        size: 64,
+        incrs: props.binary ? BINARY_STEPS : WHOLE_STEPS,
+        values: (_, splits) => splits.map(format),
+      },
     ],
     series: [
       {},

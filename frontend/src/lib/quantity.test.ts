@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import vectors from "../../../tests/quantity_vectors.json";
 import {
   formatAmount,
+  formatAmountOf,
   formatAmountShort,
   formatBytes,
   formatMib,
@@ -34,6 +35,12 @@ describe("amounts for people", () => {
   it("shows cpu in cores and gpu cores in percent of one card", () => {
     expect(formatAmountShort("cpu", 1500)).toBe("1.5");
     expect(formatAmountShort("nvidia.com/gpucores", 300)).toBe("300 %");
+  });
+
+  it("says the unit once where both amounts have it", () => {
+    expect(formatAmountOf("memory", 317 * 2 ** 30, 768 * 2 ** 30)).toBe("317 / 768 GiB");
+    expect(formatAmountOf("memory", 317 * 2 ** 20, 2 ** 30)).toBe("317 MiB / 1 GiB");
+    expect(formatAmountOf("nvidia.com/gpu", 3, 8)).toBe("3 / 8");
   });
 
   it("names what has no limit", () => {

@@ -83,6 +83,14 @@ export function formatAmount(resource: string, amount: number): string {
 const INTEGER = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
+/** "317 / 768 GiB": the used amount in the unit of the total, where both have one. */
+export function formatAmountOf(resource: string, used: number, total: number): string {
+  const [usedText, totalText] = [formatAmountShort(resource, used), formatAmountShort(resource, total)];
+  const unit = / \D+$/.exec(totalText)?.[0];
+  const same = unit !== undefined && usedText.endsWith(unit);
+  return `${same ? usedText.slice(0, -unit.length) : usedText} / ${totalText}`;
+}
+
 function short(value: number): string {
   return Math.abs(value) >= 100 ? INTEGER.format(value) : THREE_DIGITS.format(value);
 }

@@ -1,8 +1,21 @@
-/** One colour per tenant (namespace), the same on every page, in every session. */
+/**
+ * One colour per tenant (namespace), the same on every page: each takes the hue that its name hashes to, or, where another
+ * tenant has it, the next one that is free, so that no two tenants look alike while there are colours left.
+ */
 
-const HUES = 24;
+const HUES = 12;
+/** Coprime to HUES, and far enough that the next free hue looks different. */
+const STEP = 5;
+const VARIANTS = [
+  "var(--kw-tenant-lightness) var(--kw-tenant-chroma)",
+  "var(--kw-tenant-lightness-2) var(--kw-tenant-chroma)",
+  "var(--kw-tenant-lightness) calc(var(--kw-tenant-chroma) * 0.45)",
+];
 /** Muted, for slices whose holder is not ours to see. */
 export const FOREIGN_TENANT_COLOR = "var(--kw-foreign)";
+
+const slots = new Map<string, number>();
+const taken = new Set<number>();
 
 /** A well-spread 32-bit hash of the text (FNV-1a with a final mix). */
 function hash(text: string): number {
@@ -14,11 +27,26 @@ function hash(text: string): number {
   return (value ^ (value >>> 13)) >>> 0;
 }
 
+function takeSlot(namespace: string): number {
+  const first = hash(namespace) % HUES;
+  for (let variant = 0; variant < VARIANTS.length; variant += 1) {
+    for (let step = 0; step < HUES; step += 1) {
+      const slot = variant * HUES + ((first + step * STEP) % HUES);
+      if (taken.has(slot)) continue;
+      taken.add(slot);
+      return slot;
+    }
+  }
+  return hash(namespace) % (HUES * VARIANTS.length);
+}
+
 /** A CSS colour; lightness and chroma come from the theme, so that it reads on light and on dark. */
 export function tenantColor(namespace: string | null): string {
   if (namespace === null) return FOREIGN_TENANT_COLOR;
-  const slot = hash(namespace) % (HUES * 2);
-  const hue = (slot % HUES) * (360 / HUES);
-  const lightness = slot < HUES ? "var(--kw-tenant-lightness)" : "var(--kw-tenant-lightness-2)";
-  return `oklch(${lightness} var(--kw-tenant-chroma) ${hue})`;
+  let slot = slots.get(namespace);
+  if (slot === undefined) {
+    slot = takeSlot(namespace);
+    slots.set(namespace, slot);
+  }
+  return `oklch(${VARIANTS[Math.floor(slot / HUES)]} ${(slot % HUES) * (360 / HUES) + 15})`;
 }

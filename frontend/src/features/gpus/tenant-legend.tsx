@@ -18,7 +18,10 @@ export function TenantLegend({ cards, chosen, onChoose }: TenantLegendProps) {
   const [all, setAll] = useState(false);
   const found = useMemo(() => tenants(cards), [cards]);
   if (found.length === 0) return null;
-  const shown = all ? found : found.slice(0, MOST);
+  // The largest are shown, by name: an order by size would jump as slices come and go.
+  const shown = (all ? found : found.slice(0, MOST)).toSorted((a, b) =>
+    (a.namespace ?? "~").localeCompare(b.namespace ?? "~"),
+  );
   return (
     <fieldset className={classes.legend} aria-label="Tenants" data-live>
       {shown.map(({ namespace, memoryMib }) => (

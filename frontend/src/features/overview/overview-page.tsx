@@ -136,6 +136,7 @@ function MemoryChart({ most }: { most: number }) {
       times={history.times}
       version={version}
       format={formatMib}
+      binary
       atLeast={most}
       lines={[{ label: "Held", color: "var(--kw-used)", values: history.values.usedMemoryMib, fill: true }]}
     />

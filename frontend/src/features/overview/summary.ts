@@ -1,5 +1,5 @@
 /** What the overview adds up from the live data. */
-import type { LiveClusterQueue } from "@/api/types";
+import type { LiveClusterQueue, LiveQuota } from "@/api/types";
 
 export interface ResourceQuota {
   resource: string;
@@ -33,13 +33,16 @@ export interface HotQueue {
   fullest: { resource: string; flavor: string; share: number } | null;
 }
 
-function fullest(queue: LiveClusterQueue): HotQueue["fullest"] {
-  let found: HotQueue["fullest"] = null;
-  for (const { resource, flavor, nominal, used } of queue.usage) {
-    const share = nominal > 0 ? used / nominal : used > 0 ? Number.POSITIVE_INFINITY : 0;
-    if (found === null || share > found.share) found = { resource, flavor, share };
-  }
-  return found;
+function shareOf({ nominal, used }: LiveQuota): number {
+  if (nominal > 0) return used / nominal;
+  return used > 0 ? Number.POSITIVE_INFINITY : 0;
+}
+
+/** Of two that are as full, the accelerator says more than cpu or memory. */
+function fullest({ usage }: LiveClusterQueue): HotQueue["fullest"] {
+  const accelerator = (quota: LiveQuota) => Number(quota.resource.includes("/"));
+  const [top] = usage.toSorted((a, b) => shareOf(b) - shareOf(a) || accelerator(b) - accelerator(a));
+  return top === undefined ? null : { resource: top.resource, flavor: top.flavor, share: shareOf(top) };
 }
 
 /** The queues that most wait in, then the fullest; idle ones are left out. */

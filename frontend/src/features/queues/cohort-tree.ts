@@ -11,6 +11,8 @@ export interface CohortRow {
   pending: number;
   admitted: number;
   queues: number;
+  /** What queues below borrow, by quotaKey: this much is lent within the cohort or comes from above it. */
+  borrowed: ReadonlyMap<string, number>;
   open: boolean;
 }
 
@@ -102,14 +104,20 @@ export function treeRows(data: TreeData, closed: ReadonlySet<string>, search = "
   return [...top, ...queueRows(alone, 0, text === "")];
 }
 
-function sumUp(
-  node: CohortNode,
-  path: ReadonlySet<string>,
-): Pick<CohortRow, "pending" | "admitted" | "queues"> {
-  const sums = { pending: 0, admitted: 0, queues: node.queues.length };
+export function quotaKey({ flavor, resource }: { flavor: string; resource: string }): string {
+  return `${flavor} ${resource}`;
+}
+
+type Sums = Pick<CohortRow, "pending" | "admitted" | "queues" | "borrowed">;
+
+function sumUp(node: CohortNode, path: ReadonlySet<string>): Sums {
+  const borrowed = new Map<string, number>();
+  const borrow = (key: string, amount: number) => borrowed.set(key, (borrowed.get(key) ?? 0) + amount);
+  const sums = { pending: 0, admitted: 0, queues: node.queues.length, borrowed };
   for (const [, queue] of node.queues) {
     sums.pending += queue.pending;
     sums.admitted += queue.admitted;
+    for (const quota of queue.usage) borrow(quotaKey(quota), quota.borrowed);
   }
   const below = new Set(path).add(node.name);
   for (const child of node.children) {
@@ -118,6 +126,7 @@ function sumUp(
     sums.pending += part.pending;
     sums.admitted += part.admitted;
     sums.queues += part.queues;
+    for (const [key, amount] of part.borrowed) borrow(key, amount);
   }
   return sums;
 }

@@ -2,7 +2,7 @@
 import { Text, Tooltip } from "@mantine/core";
 import type { LiveQuota } from "@/api/types";
 import { Meter } from "@/components/meter";
-import { formatAmountShort } from "@/lib/quantity";
+import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
 import classes from "./queues.module.css";
 import { describeQuota, quotaSegments } from "./quota";
 
@@ -43,9 +43,7 @@ export function QuotaCell({ quota }: { quota: LiveQuota }) {
           <span className={classes.quotaName}>
             {resource.split("/").at(-1)} <i>{flavor}</i>
           </span>
-          <span className="kw-number">
-            {formatAmountShort(resource, used)} / {formatAmountShort(resource, nominal)}
-          </span>
+          <span className="kw-number">{formatAmountOf(resource, used, nominal)}</span>
         </div>
         <QuotaBar quota={quota} />
         {borrowed > 0 && (

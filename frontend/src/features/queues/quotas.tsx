@@ -7,7 +7,7 @@ import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
-import { formatAmountShort } from "@/lib/quantity";
+import { formatAmountShort, parseAmount } from "@/lib/quantity";
 import classes from "./queues.module.css";
 import { QuotaBar } from "./quota-bar";
 import { QuotaForm } from "./quota-form";
@@ -75,9 +75,9 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
               <Table.Tr key={`${flavor} ${resource.name}`}>
                 <Table.Td>{flavor}</Table.Td>
                 <Table.Td>{resource.name}</Table.Td>
-                <Table.Td ta="right">{resource.nominal_quota}</Table.Td>
-                <Table.Td ta="right">{resource.borrowing_limit ?? "none"}</Table.Td>
-                <Table.Td ta="right">{resource.lending_limit ?? "none"}</Table.Td>
+                <QuantityCell resource={resource.name} quantity={resource.nominal_quota} />
+                <QuantityCell resource={resource.name} quantity={resource.borrowing_limit} />
+                <QuantityCell resource={resource.name} quantity={resource.lending_limit} />
                 <Table.Td ta="right" data-live>
                   {live === undefined ? "–" : formatAmountShort(resource.name, live.used)}
                 </Table.Td>
@@ -97,5 +97,14 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
         </Table.Tbody>
       </Table>
     </div>
+  );
+}
+
+/** A quantity for people; exactly as written in the tooltip. */
+function QuantityCell({ resource, quantity }: { resource: string; quantity: string | null }) {
+  return (
+    <Table.Td ta="right" title={quantity ?? "no limit"}>
+      {quantity === null ? "none" : formatAmountShort(resource, parseAmount(resource, quantity))}
+    </Table.Td>
   );
 }

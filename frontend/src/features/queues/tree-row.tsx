@@ -5,8 +5,8 @@ import type { LiveCohort } from "@/api/types";
 import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
-import { formatAmountShort, formatCount } from "@/lib/quantity";
-import type { CohortRow, QueueRow, TreeRow } from "./cohort-tree";
+import { formatAmountOf, formatAmountShort, formatCount } from "@/lib/quantity";
+import { type CohortRow, type QueueRow, quotaKey, type TreeRow } from "./cohort-tree";
 import classes from "./queues.module.css";
 import { formatWeightedShare, sortQuotas } from "./quota";
 import { QuotaCell } from "./quota-bar";
@@ -55,17 +55,21 @@ function CohortView({ row, onToggle }: { row: CohortRow; onToggle: (name: string
       <Count label="Pending" value={row.pending} />
       <Count label="Admitted" value={row.admitted} />
       <Share share={row.cohort?.weighted_share ?? null} />
-      <div className={classes.quotas}>{row.cohort !== null && <CohortQuotas cohort={row.cohort} />}</div>
+      <div className={classes.quotas}>
+        {row.cohort !== null && <CohortQuotas cohort={row.cohort} borrowed={row.borrowed} />}
+      </div>
     </div>
   );
 }
 
-function CohortQuotas({ cohort }: { cohort: LiveCohort }) {
+function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: CohortRow["borrowed"] }) {
   const quotas = sortQuotas(cohort.usage);
   return (
     <>
       {quotas.slice(0, MOST_QUOTAS).map(({ flavor, resource, subtree_quota: total, used }) => {
-        const amounts = `${formatAmountShort(resource, used)} / ${formatAmountShort(resource, total)}`;
+        const amounts = formatAmountOf(resource, used, total);
+        const lent = Math.min(used, borrowed.get(quotaKey({ flavor, resource })) ?? 0);
+        const lentText = `${formatAmountShort(resource, lent)} of it borrowed by queues`;
         return (
           <div key={`${flavor} ${resource}`} className={classes.quota}>
             <div className={classes.quotaHead}>
@@ -75,9 +79,12 @@ function CohortQuotas({ cohort }: { cohort: LiveCohort }) {
               <span className="kw-number">{amounts}</span>
             </div>
             <Meter
-              label={`${resource} of ${flavor} in the whole cohort: ${amounts}`}
+              label={`${resource} of ${flavor} in the whole cohort: ${amounts}, ${lentText}`}
               total={total}
-              segments={[{ value: used, color: "var(--kw-used)", label: amounts }]}
+              segments={[
+                { value: used - lent, color: "var(--kw-used)", label: amounts },
+                { value: lent, color: "var(--kw-borrowed)", label: lentText },
+              ]}
             />
           </div>
         );

@@ -47,21 +47,25 @@ function PodSetTable({ podSet }: { podSet: PodSet }) {
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {resources.map((resource) => {
-            const held = podSet.resource_usage[resource];
-            return (
-              <Table.Tr key={resource}>
-                <Table.Td>{resource}</Table.Td>
-                <Table.Td ta="right">{podSet.requests[resource] ?? "–"}</Table.Td>
-                <Table.Td>{podSet.flavors[resource] ?? "–"}</Table.Td>
-                <Table.Td ta="right" title={held}>
-                  {held === undefined ? "–" : formatAmountShort(resource, parseAmount(resource, held))}
-                </Table.Td>
-              </Table.Tr>
-            );
-          })}
+          {resources.map((resource) => (
+            <Table.Tr key={resource}>
+              <Table.Td>{resource}</Table.Td>
+              <QuantityCell resource={resource} quantity={podSet.requests[resource]} />
+              <Table.Td>{podSet.flavors[resource] ?? "–"}</Table.Td>
+              <QuantityCell resource={resource} quantity={podSet.resource_usage[resource]} />
+            </Table.Tr>
+          ))}
         </Table.Tbody>
       </Table>
     </div>
+  );
+}
+
+/** A quantity for people; exactly as written in the tooltip. */
+function QuantityCell({ resource, quantity }: { resource: string; quantity: string | undefined }) {
+  return (
+    <Table.Td ta="right" title={quantity}>
+      {quantity === undefined ? "–" : formatAmountShort(resource, parseAmount(resource, quantity))}
+    </Table.Td>
   );
 }

@@ -15,7 +15,8 @@ export function totalRequests(podSets: Pick<PodSet, "count" | "requests">[]): Ma
 
 /** Accelerators before cpu and memory: they are what people wait for. */
 function rank(resource: string): number {
-  if (/gpumem|gpucores|gpumem-percentage/.test(resource)) return 1;
+  if (/mem(-percentage)?$/.test(resource) && resource.includes("/")) return 1;
+  if (/cores$/.test(resource)) return 1.5;
   if (resource.includes("/")) return 0;
   return resource === "cpu" ? 2 : resource === "memory" ? 3 : 4;
 }

@@ -24,7 +24,10 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
         >
           {original.name}
         </TextLink>
-        <span className={classes.second}>{original.namespace}</span>
+        <span className={classes.second}>
+          {original.namespace}
+          {original.status === "Pending" && <span className={classes.narrowOnly}> · {original.reason}</span>}
+        </span>
       </div>
     ),
   },
@@ -48,13 +51,16 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "requests",
     header: "Asks for",
-    meta: { hideBelow: 1000, width: "17%" },
-    cell: ({ row: { original } }) => summarizeRequests(original.pod_sets),
+    meta: { hideBelow: 1000, width: "21%" },
+    cell: ({ row: { original } }) => {
+      const summary = summarizeRequests(original.pod_sets);
+      return <span title={summary}>{summary}</span>;
+    },
   },
   {
     id: "priority",
     header: "Priority",
-    meta: { hideBelow: 1000, width: "110px" },
+    meta: { hideBelow: 1000, width: "84px" },
     cell: ({ row: { original } }) => (
       <div className={classes.two}>
         <span className="kw-number">{original.priority}</span>
@@ -65,7 +71,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: "Why",
-    meta: { hideBelow: 760, width: "24%" },
+    meta: { hideBelow: 760, width: "22%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   {

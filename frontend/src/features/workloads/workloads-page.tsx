@@ -76,7 +76,7 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
         }
         onEnd={list.hasNextPage ? more : undefined}
         loadingMore={list.isFetchingNextPage}
-        height="calc(100dvh - 252px)"
+        height="max(420px, calc(100dvh - 216px))"
         empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
       />
       <Group
