@@ -15,6 +15,7 @@ from scheduler.core.decisions import (
     PreemptionReason,
 )
 from scheduler.core.nomination import Entry
+from scheduler.core.placement_model import Placement
 from scheduler.core.preemption import Target
 from scheduler.core.state import State
 from scheduler.core.workload import Admission, PodSetAssignment, Workload
@@ -46,12 +47,13 @@ class Admitter:
         info.evicted = False
         info.reserved_at = state.now
         info.topology_usage = tuple(assignment.topology_usage)
+        info.placement = assignment.placement
         cq.queue.discard(info)
         state.charge(info, cq, tuple(assignment.usage.items()), charged=True)
         info.outcome = None
-        admission, admitted, now = info.admission, info.admitted, state.now
-        info.change(lambda workload: _reserve(workload, admission, admitted, now))
-        return Admit(info.key, cq.name, pod_sets, info.admitted, state.cycle)
+        admission, admitted, placement, now = info.admission, info.admitted, info.placement, state.now
+        info.change(lambda workload: _reserve(workload, admission, admitted, placement, now))
+        return Admit(info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement)
 
     def _is_admitted_at_once(self, entry: Entry) -> bool:
         """Whether no admission check is left: all that its flavors require are there and Ready (9.1)."""
@@ -72,8 +74,10 @@ class Admitter:
         info.change(lambda workload: _preempt(workload, reason, message, now))
 
 
-def _reserve(workload: Workload, admission: Admission, admitted: bool, now: float) -> Workload:
-    workload = replace(workload, admission=admission)
+def _reserve(
+    workload: Workload, admission: Admission, admitted: bool, placement: Placement | None, now: float
+) -> Workload:
+    workload = replace(workload, admission=admission, placement=placement)
     workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
     return sync_admitted(workload, now) if admitted else workload
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from scheduler.core.decisions import PendingReason
+from scheduler.core.placement_model import Placement
 from scheduler.core.quota import Cell
 from scheduler.core.topology import TopologyAssignment
 from scheduler.core.workload_info import PodSetRequests, TopologyCharge
@@ -103,7 +104,7 @@ class Assignment:
     """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing
     level."""
 
-    __slots__ = ("level", "mode", "pod_sets", "refusals", "topology_usage", "usage")
+    __slots__ = ("level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
 
     def __init__(self) -> None:
         """Nothing assigned."""
@@ -114,6 +115,7 @@ class Assignment:
         self.refusals: list[list[Refusal]] = []
         """Per pod set group and resource group that does not simply fit."""
         self.topology_usage: list[TopologyCharge] = []
+        self.placement: Placement | None = None
 
     @property
     def tried(self) -> list[dict[str, int]]:

@@ -29,6 +29,7 @@ from scheduler.core.explain import (
     describe_preemption,
     describe_refusals,
 )
+from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.nomination import Entry, Nominator, RequeueReason, Status
 from scheduler.core.quota import Cell, CellAmounts, add_usage, remove_usage
@@ -42,11 +43,19 @@ _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
 class Cycle:
     """One cycle over a state; `run` once."""
 
-    def __init__(self, state: State, nominator: Nominator, topology: TopologyAssigner, admitter: Admitter) -> None:
+    def __init__(
+        self,
+        state: State,
+        nominator: Nominator,
+        topology: TopologyAssigner,
+        devices: DeviceAssigner,
+        admitter: Admitter,
+    ) -> None:
         """The parts work on the state's live numbers."""
         self._state = state
         self._nominator = nominator
         self._topology = topology
+        self._devices = devices
         self._admitter = admitter
         self._claimed: dict[int, dict[str, WorkloadInfo]] = {}
         """Per tree of cohorts, who is preempted in this cycle."""
@@ -55,6 +64,8 @@ class Cycle:
         self._preemptions: list[Preempt] = []
         self._outcomes: list[Outcome] = []
         self._moved = False
+        self._reserved = False
+        """Whether devices were given away in this cycle, so that places found before may be gone."""
 
     def run(self) -> CycleResult:
         """Run it; the state's time and parked workloads are up to date."""
@@ -172,25 +183,28 @@ class Cycle:
 
     def _fits(self, entry: Entry) -> tuple[bool, bool]:
         """Whether everything fits with all targets of this cycle and its own gone, and whether the quota does."""
-        if self._fits_now(entry.assignment) == (True, True):
+        if self._fits_now(entry) == (True, True):
             return True, True
         gone = {**self._claims(entry), **{target.info.key: target.info for target in entry.targets}}
         if not gone:
-            return self._fits_now(entry.assignment)
+            return self._fits_now(entry)
         simulation = self._state.simulation
         for info in gone.values():
             simulation.remove(info)
-        found = self._fits_now(entry.assignment)
+        found = self._fits_now(entry)
         for info in gone.values():
             simulation.restore(info)
         return found
 
-    def _fits_now(self, assignment: Assignment) -> tuple[bool, bool]:
+    def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
+        assignment = entry.assignment
         for cell, amount in assignment.usage.items():
             if amount > max(0, cell.available()):
                 return False, False
         if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
             return False, True
+        if self._reserved and not self._devices.still_fits(entry.info, assignment):
+            return False, False
         return True, True
 
     def _use(self, assignment: Assignment) -> None:
@@ -248,6 +262,7 @@ class Cycle:
         for flavor, charge in entry.assignment.topology_usage:
             self._state.topology_flavors.add_usage(flavor, charge)
         entry.status = Status.ASSUMED
+        self._reserved = self._reserved or entry.assignment.placement is not None
         self._admissions.append(self._admitter.admit(entry))
 
     # -- step 6 --------------------------------------------------------------------------------------------------------
@@ -270,6 +285,8 @@ class Cycle:
             kind = DecisionKind.PARK
             self._moved = True
             cq.queue.park(info)
+            if entry.reason is PendingReason.WAITING_FOR_DEVICES:
+                state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:
                 self._park_likes(entry)
         message = entry.message or describe_refusals(entry.assignment)

@@ -10,6 +10,7 @@ from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cycle import Cycle
 from scheduler.core.decisions import CycleResult, QuotaCheckStrategy
 from scheduler.core.flavor_assigner import FlavorAssigner
+from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node_replacement import NodeReplacer
@@ -29,15 +30,17 @@ class CycleParts:
         fair = configuration.fair_sharing
         finder = CandidateFinder(state.cluster_queues, state.simulation.removed, None)
         preemptor = Preemptor(finder, state.simulation, fair.preemption_strategies if fair else None)
+        self._devices = DeviceAssigner(state)
         assigner = FlavorAssigner(
             state.matcher,
             PreemptionOracle(state, preemptor),
+            self._devices,
             ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
             fair_sharing=fair is not None,
         )
         self._state = state
         self._topology = TopologyAssigner(state.topology_flavors, state.flavors, state.simulation)
-        self._nominator = Nominator(state, assigner, self._topology, preemptor)
+        self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor)
         self._admitter = Admitter(state)
 
     def queue_usage(self, cq: ClusterQueueState) -> None:
@@ -57,7 +60,7 @@ class CycleParts:
         replacer.run()
         result = CycleResult(self._state.cycle)
         if not self.is_blocked():
-            result = Cycle(self._state, self._nominator, self._topology, self._admitter).run()
+            result = Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter).run()
         if not replacer.decided:
             return result
         return replace(

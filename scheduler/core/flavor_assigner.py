@@ -19,6 +19,7 @@ from scheduler.core.decisions import (
     PendingReason,
     ReclaimWithinCohortPolicy,
 )
+from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_matching import FlavorMatcher
 from scheduler.core.quota import Cell
 from scheduler.core.resources import PODS
@@ -42,9 +43,18 @@ class Oracle(Protocol):
 class FlavorAssigner:
     """Assigns flavors against the usage as it is now; changes nothing."""
 
-    def __init__(self, matcher: FlavorMatcher, oracle: Oracle, *, ignore_undeclared: bool, fair_sharing: bool) -> None:
+    def __init__(
+        self,
+        matcher: FlavorMatcher,
+        oracle: Oracle,
+        devices: DeviceAssigner,
+        *,
+        ignore_undeclared: bool,
+        fair_sharing: bool,
+    ) -> None:
         """`ignore_undeclared`: a resource that no resource group covers is not checked."""
         self._matcher = matcher
+        self._devices = devices
         self._oracle = oracle
         self._ignore_undeclared = ignore_undeclared
         self._fair_sharing = fair_sharing
@@ -95,6 +105,20 @@ class FlavorAssigner:
     def skips(self, resource: str, amount: int) -> bool:
         """Whether a resource that no group covers is left out rather than refused (6.5)."""
         return amount == 0 or self._ignore_undeclared
+
+    def device_refusal(
+        self,
+        info: WorkloadInfo,
+        assignment: Assignment,
+        results: Sequence[PodSetResult],
+        group: GroupState,
+        slot: FlavorSlot,
+    ) -> str | None:
+        """Why a flavor that fits the quota has no place for the pods, or None. With a single flavor there is nothing to
+        choose, and the whole assignment is placed afterwards."""
+        if not group.last or not slot.selective or not self._devices.concerns(info):
+            return None
+        return self._devices.refusal_of(info, assignment, results, slot)
 
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
@@ -201,6 +225,8 @@ class _GroupSearch:
                 refusals.append(_mismatch(slot, problem))
                 continue
             mode, level, fits = self._fit_flavor(slot, requested, by_level, refusals)
+            if mode is FIT:
+                mode, fits = self._check_devices(group, slot, fits, refusals)
             stop = not _tries_next(mode, level, fungibility.when_can_borrow, fungibility.when_can_preempt)
             if stop or _is_preferred(mode, level, best_mode, best_level, by_level):
                 best, best_slot, best_mode, best_level = fits, slot, mode, level
@@ -213,6 +239,18 @@ class _GroupSearch:
         return {
             name: Choice(best_slot.name, cells.get(name), mode, level, tried) for name, (mode, level) in best.items()
         }, best_mode is FIT
+
+    def _check_devices(
+        self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
+    ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
+        """A flavor with quota but no place does not fit; it needs preemption where that is allowed for devices."""
+        refused = self._assigner.device_refusal(self._info, self._assignment, self._results, group, slot)
+        if refused is None:
+            return FIT, fits
+        text = f"flavor {slot.name}: {refused}"
+        refusals.append(Refusal(RefusalKind.DEVICES, PendingReason.WAITING_FOR_DEVICES, slot.name, text=text))
+        mode = PREEMPT if self._cq.spec.preempt_for_devices else NO_FIT
+        return mode, {name: (mode, level) for name, (_, level) in fits.items()}
 
     def _may_use(self, slot: FlavorSlot, trigger: str) -> bool:
         allowed = self._info.workload.allowed_flavors

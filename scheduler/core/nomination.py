@@ -14,6 +14,7 @@ from scheduler.core.decisions import (
     PreemptionReason,
 )
 from scheduler.core.flavor_assigner import FlavorAssigner, Pins
+from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.preemption import PreemptionRequest, Preemptor, Target
 from scheduler.core.quota import Cell
@@ -78,12 +79,14 @@ class Nominator:
         state: State,
         assigner: FlavorAssigner,
         topology: TopologyAssigner,
+        devices: DeviceAssigner,
         preemptor: Preemptor,
     ) -> None:
         """The parts work on the state's live numbers."""
         self._state = state
         self._assigner = assigner
         self._topology = topology
+        self._devices = devices
         self._preemptor = preemptor
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
@@ -106,6 +109,10 @@ class Nominator:
         exceeded = info.exceeded_limit()
         if exceeded is not None:
             entry.refuse(PendingReason.MISCONFIGURED, f"the request is above the limit ({exceeded})")
+            return entry
+        problem = self._devices.problem(info)
+        if problem is not None:
+            entry.refuse(PendingReason.MISCONFIGURED, problem)
             return entry
         if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
             info.attempt = None
@@ -132,6 +139,7 @@ class Nominator:
     ) -> Assignment:
         assignment = self._assigner.assign(cq, info, pod_sets, pins)
         self._topology.place(cq, assignment)
+        self._devices.place(info, cq, assignment)
         return assignment
 
     def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
@@ -143,10 +151,19 @@ class Nominator:
             info,
             assignment.usage,
             frozenset(cell.key for cell in cells),
-            self._topology.can_place(cq, assignment),
+            self._can_place(info, cq, assignment),
             self._state.now,
         )
         return self._preemptor.find_targets(request)
+
+    def _can_place(
+        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment
+    ) -> Callable[[], bool] | None:
+        """What preemption must make possible beside the quota: topology and devices; None when neither is concerned."""
+        topology, devices = self._topology.can_place(cq, assignment), self._devices.can_place(info, assignment)
+        if topology is None or devices is None:
+            return topology or devices
+        return lambda: topology() and devices()
 
     def _search_reduced(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None

@@ -33,7 +33,8 @@ _SUFFIXES: dict[str, int] = {
     "Ei": 2**60 * NANOS,
 }
 _QUANTITY = re.compile(
-    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[a-zA-Z]*))"
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?:[eE](?P<exponent>[+-]?[0-9]{1,3})|(?P<suffix>[a-zA-Z]*))"
 )
 _BINARY = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 _BYTE_RESOURCES = ("memory", "ephemeral-storage", "storage")
@@ -64,7 +65,7 @@ def _parse_text(text: str) -> int:
         numerator *= int(10**exponent)
     else:
         denominator *= int(10**-exponent)
-    nanos = -(-numerator // denominator)
+    nanos: int = -(-numerator // denominator)
     return -nanos if match["sign"] == "-" else nanos
 
 

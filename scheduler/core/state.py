@@ -63,6 +63,8 @@ class State:
         """ClusterQueues that may have active workloads."""
         self.touched: set[str] = set()
         """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
+        self.waiting_for_devices: set[str] = set()
+        """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
         self.not_ready: set[str] = set()
         """Admitted workloads whose pods are not ready, where that blocks admission."""
         self.second_pass: dict[str, WorkloadInfo] = {}
@@ -82,6 +84,7 @@ class State:
             dict(self.ready),
             set(self.touched),
             set(self.not_ready),
+            set(self.waiting_for_devices),
             dict(self.second_pass),
         )
         self.journal.append((self._restore_simple, simple))
@@ -93,10 +96,12 @@ class State:
         ready: dict[str, ClusterQueueState],
         touched: set[str],
         not_ready: set[str],
+        waiting_for_devices: set[str],
         second_pass: dict[str, WorkloadInfo],
     ) -> None:
         self.now, self.cycle, self.ready = now, cycle, ready
         self.touched, self.not_ready, self.second_pass = touched, not_ready, second_pass
+        self.waiting_for_devices = waiting_for_devices
 
     def stop_journal(self, *, undo: bool) -> None:
         """Forget how to go back, after going back when `undo`."""
@@ -147,6 +152,9 @@ class State:
             self.fleet.set_node(node)
         for key, placement in reservations.items():
             self.fleet.reserve(key, placement)
+        for info in self.workloads.values():
+            for pod_set in info.pod_sets:
+                pod_set.devices = None
 
     def sync_topology_flavor(self, name: str) -> None:
         """Let the flavor's topology tree follow the flavor and its topology; usage stays."""
@@ -249,6 +257,9 @@ class State:
         if not charged:
             add_usage(usage)
             self._charge_topology(info.topology_usage)
+        if info.placement is not None:
+            self.fleet.reserve(info.key, info.placement)
+            self.note(self.fleet.release, info.key)
         info.usage = usage
         info.cluster_queue = cq.name
         info.place = Place.RESERVING
@@ -271,6 +282,12 @@ class State:
         self.note_info(info)
         self._uncharge(info, cq, info.usage, info.topology_usage)
         self.note(self._recharge, info, cq, info.usage, info.topology_usage)
+        if info.placement is not None:
+            placement = self.fleet.release(info.key)
+            self.note(self.fleet.reserve, info.key, placement)
+            info.placement = None
+            self.touched |= self.waiting_for_devices
+            self.waiting_for_devices = set()
         info.usage = ()
         info.topology_usage = ()
         info.place = Place.NOWHERE

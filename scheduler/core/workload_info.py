@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
-from scheduler.core.placement_model import Placement
+from scheduler.core.placement_model import Placement, PodDeviceRequest
 from scheduler.core.pod import PodTemplate
 from scheduler.core.quantity import to_amount
 from scheduler.core.quota import CellAmounts
@@ -40,7 +40,7 @@ class PodSetRequests:
     """A pod set with the amounts it asks for. `count` is after reclaimable pods; `per_pod` are quota amounts of one pod
     (transformed), `requests` those of all pods."""
 
-    __slots__ = ("_node_requests", "count", "min_count", "name", "per_pod", "pod_set", "requests")
+    __slots__ = ("_node_requests", "count", "devices", "min_count", "name", "per_pod", "pod_set", "requests")
 
     def __init__(self, pod_set: PodSet, count: int, per_pod: dict[str, int]) -> None:
         """Requests of `count` pods."""
@@ -51,6 +51,7 @@ class PodSetRequests:
         self.per_pod = per_pod
         self.requests = per_pod if count == 1 else {name: value * count for name, value in per_pod.items()}
         self._node_requests: dict[str, int] | None = None
+        self.devices: PodDeviceRequest | None = None
 
     @property
     def node_requests(self) -> dict[str, int]:
@@ -67,7 +68,11 @@ class PodSetRequests:
 
     def scaled_to(self, count: int) -> PodSetRequests:
         """The same pods, `count` of them (partial admission, 6.3)."""
-        return self if count == self.count else PodSetRequests(self.pod_set, count, self.per_pod)
+        if count == self.count:
+            return self
+        scaled = PodSetRequests(self.pod_set, count, self.per_pod)
+        scaled.devices = self.devices
+        return scaled
 
 
 class Attempt:

@@ -1,0 +1,152 @@
+"""Quota and devices in one decision: a flavor with quota but without a place for the pods does not fit.
+
+Concerns workloads whose pods ask for devices, and only while some node has registered devices; otherwise quota alone
+decides. All pods of all pod sets of such a workload are placed, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
+from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
+from scheduler.core.decisions import PendingReason
+from scheduler.core.device_requests import pod_device_request
+from scheduler.core.node_selection import Toleration
+from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodSetToPlace
+from scheduler.core.state import State
+from scheduler.core.topology import TopologyAssignment
+from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
+
+
+class DeviceAssigner:
+    """Finds nodes and devices for the pods of an assignment, against the reservations as they are now."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state's fleet and flavors."""
+        self._state = state
+
+    def concerns(self, info: WorkloadInfo) -> bool:
+        """Whether the workload's pods must be placed on devices."""
+        return self._state.has_devices and any(self._request(ps).asks_for_devices for ps in info.pod_sets)
+
+    def problem(self, info: WorkloadInfo) -> str | None:
+        """What is wrong with a device request so that no scheduler would take it, or None."""
+        if not self._state.has_devices:
+            return None
+        problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems if problem.refused)
+        return next((problem.message for problem in problems), None)
+
+    def refusal_of(
+        self, info: WorkloadInfo, assignment: Assignment, members: Sequence[PodSetResult], slot: FlavorSlot
+    ) -> str | None:
+        """Why the pod sets, and those before them, find no place on the nodes of a flavor, or None."""
+        pod_sets: list[PodSetToPlace] = []
+        for result in assignment.pod_sets:
+            flavors = [choice.flavor for choice in result.flavors.values()]
+            if result in members:
+                flavors.append(slot.name)
+            pod_sets += self._pod_sets_of(info, result, flavors)
+        found = self._place(pod_sets)
+        return found.message if isinstance(found, PlacementRefusal) else None
+
+    def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """Place what fits the quota. What finds no place does not fit; it needs preemption where the ClusterQueue lets
+        workloads preempt for devices alone."""
+        if assignment.mode is not Mode.FIT or not self.concerns(info):
+            return
+        found = self.find(info, assignment)
+        if not isinstance(found, PlacementRefusal):
+            assignment.placement = found
+            return
+        assignment.refusals.append([_refusal(found.message)])
+        if not cq.spec.preempt_for_devices:
+            assignment.mode = Mode.NO_FIT
+            return
+        assignment.mode = Mode.PREEMPT
+        for result in assignment.pod_sets:
+            result.fits = False
+            for choice in result.flavors.values():
+                choice.mode = Mode.PREEMPT
+
+    def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
+        """A test whether the pods find a place with the workloads gone that the simulation has removed then; None when
+        devices are not concerned."""
+        if not self.concerns(info):
+            return None
+        return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
+
+    def still_fits(self, info: WorkloadInfo, assignment: Assignment) -> bool:
+        """Whether the pods have a place now; a new one is taken when the one found before is gone."""
+        if not self.concerns(info):
+            return True
+        found = self.find(info, assignment)
+        assignment.placement = None if isinstance(found, PlacementRefusal) else found
+        return assignment.placement is not None
+
+    def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
+        """A place for every pod, or why there is none. Workloads that the simulation has removed count as gone."""
+        pod_sets: list[PodSetToPlace] = []
+        for result in assignment.pod_sets:
+            flavors = [choice.flavor for choice in result.flavors.values()]
+            pod_sets += self._pod_sets_of(info, result, flavors)
+        return self._place(pod_sets)
+
+    def _place(self, pod_sets: Sequence[PodSetToPlace]) -> Placement | PlacementRefusal:
+        return self._state.fleet.place(pod_sets, without=list(self._state.simulation.removed))
+
+    def _request(self, pod_set: PodSetRequests) -> PodDeviceRequest:
+        if pod_set.devices is None:
+            pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, self._state.vendors)
+        return pod_set.devices
+
+    def _pod_sets_of(self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str]) -> list[PodSetToPlace]:
+        """The pods of a pod set: all together, or those of each topology domain on their own."""
+        names = dict.fromkeys(flavors)
+        specs = [self._state.flavors[name] for name in names if name in self._state.flavors]
+        labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
+        tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
+        found: list[PodSetToPlace] = []
+        first = 0
+        for count, nodes in self._shares(result, result.topology, names):
+            found.append(self._to_place(info, result, count, first, nodes, labels, tolerations))
+            first += count
+        return found
+
+    def _shares(
+        self, result: PodSetResult, topology: TopologyAssignment | None, flavors: dict[str, None]
+    ) -> list[tuple[int, frozenset[str] | None]]:
+        tree = next((self._state.topology_flavors[f] for f in flavors if f in self._state.topology_flavors), None)
+        if topology is None or tree is None:
+            return [(result.pod_set.count, None)] if result.pod_set.count else []
+        return [(domain.count, tree.node_names(domain)) for domain in topology.domains]
+
+    def _to_place(
+        self,
+        info: WorkloadInfo,
+        result: PodSetResult,
+        count: int,
+        first: int,
+        nodes: frozenset[str] | None,
+        labels: dict[str, str],
+        tolerations: tuple[Toleration, ...],
+    ) -> PodSetToPlace:
+        template = result.pod_set.pod_set.template
+        return PodSetToPlace(
+            name=result.name,
+            count=count,
+            requests=result.pod_set.node_requests,
+            devices=self._request(result.pod_set),
+            node_selector=template.node_selector,
+            affinity=template.affinity,
+            tolerations=template.tolerations,
+            flavor_labels=labels,
+            flavor_tolerations=tolerations,
+            allowed_nodes=nodes,
+            namespace=info.workload.namespace,
+            first_replica=first,
+        )
+
+
+def _refusal(message: str) -> Refusal:
+    return Refusal(RefusalKind.DEVICES, PendingReason.WAITING_FOR_DEVICES, text=message)

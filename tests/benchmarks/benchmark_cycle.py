@@ -1,0 +1,145 @@
+"""How many workloads the cycle admits per second on one CPU: `python tests/benchmarks/benchmark_cycle.py [--profile]`.
+
+1,000 ClusterQueues with two flavors and 50 pending workloads each, quota for all:
+
+- cohorts: cohorts of 10 ClusterQueues, classical order
+- fair: all 1,000 in one cohort, fair sharing
+- preempting: cohorts of 10, full of low-priority workloads, and every tenth new workload must preempt
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scheduler.core.cluster_queue import ClusterQueue, ClusterQueuePreemption
+from scheduler.core.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
+from scheduler.core.configuration import Configuration, FairSharing
+from scheduler.core.decisions import ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
+from scheduler.core.label_selector import LabelSelector
+from scheduler.core.local_queue import LocalQueue
+from scheduler.core.pod import Container, PodTemplate
+from scheduler.core.quantity import NANOS
+from scheduler.core.resource_flavor import ResourceFlavor
+from scheduler.core.settle import settle
+from scheduler.core.workload import PodSet, Workload
+from scheduler.core.world import World
+
+QUEUES = 1000
+WORKLOADS = 50
+GIB = 2**30
+
+
+def template(cpu: int) -> PodTemplate:
+    """A pod of `cpu` cores and as many GiB."""
+    return PodTemplate(containers=(Container("c", {"cpu": cpu * NANOS, "memory": cpu * GIB * NANOS}),))
+
+
+def world(configuration: Configuration, cohort_size: int, cpu: int, preemption: ClusterQueuePreemption) -> World:
+    """1,000 ClusterQueues; the first flavor of each holds half of `cpu`, the second all of it."""
+    built = World(configuration)
+    built.set_namespace("team", {})
+    for flavor in ("reserved", "spot"):
+        built.set_resource_flavor(ResourceFlavor(flavor))
+    for number in range(QUEUES):
+        flavors = tuple(
+            FlavorQuotas(
+                name, {"cpu": ResourceQuota(share * 1000 * cpu // 2), "memory": ResourceQuota(share * cpu * GIB // 2)}
+            )
+            for name, share in (("reserved", 1), ("spot", 2))
+        )
+        built.set_cluster_queue(
+            ClusterQueue(
+                f"queue-{number:04}",
+                f"cohort-{number // cohort_size}",
+                (ResourceGroup(("cpu", "memory"), flavors),),
+                namespace_selector=LabelSelector(),
+                preemption=preemption,
+            )
+        )
+        built.set_local_queue(LocalQueue("team", f"local-{number:04}", f"queue-{number:04}"))
+    return built
+
+
+def submit(built: World, count: int, cpu: int, priority: int, start: float, label: str) -> None:
+    """`count` workloads to each queue."""
+    pods = (PodSet(template=template(cpu)),)
+    for number in range(QUEUES):
+        for index in range(count):
+            name = f"{label}-{number:04}-{index:02}"
+            workload = Workload(
+                "team", name, name, f"local-{number:04}", pods, priority=priority, created_at=start + index
+            )
+            built.set_workload(workload, start)
+
+
+def cohorts() -> World:
+    """Cohorts of 10, classical."""
+    built = world(Configuration(), 10, WORKLOADS, ClusterQueuePreemption())
+    submit(built, WORKLOADS, 1, 0, 0.0, "w")
+    return built
+
+
+def fair() -> World:
+    """One cohort of 1,000, fair sharing."""
+    built = world(Configuration(fair_sharing=FairSharing()), QUEUES, WORKLOADS, ClusterQueuePreemption())
+    submit(built, WORKLOADS, 1, 0, 0.0, "w")
+    return built
+
+
+def preempting() -> World:
+    """45 of 50 find room; the last five of each queue preempt workloads of lower priority in it."""
+    policy = ClusterQueuePreemption(WithinClusterQueuePolicy.LOWER_PRIORITY, ReclaimWithinCohortPolicy.ANY)
+    built = world(Configuration(), 10, 36, policy)
+    submit(built, 9, 1, 0, 0.0, "low")
+    for _ in settle(built, 0.0):
+        pass
+    submit(built, WORKLOADS, 1, 100, 1000.0, "high")
+    return built
+
+
+def run(built: World, now: float) -> tuple[int, int]:
+    """Cycles until nothing happens; admissions and preemptions. Preempted workloads stop at once, and for good."""
+    admitted = preempted = 0
+    for result in settle(built, now):
+        admitted += len(result.admissions)
+        preempted += len(result.preemptions)
+        for preemption in result.preemptions:
+            built.finish_workload(preemption.workload, now)
+    return admitted, preempted
+
+
+SCENARIOS: dict[str, Callable[[], World]] = {"cohorts": cohorts, "fair": fair, "preempting": preempting}
+
+
+def main() -> None:
+    """Print a figure, and with --profile where the time goes, for each scenario."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenarios", nargs="*", default=list(SCENARIOS), help=", ".join(SCENARIOS))
+    parser.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    for name in options.scenarios:
+        built = SCENARIOS[name]()
+        built.has_active()
+        profile = cProfile.Profile() if options.profile else None
+        started = time.process_time()
+        if profile:
+            profile.enable()
+        admitted, preempted = run(built, 2000.0)
+        if profile:
+            profile.disable()
+        seconds = time.process_time() - started
+        print(f"{name}: {admitted} admitted, {preempted} preempted in {seconds:.2f} s: {admitted / seconds:,.0f} admissions/s")
+        if profile:
+            pstats.Stats(profile).sort_stats("tottime").print_stats(18)
+
+
+if __name__ == "__main__":
+    main()
