@@ -173,8 +173,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
-        "ConditionStatusEnum": "scheduler.core.decisions.ConditionStatus",
-        "WorkloadStatusEnum": "scheduler.core.decisions.WorkloadStatus",
+        "AllocationSourceEnum": "gpus.models.AllocationSource",
+        "ConditionStatusEnum": "queues.api.serializers.CONDITION_STATUSES",
+        "FungibilityPolicyEnum": "queues.api.configuration_serializers.FUNGIBILITY_POLICIES",
+        "NumbersSourceEnum": "scheduler.api.cohort_tree.SOURCES",
+        "WorkloadStatusEnum": "queues.api.serializers.WORKLOAD_STATUSES",
     },
     "SCHEMA_PATH_PREFIX": "/api/v1/",
 }
@@ -191,7 +194,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 FRONTEND_DIST = BASE_DIR / "frontend" / "dist"
 STATIC_URL = "/static/"
-STATIC_ROOT = Path(env.text("STATIC_ROOT", default=str(BASE_DIR / ".run" / "static")))
+STATIC_ROOT = env.text("STATIC_ROOT") or None  # where collectstatic writes to, in the image
 STATICFILES_DIRS = [FRONTEND_DIST] if FRONTEND_DIST.is_dir() else []
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -223,6 +226,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "kubernetes": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},  # one line per tick and second is noise
+        "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
         "uvicorn.access": {"level": "WARNING"},
     },

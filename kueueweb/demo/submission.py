@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH, OpenbSizes, Tenant, busier_tenant_share, job
@@ -30,7 +30,7 @@ class Account:
         self._token = ""
 
     def submit(self, jobs: Sequence[dict[str, Any]]) -> None:
-        """Submit Jobs, all or none. Raises ServerRefused, and URLError while the server cannot be reached."""
+        """Submit Jobs, all or none. Raises ServerRefused, and OSError while the server cannot be reached."""
         if jobs:
             self._request("workloads/", list(jobs))
 
@@ -38,6 +38,10 @@ class Account:
         """How many of the tenant's workloads wait, counted up to a page's limit."""
         answer = self._request(f"workloads/?namespace={self.tenant.namespace}&status=Pending&limit=200")
         return len(answer["results"])
+
+    def sees_nodes(self) -> bool:
+        """Whether kueueweb knows the cluster's nodes by now."""
+        return bool(self._request("nodes/?limit=1")["results"])
 
     def _request(self, path: str, body: object = None) -> Any:
         if not self._token:
@@ -66,6 +70,10 @@ class Arrivals:
             if number and account.waiting() < self._most_waiting:
                 account.submit([self._job(account.tenant) for _ in range(number)])
 
+    def can_begin(self) -> bool:
+        """Whether there is a cluster to run on yet."""
+        return self._accounts[0].sees_nodes()
+
     def pause_seconds(self) -> float:
         """Until the next arrival: random, and at a time scale of 10 about a second."""
         return self._chance.expovariate(self._time_scale / 10)
@@ -77,16 +85,17 @@ class Arrivals:
 def keep_submitting(arrivals: Arrivals, first: int, stopped: Callable[[float], bool]) -> None:
     """Submit `first` jobs, then one after the other, until `stopped`, which waits for so many seconds, says so."""
     began = time.monotonic()
-    due = first
-    pause = 0.0
+    due, pause, ready = first, 0.0, False
     while not stopped(pause):
         try:
-            arrivals.submit(due, time.monotonic() - began)
-        except (ServerRefused, URLError, TimeoutError) as error:
+            ready = ready or arrivals.can_begin()
+            if ready:
+                arrivals.submit(due, time.monotonic() - began)
+        except (ServerRefused, OSError) as error:
             logger.warning("jobs were not submitted: %s", error)
             pause = 2.0
             continue
-        due, pause = 1, arrivals.pause_seconds()
+        due, pause = (1, arrivals.pause_seconds()) if ready else (first, 0.5)
 
 
 def _call(url: str, body: object = None, headers: dict[str, str] | None = None) -> Any:

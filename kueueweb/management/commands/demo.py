@@ -100,13 +100,15 @@ class Command(BaseCommand):
         return database_url, redis_url
 
     def _welcome(self, url: str, state: Path, shell: Path, seconds: float) -> None:
-        self._say(f"\nkueueweb is at {url} ({seconds:.1f} s)\n")
+        self._say(f"\nkueueweb is at {url} (after {seconds:.1f} s)")
+        self._say("")
         self._say("  admin / admin             sees and changes everything, also under /admin/")
         self._say("  researcher / researcher   submits in the namespace ai-research")
-        self._say("  operator / operator       submits in the namespace ai-production\n")
+        self._say("  operator / operator       submits in the namespace ai-production")
+        self._say("")
         self._say(f"  Other commands on this demo:  set -a; . {shell}; .venv/bin/python manage.py get workloads")
         self._say(f"  What each process says:       {state / 'logs'}")
-        self._say("  Ctrl-C stops everything.\n")
+        self._say("  Ctrl-C stops everything.")
 
     def _say(self, text: str) -> None:
         self.stdout.write(text)
