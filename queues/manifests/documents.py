@@ -82,13 +82,14 @@ def _plain(text: str) -> Any:
 
 
 class _Frame:
-    """A mapping or list that is being read; `key` is the field whose value comes next."""
+    """A mapping or list that is being read; `key` is the field whose value comes next, `field` the last of them."""
 
-    __slots__ = ("container", "key")
+    __slots__ = ("container", "field", "key")
 
     def __init__(self, container: dict[str, Any] | list[Any]) -> None:
         self.container = container
         self.key: str | None = None
+        self.field = ""
 
 
 class _Reader:
@@ -161,7 +162,7 @@ class _Reader:
             path = f"{self._path()}.{key}".removeprefix(".")
             raise self.malformed(path, key, "is there twice in one mapping", "Remove one.", MistakeReason.DUPLICATE)
         self._check_text(key)
-        frame.key = key
+        frame.key = frame.field = key
 
     def _open(self, event: yaml.CollectionStartEvent, container: dict[str, Any] | list[Any]) -> None:
         if event.tag not in _COLLECTION_TAGS:
@@ -203,9 +204,9 @@ class _Reader:
     def _path(self) -> str:
         parts = ""
         for frame in self._stack:
+            inside = frame is not self._stack[-1]
             if isinstance(frame.container, list):
-                inside = frame is not self._stack[-1]
                 parts += f"[{len(frame.container) - inside}]"
-            elif frame.key is not None:
-                parts += f".{frame.key}"
+            elif inside or frame.key is not None:
+                parts += f".{frame.field}"
         return parts.removeprefix(".")

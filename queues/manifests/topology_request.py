@@ -71,9 +71,9 @@ def read_topology_annotations(
         found["unconstrained"] = True
     size = annotations.get(keys.SLICE_SIZE)
     if size is not None:
-        if size.isascii() and size.isdigit() and int(size) > 0:
-            found["podSetSliceSize"] = int(size)
-        else:
+        right = size.isascii() and size.isdigit() and int(size) > 0
+        found["podSetSliceSize"] = int(size) if right else 1
+        if not right:
             report.error(f"{path}[{keys.SLICE_SIZE}]", size, "must be a whole number of at least 1, in quotes")
     constraints = annotations.get(keys.SLICE_CONSTRAINTS)
     if constraints is not None:

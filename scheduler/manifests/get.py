@@ -41,16 +41,27 @@ def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str
         return lambda cluster, filters: map(manifest_of, objects(cluster, CONFIGURATION_KINDS[kind]).filter(**filters))
     if kind in JOB_KINDS:
         return lambda cluster, filters: (
-            dict(row.manifest) for row in Job.objects.filter(cluster=cluster, kind=kind, **filters)
+            _ordered(row.manifest) for row in Job.objects.filter(cluster=cluster, kind=kind, **filters)
         )
     return {"Workload": _workloads, "Node": _nodes, "ConfigMap": _config_maps, "Configuration": _configuration}[kind]
+
+
+_ORDER = ("apiVersion", "kind", "name", "namespace", "metadata", "labels", "annotations", "image", "spec")
+
+
+def _ordered(value: Any) -> Any:
+    """The database keeps no order of fields: those that say what an object is come first, the others by name."""
+    if isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: (_ORDER.index(key) if key in _ORDER else len(_ORDER), key))
+        return {key: _ordered(value[key]) for key in keys}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def _workloads(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
     rows = (
         Workload.objects.filter(cluster=cluster, **filters).prefetch_related("pod_sets").order_by("namespace", "name")
     )
-    return map(workload_manifest, rows)
+    return (_ordered(workload_manifest(row)) for row in rows)
 
 
 def _nodes(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -46,8 +46,9 @@ class LocatedError:
 
     def __str__(self) -> str:
         place = f"{self.source}, document {self.document}" if self.source else f"document {self.document}"
+        value = "" if self.value is None else f" {self.value!r}:"
         remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{place}, {self.path or 'whole'}: {self.value!r}: {self.rule}{remedy}"
+        return f"{place}, {self.path or 'the whole'}:{value} {self.rule.rstrip('.')}.{remedy}"
 
 
 @dataclass(slots=True)

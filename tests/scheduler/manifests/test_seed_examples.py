@@ -1,11 +1,11 @@
-"""Every example manifest applies on a fresh database, alone and after the others; what was read back changes nothing."""
+"""Every example manifest applies on a fresh database, alone and after the others; read back, it changes nothing."""
 
 from pathlib import Path
 
 import pytest
 
 from queues.exceptions import UnsupportedKind
-from queues.models import Cluster, ClusterQueue, FlavorQuota, Job, Namespace, Workload
+from queues.models import Cluster, Namespace
 from scheduler.manifests import apply_manifests, get_manifests, to_yaml
 from scheduler.manifests.kinds import KINDS
 

@@ -1,0 +1,115 @@
+"""YAML documents: what Kubernetes would read, and nothing that a hostile author may write."""
+
+import pytest
+
+from queues.exceptions import HostileManifest, ManifestErrors
+from queues.manifests import documents
+from queues.manifests.documents import read_documents
+from scheduler.core.manifest import MistakeReason
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("-5", -5),
+        ("0x10", 16),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("true", True),
+        ("on", True),
+        ("'on'", "on"),
+        ("~", None),
+        ("", None),
+        ("2020-01-01", "2020-01-01"),
+        ("1:30", "1:30"),
+        ("010", "010"),
+        (".nan", ".nan"),
+        ("1e999", "1e999"),
+        ("9" * 60, 1e60),
+        ("10Gi", "10Gi"),
+        ("!!str 5", "5"),
+    ],
+)
+def test_scalars_are_those_of_json(text: str, value: object) -> None:
+    (document,) = read_documents(f"field: {text}")
+    assert document.content == {"field": value}
+    assert type(document.content["field"]) is type(value)
+
+
+def test_keys_are_text_as_written() -> None:
+    (document,) = read_documents("on: 1\n5: 2\n")
+    assert document.content == {"on": 1, "5": 2}
+
+
+def test_empty_documents_count_but_are_left_out() -> None:
+    found = read_documents("---\n# nothing\n---\na: 1\n---\n---\nb: 2\n", source="file.yaml", first_index=10)
+    assert [(document.index, document.content, document.source) for document in found] == [
+        (11, {"a": 1}, "file.yaml"),
+        (13, {"b": 2}, "file.yaml"),
+    ]
+
+
+def test_json_is_yaml() -> None:
+    (document,) = read_documents(b'\xef\xbb\xbf{"a": [1, {"b": null}]}')
+    assert document.content == {"a": [1, {"b": None}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "rule"),
+    [
+        ("a: &x 1\nb: *x\n", "b", "anchors and aliases are not taken"),
+        ("a: [1, *x]\n", "a[1]", "anchors and aliases are not taken"),
+        ("a: !!python/object:os.system x\n", "a", "tags are not taken"),
+        ("a: !local {b: 1}\n", "a", "tags are not taken"),
+        ("a: !!binary aGk=\n", "a", "tags are not taken"),
+        ("{a: " * 200, ".".join("a" * 64), "must not nest more than 64 deep"),
+    ],
+)
+def test_hostile_text_is_refused(text: str, path: str, rule: str) -> None:
+    with pytest.raises(HostileManifest) as caught:
+        read_documents(text)
+    (error,) = caught.value.errors
+    assert (error.path, error.rule, error.reason) == (path, rule, MistakeReason.HOSTILE)
+
+
+def test_a_bomb_of_aliases_is_refused_at_its_first_alias() -> None:
+    lines = ["a0: &a0 [x, x]"] + [f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60)]
+    with pytest.raises(HostileManifest):
+        read_documents("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        ("MOST_BYTES", "a: 1\nb: 2\nc: 3\n"),
+        ("MOST_DOCUMENTS", "a: 1\n---\nb: 2\n---\nc: 3\n---\nd: 4\n"),
+        ("MOST_VALUES", "a: [1, 2, 3, 4, 5]\n"),
+    ],
+)
+def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, limit: str, text: str) -> None:
+    read_documents(text)
+    monkeypatch.setattr(documents, limit, 3)
+    with pytest.raises(HostileManifest):
+        read_documents(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "rule"),
+    [
+        ("a: [", "line 2, column 1", "is not YAML"),
+        ("a: 1\n---\n- 1\n", "", "must be a mapping with apiVersion and kind"),
+        ("spec:\n  a: 1\n  a: 2\n", "spec.a", "is there twice in one mapping"),
+        ("? [1]\n: 2\n", "", "a key must be a word"),
+        ('a: "\\0"\n', "a", "must not contain NUL"),
+        ('a: "\\ud800"\n', "line 1, column 7", "is not YAML"),
+        (b"\xff\xfe\xff", "", "must be UTF-8"),
+        ("a: \x01\n", "", "is not YAML"),
+    ],
+)
+def test_malformed_text_is_located(text: str | bytes, path: str, rule: str) -> None:
+    with pytest.raises(ManifestErrors) as caught:
+        read_documents(text)
+    (error,) = caught.value.errors
+    assert error.path == path
+    assert error.rule.startswith(rule)
