@@ -45,17 +45,21 @@ class TopologyAssigner:
         requests = self._requests(assignment)
         if not requests:
             return
+        now: list[Refusal] = []
         if assignment.mode is Mode.FIT:
             found = self._find(requests)
             if not isinstance(found, TopologyFailure):
                 self._record(assignment, requests, found)
                 return
             self._downgrade(assignment, found)
+            now = [_refusal(found, PendingReason.WAITING_FOR_QUOTA)]
         found = self._find(requests, simulate_empty=True)
         if isinstance(found, TopologyFailure):
             assignment.refusals.append([_refusal(found, PendingReason.TOPOLOGY_PLACEMENT_FAILED)])
             assignment.mode = Mode.NO_FIT
             return
+        if now:
+            assignment.refusals.append(now)
         names = {request.pod_set for _, members in requests for request in members}
         for result in assignment.pod_sets:
             if result.name in names:
@@ -134,7 +138,6 @@ class TopologyAssigner:
         for result in assignment.pod_sets:
             if result.name == failure.pod_set:
                 _needs_preemption(result)
-        assignment.refusals.append([_refusal(failure, PendingReason.WAITING_FOR_QUOTA)])
         assignment.mode = Mode.PREEMPT
 
 
