@@ -1,0 +1,105 @@
+"""The product's own processes, on the test's database and a Valkey of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from django.db import connection
+from kombu.utils.url import quote
+
+from kueueweb.embedded import children
+from kueueweb.embedded.valkey import Valkey
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 15.0
+
+
+def database_url() -> str:
+    """The test's own database, as libpq takes it."""
+    settings = connection.settings_dict
+    options = {"host": settings["HOST"], "user": settings["USER"], "password": settings["PASSWORD"]}
+    if settings["PORT"]:
+        options["port"] = settings["PORT"]
+    query = "&".join(f"{name}={quote(str(value))}" for name, value in options.items() if value)
+    return f"postgresql:///{settings['NAME']}?{query}"
+
+
+class Processes:
+    """Starts, kills and stops them; what they say goes to files in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.valkey = Valkey(folder / "valkey")
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        self.valkey.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            for name in self._running:
+                sys.stdout.write(f"--- the end of what {name} said:\n{self.log(name)[-3000:]}\n")
+        for name in list(self._running):
+            self.kill(name)
+        self.valkey.stop()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every process is told."""
+        return {**os.environ, "DATABASE_URL": database_url(), "REDIS_URL": self.valkey.url(), "PYTHONUNBUFFERED": "1"}
+
+    def start(self, name: str, *command: str) -> None:
+        """Start a process."""
+        with (self.folder / f"{name}.log").open("ab") as output:
+            self._running[name] = children.start(
+                (sys.executable, *command), output=output, environment=self.environment, directory=ROOT
+            )
+
+    def start_scheduler(self, name: str = "scheduler") -> None:
+        """The worker that decides."""
+        self.start(name, "-m", "celery", "--app", "kueueweb", "worker", "--queues", "scheduler", "--pool", "solo",
+                   "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--without-heartbeat",
+                   "--loglevel", "INFO")  # fmt: skip
+
+    def start_beat(self) -> None:
+        """The tick."""
+        self.start("beat", "-m", "celery", "--app", "kueueweb", "beat", "--loglevel", "INFO")
+
+    def start_web(self, port: int) -> None:
+        """The web process."""
+        self.start("web", "-m", "uvicorn", "kueueweb.asgi:application", "--host", "127.0.0.1", "--port", str(port))
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        child = self._running.pop(name)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+    def kill_valkey(self) -> None:
+        """kill -9, and start a new one on the same socket, which remembers nothing."""
+        pid = self.valkey.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        self.valkey.stop()
+        self.valkey.start()
+
+    def log(self, name: str) -> str:
+        """What a process said."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+
+def wait_for(what: str, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+    """Until the condition holds; fails with `what` when it does not in time. Other processes do the work."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not happen within {seconds:.0f} s")
+        time.sleep(0.02)
