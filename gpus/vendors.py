@@ -1,8 +1,295 @@
-"""The table of vendors: resource names, units, defaults, rules and annotations. A new vendor is a row."""
+"""The table of vendors: resource names, units, defaults, rules and annotations. A new vendor is a row.
+
+Rows follow HAMi's default names; a cluster's device-plugin configuration may rename the resources. Ascend and Iluvatar
+have one row per chip, because each chip has resources of its own. Enflame's DRS slices are not in the table: their node
+annotation is not public.
+"""
 
 from __future__ import annotations
 
-from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+from scheduler.core.device_vendor import (
+    NVIDIA,
+    CapacityShape,
+    CardGroups,
+    CardModel,
+    CardTemplate,
+    DeviceVendor,
+    FitRules,
+    InventoryEncoding,
+    MemoryRounding,
+    RequestDefaults,
+    VendorAnnotations,
+    VendorResources,
+)
 
-VENDORS: tuple[DeviceVendor, ...] = (NVIDIA,)
-"""All vendors that are recognised with their default names."""
+_GIB = 1024
+
+
+def _allocation(word: str) -> dict[str, str]:
+    """The two keys that HAMi writes on pods."""
+    return {"to_allocate": f"hami.io/{word}-devices-to-allocate", "allocated": f"hami.io/{word}-devices-allocated"}
+
+
+def _uuids(prefix: str) -> dict[str, str]:
+    """The two keys with which users choose cards by UUID."""
+    return {"use_uuid": f"{prefix}/use-gpuuuid", "nouse_uuid": f"{prefix}/nouse-gpuuuid"}
+
+
+def _by_word(word: str) -> dict[str, str]:
+    """The keys of chips that carry their own word."""
+    return {
+        **_allocation(word),
+        "handshake": f"hami.io/node-handshake-{word}",
+        "use_uuid": f"hami.io/use-{word}-uuid",
+        "nouse_uuid": f"hami.io/no-use-{word}-uuid",
+    }
+
+
+def _ascend(chip: str, model: CardModel, groups: FitRules | None = None) -> DeviceVendor:
+    """A chip of Huawei's Ascend: cut by templates, or softly (`huawei.com/vnpu-mode: hami-core`)."""
+    word = f"Ascend{chip}"
+    return DeviceVendor(
+        word=word,
+        resources=VendorResources(
+            count=f"huawei.com/{word}", memory=f"huawei.com/{word}-memory", cores=f"huawei.com/{word}-core"
+        ),
+        annotations=VendorAnnotations(
+            **_by_word(word), register=f"hami.io/node-register-{word}", mode="huawei.com/vnpu-mode"
+        ),
+        inventory=InventoryEncoding.JSON,
+        rules=groups or FitRules(groups=CardGroups.ATTRIBUTE, group_attribute="NetworkID"),
+        rounding=MemoryRounding.TEMPLATE,
+        model=model,
+    )
+
+
+def _chip(name: str, memory_mib: int, cores: int, *templates: tuple[str, int, int], capacity: int = 0) -> CardModel:
+    return CardModel(name, memory_mib, cores, tuple(CardTemplate(*template) for template in templates), capacity)
+
+
+ASCEND = (
+    _ascend(
+        "910A",
+        _chip("910A", 32_768, 30, ("vir02", 2184, 2), ("vir04", 4369, 4), ("vir08", 8738, 8), ("vir16", 17_476, 16)),
+    ),
+    _ascend(
+        "910B2",
+        _chip(
+            "910B2",
+            65_536,
+            24,
+            ("vir03_1c_8g", 8192, 3),
+            ("vir06_1c_16g", 16_384, 6),
+            ("vir12_3c_32g", 32_768, 12),
+        ),
+    ),
+    _ascend("910B3", _chip("910B3", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10))),
+    _ascend("910B4", _chip("910B4", 32_768, 20, ("vir05_1c_8g", 8192, 5), ("vir10_3c_16g", 16_384, 10))),
+    _ascend("910B4-1", _chip("910B4-1", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10))),
+    _ascend(
+        "910C",
+        _chip("910C", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10)),
+        FitRules(groups=CardGroups.MODULES, module_size=2),
+    ),
+    _ascend(
+        "310P",
+        _chip("310P", 21_527, 8, ("vir01", 3072, 1), ("vir02", 6144, 2), ("vir04", 12_288, 4), capacity=24_576),
+        FitRules(),
+    ),
+)
+
+
+def _iluvatar(chip: str) -> DeviceVendor:
+    """A chip of Iluvatar's; several cards are whole cards."""
+    return DeviceVendor(
+        word=chip,
+        resources=VendorResources(
+            count=f"iluvatar.ai/{chip}-vgpu",
+            memory=f"iluvatar.ai/{chip}.vMem",
+            cores=f"iluvatar.ai/{chip}.vCore",
+            memory_unit_mib=256,
+        ),
+        annotations=VendorAnnotations(**_by_word(chip), register=f"hami.io/node-{chip}-register"),
+        inventory=InventoryEncoding.STRING,
+        defaults=RequestDefaults(whole_cards_from_count=2),
+    )
+
+
+ILUVATAR = tuple(_iluvatar(chip) for chip in ("MR-V100", "MR-V50", "BI-V150", "BI-V100"))
+
+CAMBRICON = DeviceVendor(
+    word="MLU",
+    resources=VendorResources(
+        count="cambricon.com/vmlu",
+        memory="cambricon.com/mlu.smlu.vmemory",
+        cores="cambricon.com/mlu.smlu.vcore",
+        memory_unit_mib=256,
+    ),
+    annotations=VendorAnnotations(**_allocation("cambricon-mlu"), **_uuids("cambricon.com")),
+    defaults=RequestDefaults(cores_percent=100),
+    rules=FitRules(resource_quota=True),
+    capacity=CapacityShape("cambricon-mlu", slots=100, cards_from_cores=True),
+)
+
+HYGON = DeviceVendor(
+    word="DCU",
+    resources=VendorResources(count="hygon.com/dcunum", memory="hygon.com/dcumem", cores="hygon.com/dcucores"),
+    annotations=VendorAnnotations(
+        **_allocation("dcu"),
+        register="hami.io/node-dcu-register",
+        handshake="hami.io/node-handshake-dcu",
+        use_type="hygon.com/use-dcutype",
+        nouse_type="hygon.com/nouse-dcutype",
+        **_uuids("hygon.com"),
+    ),
+    inventory=InventoryEncoding.STRING,
+    defaults=RequestDefaults(cores_percent=100),
+    rules=FitRules(type_filter=True),
+)
+
+MOORE_THREADS = DeviceVendor(
+    word="Mthreads",
+    resources=VendorResources(
+        count="mthreads.com/vgpu",
+        memory="mthreads.com/sgpu-memory",
+        cores="mthreads.com/sgpu-core",
+        memory_unit_mib=512,
+        memory_units=(2, 4, 8, 16, 32, 64, 96),
+    ),
+    annotations=VendorAnnotations(**_allocation("mthreads-vgpu"), **_uuids("mthreads.ai")),
+    defaults=RequestDefaults(exclusive_cores=16, whole_cards_from_count=2, whole_card_cores=16),
+    rules=FitRules(one_card_per_pod=True),
+    capacity=CapacityShape("mthreads", slots=100, cores_per_card=16, cards_from_cores=True),
+)
+
+AMD = DeviceVendor(
+    word="AMD",
+    resources=VendorResources(count="amd.com/gpu", memory="amd.com/gpumem", cores="amd.com/gpucores"),
+    annotations=VendorAnnotations(
+        **_allocation("amd"),
+        register="hami.io/node-amd-register",
+        use_type="amd.com/use-gputype",
+        nouse_type="amd.com/nouse-gputype",
+        use_uuid="amd.com/use-gpu-uuid",
+        nouse_uuid="amd.com/nouse-gpu-uuid",
+    ),
+    inventory=InventoryEncoding.JSON,
+    defaults=RequestDefaults(cores_percent=100),
+    rules=FitRules(type_filter=True, exclusive_cores=False, cores_exhausted=False, cores_are_share=True),
+)
+
+METAX_GPU = DeviceVendor(
+    word="Metax-GPU",
+    resources=VendorResources(count="metax-tech.com/gpu"),
+    annotations=VendorAnnotations(**_allocation("metax-gpu")),
+    rules=FitRules(whole_cards=True),
+    capacity=CapacityShape("metax", memory_mib=64 * _GIB),
+)
+
+METAX_SGPU = DeviceVendor(
+    word="Metax-SGPU",
+    resources=VendorResources(
+        count="metax-tech.com/sgpu",
+        memory="metax-tech.com/vmemory",
+        cores="metax-tech.com/vcore",
+        bare_memory_unit_mib=_GIB,
+    ),
+    annotations=VendorAnnotations(
+        **_allocation("metax-sgpu"), register="metax-tech.com/node-gpu-devices", **_uuids("metax-tech.com")
+    ),
+    inventory=InventoryEncoding.METAX_JSON,
+    defaults=RequestDefaults(cores_percent=100),
+)
+
+ENFLAME_GCU = DeviceVendor(
+    word="GCU",
+    resources=VendorResources(count="enflame.com/gcu"),
+    annotations=VendorAnnotations(**_allocation("enflame-gcu"), **_uuids("enflame.com")),
+    rules=FitRules(whole_cards=True),
+    capacity=CapacityShape("GCU", memory_mib=100),
+)
+
+KUNLUN = DeviceVendor(
+    word="kunlun",
+    resources=VendorResources(count="kunlunxin.com/xpu"),
+    annotations=VendorAnnotations(allocated="hami.io/kunlun-allocated", **_uuids("baidu.com")),
+    rules=FitRules(whole_cards=True, counts=(1, 2, 4, 8), groups=CardGroups.HALVES),
+    capacity=CapacityShape("kunlun", memory_mib=96 * _GIB),
+)
+
+KUNLUN_VXPU = DeviceVendor(
+    word="XPU",
+    resources=VendorResources(count="kunlunxin.com/vxpu", memory="kunlunxin.com/vxpu-memory"),
+    annotations=VendorAnnotations(
+        **_allocation("xpu"),
+        register="hami.io/node-register-xpu",
+        handshake="hami.io/node-handshake-xpu",
+        use_uuid="hami.io/use-xpu-uuid",
+        nouse_uuid="hami.io/no-use-xpu-uuid",
+    ),
+    inventory=InventoryEncoding.JSON,
+    rules=FitRules(equal_slices=True),
+    rounding=MemoryRounding.TEMPLATE,
+    model=_chip("vXPU", 98_304, 100, ("quarter", 24_576, 0), ("half", 49_152, 0)),
+)
+
+AWS_NEURON = DeviceVendor(
+    word="AWSNeuron",
+    resources=VendorResources(count="aws.amazon.com/neuron"),
+    annotations=VendorAnnotations(
+        allocated="hami.io/aws-neuron-devices-allocated",
+        use_uuid="aws.amazon.com/use-neuron-uuid",
+        nouse_uuid="aws.amazon.com/nouse-neuron-uuid",
+    ),
+    rules=FitRules(whole_cards=True, groups=CardGroups.CONSECUTIVE),
+    capacity=CapacityShape("AWSNeuron", memory_mib=100),
+)
+
+VASTAI = DeviceVendor(
+    word="Vastai",
+    resources=VendorResources(count="vastaitech.com/va"),
+    annotations=VendorAnnotations(
+        **_allocation("Vastai"),
+        register="hami.io/node-va-register",
+        handshake="hami.io/node-handshake-va",
+        use_type="vastaitech.com/use-va",
+        nouse_type="vastaitech.com/nouse-va",
+        **_uuids("vastaitech.com"),
+    ),
+    inventory=InventoryEncoding.JSON,
+    rules=FitRules(type_filter=True, whole_cards=True, groups=CardGroups.ATTRIBUTE, group_attribute="AIC"),
+)
+
+BIREN = DeviceVendor(
+    word="Biren",
+    resources=VendorResources(count="birentech.com/gpu"),
+    annotations=VendorAnnotations(
+        **_allocation("Biren"),
+        register="hami.io/node-biren-register",
+        handshake="hami.io/node-handshake-biren",
+        use_type="birentech.com/use-biren",
+        nouse_type="birentech.com/nouse-biren",
+        **_uuids("birentech.com"),
+    ),
+    inventory=InventoryEncoding.JSON,
+    rules=FitRules(type_filter=True, whole_cards=True),
+)
+
+VENDORS: tuple[DeviceVendor, ...] = (
+    NVIDIA,
+    AMD,
+    *ASCEND,
+    CAMBRICON,
+    HYGON,
+    *ILUVATAR,
+    MOORE_THREADS,
+    METAX_GPU,
+    METAX_SGPU,
+    ENFLAME_GCU,
+    KUNLUN,
+    KUNLUN_VXPU,
+    AWS_NEURON,
+    VASTAI,
+    BIREN,
+)
+"""All vendors, with their default names."""

@@ -30,13 +30,7 @@ def encode_devices_json(devices: Iterable[Device]) -> str:
 
 def decode_devices_json(text: str, vendor: str) -> tuple[Device, ...]:
     """Read a JSON register annotation. Raises AnnotationError, for the whole node, at the first malformed device."""
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise AnnotationError(f"not JSON: {error}") from error
-    if not isinstance(found, list):
-        raise AnnotationError("expected a JSON array of devices")
-    return tuple(_device_from_object(entry, number, vendor) for number, entry in enumerate(found))
+    return tuple(_device_from_object(entry, f"device {number}", vendor) for number, entry in enumerate(_objects(text)))
 
 
 def encode_devices_string(devices: Iterable[Device]) -> str:
@@ -119,10 +113,61 @@ def decode_devices_volcano(text: str, vendor: str = "NVIDIA") -> tuple[Device, .
     return tuple(devices)
 
 
+_METAX_ATTRIBUTES = {"bdf": "bdf", "qosPolicy": "QosPolicy", "linkZone": "LinkZone"}
+
+
+def encode_devices_metax(devices: Iterable[Device]) -> str:
+    """The value of MetaX' `metax-tech.com/node-gpu-devices`; like all its siblings it leaves out what is zero."""
+    found = []
+    for device in devices:
+        extras = {key: device.attributes.get(name) for key, name in _METAX_ATTRIBUTES.items()}
+        everything: dict[str, Any] = {
+            "uuid": device.uuid,
+            "model": device.type,
+            "totalDevCount": device.slots,
+            "totalCompute": device.cores_percent,
+            "totalVRam": device.memory_mib,
+            "numa": device.numa,
+            "healthy": device.health,
+            **{key: int(value) if key == "linkZone" and value else value for key, value in extras.items()},
+        }
+        found.append({key: value for key, value in everything.items() if value})
+    return json.dumps(found, separators=(",", ":"))
+
+
+def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
+    """Read MetaX' `metax-tech.com/node-gpu-devices`; a card's index is its place. Raises AnnotationError."""
+    devices = []
+    for number, entry in enumerate(_objects(text)):
+        where = f"device {number}"
+        uuid = _text(entry, "uuid", where)
+        if not uuid:
+            raise AnnotationError(f"{where} has no uuid")
+        extras = {name: str(entry[key]) for key, name in _METAX_ATTRIBUTES.items() if entry.get(key)}
+        devices.append(
+            Device(
+                uuid,
+                number,
+                vendor,
+                _text(entry, "model", where),
+                _number(entry, "totalDevCount", where),
+                _number(entry, "totalVRam", where),
+                _number(entry, "totalCompute", where),
+                _number(entry, "numa", where),
+                "",
+                _flag(entry, "healthy", where),
+                attributes=extras,
+            )
+        )
+    return tuple(devices)
+
+
 def decode_devices(text: str, vendor: DeviceVendor) -> tuple[Device, ...]:
     """Read a vendor's register annotation in its own encoding. Raises AnnotationError."""
     if vendor.inventory is InventoryEncoding.STRING:
         return decode_devices_string(text, vendor.word)
+    if vendor.inventory is InventoryEncoding.METAX_JSON:
+        return decode_devices_metax(text, vendor.word)
     return decode_devices_json(text, vendor.word)
 
 
@@ -130,6 +175,8 @@ def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
     """Write a vendor's register annotation in its own encoding. Raises AnnotationError."""
     if vendor.inventory is InventoryEncoding.STRING:
         return encode_devices_string(devices)
+    if vendor.inventory is InventoryEncoding.METAX_JSON:
+        return encode_devices_metax(devices)
     return encode_devices_json(devices)
 
 
@@ -143,14 +190,10 @@ def encode_pair_scores(devices: Iterable[Device]) -> str:
 
 def decode_pair_scores(text: str) -> dict[str, dict[str, int]]:
     """Read `hami.io/node-nvidia-score`: UUID -> other UUID -> score. Raises AnnotationError."""
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise AnnotationError(f"not JSON: {error}") from error
     scores: dict[str, dict[str, int]] = {}
-    for entry in found if isinstance(found, list) else [None]:
-        if not isinstance(entry, dict) or not isinstance(entry.get("uuid"), str):
-            raise AnnotationError("expected a JSON array of objects with uuid and score")
+    for number, entry in enumerate(_objects(text)):
+        if not isinstance(entry.get("uuid"), str):
+            raise AnnotationError(f"entry {number} has no uuid")
         pairs = entry.get("score") or {}
         if not isinstance(pairs, dict) or not all(_is_integer(score) for score in pairs.values()):
             raise AnnotationError(f"the scores of {entry['uuid']} are not integers by UUID")
@@ -196,10 +239,17 @@ def _profile_object(profile: MigProfile) -> dict[str, Any]:
     return {key: value for key, value in everything.items() if value}
 
 
-def _device_from_object(entry: object, number: int, vendor: str) -> Device:
-    where = f"device {number}"
-    if not isinstance(entry, dict):
-        raise AnnotationError(f"{where} is not an object")
+def _objects(text: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise AnnotationError(f"not JSON: {error}") from error
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise AnnotationError("expected a JSON array of objects, one per device")
+    return found
+
+
+def _device_from_object(entry: dict[str, Any], where: str, vendor: str) -> Device:
     uuid = _text(entry, "id", where)
     if not uuid:
         raise AnnotationError(f"{where} has no id")

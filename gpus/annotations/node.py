@@ -11,8 +11,6 @@ from gpus.annotations.lock import plugin_answers
 from scheduler.core.device import Device
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor, InventoryEncoding
 
-_ANNOTATED = frozenset({InventoryEncoding.JSON, InventoryEncoding.STRING})
-
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
@@ -62,7 +60,7 @@ def _vendor_devices(
     vendor: DeviceVendor,
     problems: dict[str, str],
 ) -> tuple[Device, ...]:
-    if vendor.inventory not in _ANNOTATED:
+    if vendor.inventory is InventoryEncoding.CAPACITY:
         return devices_from_capacity(node, capacity, vendor)
     text = annotations.get(vendor.annotations.register)
     if not text:
@@ -84,7 +82,7 @@ def _vendor_devices(
 
 
 def devices_from_capacity(node: str, capacity: Mapping[str, int], vendor: DeviceVendor) -> tuple[Device, ...]:
-    """The cards that a node's capacity implies, for vendors that publish no list: `<node>-<vendor>-<number>`.
+    """The cards that a node's capacity implies, for vendors that publish no list.
 
     Their number is the capacity of the count resource or, where the vendor counts cores, cores per card; memory is
     shared evenly.
@@ -97,10 +95,9 @@ def devices_from_capacity(node: str, capacity: Mapping[str, int], vendor: Device
     if cards <= 0:
         return ()
     memory = shape.memory_mib or capacity.get(vendor.resources.memory, 0) * vendor.resources.memory_unit_mib // cards
-    name = vendor.word.lower()
     return tuple(
         Device(
-            f"{node}-{name}-{number}",
+            f"{node}-{shape.infix}-{number}",
             number,
             vendor.word,
             vendor.word,

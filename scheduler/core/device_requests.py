@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from scheduler.core.device import PERCENTAGE_UNSET, DeviceRequest
-from scheduler.core.device_vendor import DeviceVendor, MemoryRounding, VendorAnnotations
+from scheduler.core.device import HAMI_CORE_MODE, PERCENTAGE_UNSET, DeviceRequest
+from scheduler.core.device_vendor import CardModel, DeviceVendor, MemoryRounding, VendorAnnotations
 from scheduler.core.placement_model import (
     DeviceConstraints,
     DeviceRequestProblem,
@@ -39,8 +39,8 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
     ordered = sorted(vendors, key=lambda vendor: vendor.word)
     problems: list[DeviceRequestProblem] = []
-    init_containers = _requests_per_container(spec.get("initContainers") or (), ordered, problems)
-    containers = _requests_per_container(spec.get("containers") or (), ordered, problems)
+    init_containers = _requests_per_container(spec.get("initContainers") or (), annotations, ordered, problems)
+    containers = _requests_per_container(spec.get("containers") or (), annotations, ordered, problems)
     asked = {request.vendor for container in (*init_containers, *containers) for request in container}
     return PodDeviceRequest(
         init_containers,
@@ -77,18 +77,22 @@ def parse_scoring_weights(text: str) -> ScoringWeights:
 
 def _requests_per_container(
     containers: Iterable[Mapping[str, Any]],
+    annotations: Mapping[str, str],
     vendors: Sequence[DeviceVendor],
     problems: list[DeviceRequestProblem],
 ) -> tuple[tuple[DeviceRequest, ...], ...]:
     found = []
     for container in containers:
-        requests = (_container_request(container, vendor, problems) for vendor in vendors)
+        requests = (_container_request(container, annotations, vendor, problems) for vendor in vendors)
         found.append(tuple(request for request in requests if request is not None))
     return tuple(found)
 
 
 def _container_request(
-    container: Mapping[str, Any], vendor: DeviceVendor, problems: list[DeviceRequestProblem]
+    container: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    vendor: DeviceVendor,
+    problems: list[DeviceRequestProblem],
 ) -> DeviceRequest | None:
     resources = container.get("resources") or {}
     limits = dict(resources.get("limits") or {})
@@ -96,7 +100,8 @@ def _container_request(
     names = vendor.resources
     if not names.names & (limits.keys() | requests.keys()):
         return None
-    reader = _ContainerReader(str(container.get("name") or ""), vendor, limits, requests, problems)
+    soft_split = annotations.get(vendor.annotations.mode) == HAMI_CORE_MODE
+    reader = _ContainerReader(str(container.get("name") or ""), vendor, limits, requests, soft_split, problems)
     return reader.request()
 
 
@@ -109,8 +114,10 @@ class _ContainerReader:
         vendor: DeviceVendor,
         limits: dict[str, Any],
         requests: Mapping[str, Any],
+        soft_split: bool,
         problems: list[DeviceRequestProblem],
     ) -> None:
+        self.soft_split = soft_split
         self.container = container
         self.vendor = vendor
         self.names = vendor.resources
@@ -129,11 +136,13 @@ class _ContainerReader:
             self._refuse(self.names.count, count, f"the count must be one of {allowed}")
             return None
         module = self.vendor.rules.module_size
-        if module > 1 and count % module:
-            if count != 1:
-                self._refuse(self.names.count, count, f"cards are given in modules of {module}")
-                return None
+        if count == 1:
             count = module
+        if count % module:
+            self._refuse(
+                self.names.count, count, f"cards are given in modules of {module}: ask for 1 or a multiple of it"
+            )
+            return None
         memory = self._memory_mib()
         if memory is None:
             return None
@@ -188,6 +197,10 @@ class _ContainerReader:
             form = "a plain number of MiB" if unit == 1 else f"a plain number of units of {unit} MiB"
             self._ignore(name, f"memory is {form}, without a suffix such as Mi")
             return None
+        if self.names.memory_units and value not in self.names.memory_units:
+            allowed = ", ".join(str(units) for units in self.names.memory_units)
+            self._refuse(name, text, f"memory must be one of {allowed} units of {unit} MiB")
+            return None
         return value * unit
 
     def _percentage(self) -> int:
@@ -200,6 +213,9 @@ class _ContainerReader:
         text = self._value(self.names.cores)
         if text is None:
             return self.vendor.defaults.cores_percent
+        if self.vendor.rounding is MemoryRounding.TEMPLATE and not self.soft_split:
+            self._refuse(self.names.cores, text, "cores can be asked for in the soft split only")
+            return None
         value = _whole_number(text)
         if value is None:
             self._ignore(self.names.cores, "cores are a whole number of percent points")
@@ -209,25 +225,36 @@ class _ContainerReader:
             return None
         return value
 
-    def _rounded(self, count: int, memory: int, percentage: int, cores: int) -> DeviceRequest:
+    def _rounded(self, count: int, memory: int, percentage: int, cores: int) -> DeviceRequest | None:
         defaults, word = self.vendor.defaults, self.vendor.word
-        if self.vendor.rules.whole_cards or (
-            defaults.whole_cards_from_count and count >= defaults.whole_cards_from_count
-        ):
-            return DeviceRequest(word, count, 0, 100, 100)
+        whole_from = defaults.whole_cards_from_count
+        if self.vendor.rules.whole_cards or (whole_from and count >= whole_from):
+            return DeviceRequest(word, count, 0, 100, defaults.whole_card_cores)
         if memory == 0 and percentage == PERCENTAGE_UNSET:
             memory = defaults.memory_mib
             percentage = PERCENTAGE_UNSET if memory else 100
-        if self.vendor.rules.request_is_total and count > 1:
-            memory, cores = memory // count, cores // count
         model = self.vendor.model
-        if self.vendor.rounding is MemoryRounding.TEMPLATE and model is not None:
-            asked = memory or model.memory_mib * percentage // 100
-            for template in model.templates:
-                if template.memory_mib >= asked and (not self.names.cores or template.cores >= cores):
-                    return DeviceRequest(word, count, template.memory_mib, PERCENTAGE_UNSET, template.cores)
-            return DeviceRequest(word, count, model.memory_mib, PERCENTAGE_UNSET, model.cores)
-        return DeviceRequest(word, count, memory, percentage, cores)
+        if self.vendor.rounding is not MemoryRounding.TEMPLATE or model is None or self.soft_split:
+            return DeviceRequest(word, count, memory, percentage, cores)
+        rounded = self._template_memory(model, memory)
+        if rounded is None:
+            return None
+        if count > self.vendor.rules.module_size and rounded != model.memory_mib:
+            self._refuse(self.names.memory, memory, "only whole cards can be asked for in numbers")
+            return None
+        return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
+
+    def _template_memory(self, model: CardModel, memory: int) -> int | None:
+        """The next larger cut of the card; None for more than the card has."""
+        if memory == 0:
+            return model.memory_mib
+        for template in model.templates:
+            if memory <= template.memory_mib:
+                return template.memory_mib
+        if memory <= (model.capacity_mib or model.memory_mib):
+            return model.memory_mib
+        self._refuse(self.names.memory, memory, f"a card has {model.memory_mib} MiB")
+        return None
 
     def _refuse(self, resource: str, value: object, message: str) -> None:
         self.problems.append(DeviceRequestProblem(self.container, resource, str(value), message, refused=True))

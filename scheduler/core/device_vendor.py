@@ -16,8 +16,21 @@ class InventoryEncoding(StrEnum):
     JSON = "json"
     STRING = "string"
     METAX_JSON = "metax-json"
-    ENFLAME_JSON = "enflame-json"
     CAPACITY = "capacity"
+
+
+class CardGroups(StrEnum):
+    """Which cards belong together when a container asks for several."""
+
+    ANY = "any"
+    MODULES = "modules"
+    """Whole modules of `module_size` neighbours by index (Ascend 910C)."""
+    ATTRIBUTE = "attribute"
+    """Cards of one value of an attribute first, such as a network or an adapter (Ascend, Vastai)."""
+    CONSECUTIVE = "consecutive"
+    """Neighbours by index without a gap, all of them unused (AWS Neuron)."""
+    HALVES = "halves"
+    """Within one half of the eight cards, else over the links between the halves (Kunlun)."""
 
 
 class MemoryRounding(StrEnum):
@@ -25,7 +38,7 @@ class MemoryRounding(StrEnum):
 
     EXACT = "exact"
     TEMPLATE = "template"
-    """Rounded up to the next template's memory and cores; above the largest, to the whole card."""
+    """Rounded up to the next template's memory; above the largest, to the whole card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,8 @@ class VendorResources:
     memory_unit_mib: int = 1
     bare_memory_unit_mib: int = 0
     """Above 0: a bare integer counts in this unit, a quantity with a suffix in bytes (MetaX sGPU)."""
+    memory_units: tuple[int, ...] = ()
+    """The amounts of memory units that may be asked for; empty: any."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -54,8 +69,8 @@ class RequestDefaults:
 
     `count` is added where only memory or cores are named (0: never). `cores_percent` stands for missing cores.
     `exclusive_cores` are written by the webhook for a container that asks for whole cards (None: nothing is written).
-    `memory_mib` stands for missing memory; 0 means all of the card. `count_needed_for_whole_cards`: from this count on
-    a request is for whole cards whatever else it names (0: never).
+    `memory_mib` stands for missing memory; 0 means all of the card. From `whole_cards_from_count` cards on a request is
+    for whole cards whatever else it names (0: never), each with `whole_card_cores`.
     """
 
     count: int = 0
@@ -63,6 +78,7 @@ class RequestDefaults:
     cores_percent: int = 0
     exclusive_cores: int | None = None
     whole_cards_from_count: int = 0
+    whole_card_cores: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +98,8 @@ class CardModel:
     memory_mib: int
     cores: int
     templates: tuple[CardTemplate, ...] = ()
+    capacity_mib: int = 0
+    """What the chip has in all, where not all of it can be asked for; 0: `memory_mib`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +112,21 @@ class FitRules:
     topology_aware: bool = False
     mutex: bool = False
     resource_quota: bool = False
-    exclusive_cores: bool = False
+    exclusive_cores: bool = True
     """A request for all cores of a 100-core card needs an empty card."""
-    cores_exhausted: bool = False
+    cores_exhausted: bool = True
     """A request without cores can't join a card whose cores are all given away."""
     whole_cards: bool = False
-    """A card is given to one container, entirely."""
+    """A card is given to one container, entirely; its memory and cores can't be asked for."""
     equal_slices: bool = False
     """A card only holds slices of one size."""
     one_card_per_pod: bool = False
     """All containers of a pod share one card (Moore Threads)."""
-    request_is_total: bool = False
-    """Memory and cores are divided by the count (Moore Threads)."""
+    cores_are_share: bool = False
+    """Cores are a percentage of the card's own number of cores, at least one (AMD's compute units)."""
+    groups: CardGroups = CardGroups.ANY
+    group_attribute: str = ""
     module_size: int = 1
-    """Cards are taken in modules of this many neighbours by index (Ascend 910C: 2)."""
     counts: tuple[int, ...] = ()
     """The counts that may be asked for; empty: any."""
 
@@ -134,10 +153,12 @@ class VendorAnnotations:
 class CapacityShape:
     """How a vendor's cards follow from a node's capacity, where no annotation lists them.
 
-    The number of cards is the capacity of the count resource, or (`cards_from_cores`) that of the cores over
-    `cores_per_card`; `memory_mib` 0 shares the capacity of the memory resource evenly.
+    A card's UUID is `<node>-<infix>-<index>`. The number of cards is the capacity of the count resource, or
+    (`cards_from_cores`) that of the cores over `cores_per_card`; `memory_mib` 0 shares the capacity of the memory
+    resource evenly.
     """
 
+    infix: str
     slots: int = 1
     cores_per_card: int = 100
     cards_from_cores: bool = False
@@ -191,7 +212,5 @@ NVIDIA = DeviceVendor(
         topology_aware=True,
         mutex=True,
         resource_quota=True,
-        exclusive_cores=True,
-        cores_exhausted=True,
     ),
 )

@@ -107,7 +107,7 @@ class FragmentationModel:
         self, number: int, request: DeviceRequest, constraints: DeviceConstraints, vendors: Mapping[str, DeviceVendor]
     ) -> None:
         rules = vendors[request.vendor].rules
-        wanted = min(request.cores_percent, 100) if rules.exclusive_cores else request.cores_percent
+        wanted = min(request.cores_percent, 100)
         self._memory[:, :, number] = needed_memory(request, self.table.totals[MEMORY_MIB])
         self._cores[number] = wanted
         self._exclusive[number] = rules.exclusive_cores and wanted == 100

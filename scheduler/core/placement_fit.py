@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.core.device import MIG_MODE, Device, DeviceRequest, DeviceSlice, MigInstance
-from scheduler.core.device_vendor import DeviceVendor, FitRules
+from scheduler.core.device_vendor import CardGroups, DeviceVendor, FitRules
 from scheduler.core.mig import choose_mig_instance
 from scheduler.core.placement_model import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
 from scheduler.core.placement_policy import DevicePolicy, card_scores
-from scheduler.core.placement_topology import choose_linked_cards
+from scheduler.core.placement_topology import choose_grouped_cards, choose_linked_cards
 
 QuotaCheck = Callable[[str, int, int], bool]
 """(vendor, MiB, cores) that the pod would hold in all -> whether its namespace's quota allows that."""
@@ -137,6 +137,14 @@ def of_vendor(device: Device, word: str, by_model: bool) -> bool:
     return word.lower() in device.type.lower() if by_model else device.vendor == word
 
 
+def wanted_cores(request: DeviceRequest, rules: FitRules, card_cores: int) -> int:
+    """The cores that a request takes of a card: at most 100, or its share of the card's own cores, at least one."""
+    asked = min(request.cores_percent, 100)
+    if rules.cores_are_share and asked:
+        return max(1, card_cores * asked // 100)
+    return asked
+
+
 def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
     """The model against the lists of wanted and unwanted types (substrings, case ignored) and the wanted mode."""
     model = device.type.lower()
@@ -188,7 +196,7 @@ class _Walk:
         """The cards taken, each with its slice, or None and the number of cards per reason."""
         if self.request.count > len(cards) and not any(card.device.mode == MIG_MODE for card in cards):
             return None, Counter()
-        collect_all = self.rules.topology_aware and self.context.policy.topology_aware
+        collect_all = self._linked or self._grouped
         group: int | None = None
         for card in cards:
             reason = self._unusable(card)
@@ -196,18 +204,35 @@ class _Walk:
                 self.counts[reason] += 1
                 continue
             if self.numa_bind and group != card.numa:
-                if self.picks:
-                    self.counts[DeviceRefusal.NUMA_NOT_FIT] += len(self.picks)
-                    self.picks = []
+                self._start_numa_group()
                 group = card.numa
             self._try(card, collect_all)
             if not collect_all and len(self.picks) == self.request.count:
                 return self.picks, self.counts
-        if collect_all and len(self.picks) >= self.request.count:
-            return choose_linked_cards(self.picks, self.request.count), self.counts
-        if self.picks:
+        chosen = self._choose() if collect_all and len(self.picks) >= self.request.count else None
+        if chosen is None and self.picks:
             self.counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] += len(self.picks)
-        return None, self.counts
+        return chosen, self.counts
+
+    @property
+    def _linked(self) -> bool:
+        return self.rules.topology_aware and self.context.policy.topology_aware
+
+    @property
+    def _grouped(self) -> bool:
+        return self.rules.groups is not CardGroups.ANY and self.request.count > 1
+
+    def _choose(self) -> list[tuple[Card, DeviceSlice]] | None:
+        """Of all fitting cards those that belong together."""
+        if self._linked:
+            return choose_linked_cards(self.picks, self.request.count)
+        return choose_grouped_cards(self.picks, self.request.count, self.rules)
+
+    def _start_numa_group(self) -> None:
+        """Cards of another NUMA node come: what was picked before is discarded."""
+        if self.picks:
+            self.counts[DeviceRefusal.NUMA_NOT_FIT] += len(self.picks)
+            self.picks = []
 
     def _unusable(self, card: Card) -> DeviceRefusal | None:
         """What rules a card out before NUMA groups are looked at."""
@@ -238,9 +263,8 @@ class _Walk:
         used_slots = card.used_slots + len(mine)
         used_memory = card.used_memory_mib + sum(part.memory_mib for part in mine)
         used_cores = card.used_cores + sum(part.cores_percent for part in mine)
-        memory, cores = self.request.memory_on(device.memory_mib), self.request.cores_percent
-        if rules.exclusive_cores or rules.cores_exhausted:
-            cores = min(cores, 100)
+        memory = self.request.memory_on(device.memory_mib)
+        cores = wanted_cores(self.request, rules, device.cores_percent)
         if used_slots >= device.slots:
             return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
         if rules.mutex and self.context.policy.mutex and used_slots > 0:

@@ -127,9 +127,10 @@ def _codes(
 ) -> NDArray[np.int64]:
     rules = vendor.rules
     totals, used = table.totals[:, rows], table.used[:, rows]
-    wanted = request.cores_percent
-    if rules.exclusive_cores or rules.cores_exhausted:
-        wanted = min(wanted, 100)
+    wanted = min(request.cores_percent, 100)
+    needed: NDArray[np.int64] | int = wanted
+    if rules.cores_are_share and wanted:
+        needed = np.maximum(totals[CORES] * wanted // 100, 1)
     if request.memory_mib or request.memory_percentage > 100:
         memory: NDArray[np.int64] | int = request.memory_mib
     else:
@@ -151,7 +152,7 @@ def _codes(
         (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] >= totals[SLOTS]),
         (DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT, in_use if rules.mutex and mutex else never),
         (DeviceRefusal.CARD_INSUFFICIENT_MEMORY, totals[MEMORY_MIB] - used[MEMORY_MIB] < memory),
-        (DeviceRefusal.CARD_INSUFFICIENT_CORE, totals[CORES] - used[CORES] < wanted),
+        (DeviceRefusal.CARD_INSUFFICIENT_CORE, totals[CORES] - used[CORES] < needed),
         (
             DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT,
             in_use & (totals[CORES] == 100) if rules.exclusive_cores and wanted == 100 else never,

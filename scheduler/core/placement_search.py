@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from scheduler.core.device import DeviceRequest
-from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.device_vendor import CardGroups, DeviceVendor
 from scheduler.core.placement_candidates import CandidateNodes
 from scheduler.core.placement_fit import Card, FitContext, fit_pod
 from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PlacementRefusal, PodPlacement, PodSetToPlace
@@ -202,4 +202,5 @@ def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceReque
 
 
 def _looks_beyond_a_card(vendor: DeviceVendor) -> bool:
-    return vendor.rules.equal_slices or vendor.rules.one_card_per_pod or vendor.rules.module_size > 1
+    rules = vendor.rules
+    return rules.equal_slices or rules.one_card_per_pod or rules.groups is not CardGroups.ANY

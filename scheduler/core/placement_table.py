@@ -231,9 +231,6 @@ class DeviceTable:
         """
         slots, cores, memory = self.totals[:, rows]
         used_slots, used_cores, used_memory = self.used[:, rows]
-        wanted = request.cores_percent
-        if rules.exclusive_cores or rules.cores_exhausted:
-            wanted = min(wanted, 100)
         serving = self.card_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
         serving &= ~self.cordoned[rows]
         serving &= used_slots < slots
@@ -242,7 +239,11 @@ class DeviceTable:
             serving &= free_memory >= request.memory_mib
         else:
             serving &= free_memory >= memory * request.memory_percentage // 100
-        serving &= cores - used_cores >= wanted
+        wanted = min(request.cores_percent, 100)
+        if rules.cores_are_share and wanted:
+            serving &= cores - used_cores >= np.maximum(cores * wanted // 100, 1)
+        else:
+            serving &= cores - used_cores >= wanted
         if rules.mutex and mutex:
             serving &= used_slots == 0
         if rules.exclusive_cores and wanted == 100:
