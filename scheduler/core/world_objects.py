@@ -121,16 +121,18 @@ class WorldObjects:
         """Add or replace a ClusterQueue; usage stays."""
         state = self._state
         cq = state.cluster_queues.get(cluster_queue.name)
+        is_new = cq is None
         if cq is None:
             cq = state.cluster_queues[cluster_queue.name] = ClusterQueueState(cluster_queue)
         cq.set_spec(cluster_queue, state.flavors)
         self._parts.queue_usage(cq)
         self._structure.queue_changed(cluster_queue.name)
-        for key in [*self._placer.stranded]:
-            self._put_again(key)
+        if not is_new:
+            return
+        self._put_again(*self._placer.stranded)
         for queue in state.local_queues.values():
             if queue.cluster_queue == cluster_queue.name:
-                self._put_again(*state.by_local_queue.get(queue.key, ()))
+                self._put_again(*state.by_local_queue.get(queue.key, ()), only_waiting=True)
 
     def delete_cluster_queue(self, name: str) -> None:
         """Forget a ClusterQueue and its queue; its workloads are left without one."""
@@ -145,6 +147,7 @@ class WorldObjects:
         self._state.ready.pop(name, None)
         self._structure.queue_changed(name)
         for info in infos:
+            info.current()
             self._placer.put(info)
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:

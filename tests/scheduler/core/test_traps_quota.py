@@ -180,5 +180,3 @@ def test_a_cycle_of_cohorts_stops_its_queues_until_it_is_broken() -> None:
     assert builder.world.cluster_queue_view("a").reason == "CohortCycle"
     builder.cohort("y")
     assert admissions(cycle(builder.world)) == ["w"]
-
-

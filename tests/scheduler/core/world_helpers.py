@@ -38,6 +38,8 @@ from scheduler.core.world import World
 NAMESPACE = "team"
 Cell = int | str | tuple[int | str, int | str | None, int | str | None]
 """Nominal quota, or (nominal, borrowing limit, lending limit)."""
+Requests = int | str | dict[str, Any] | list[PodSet]
+"""Requests of one pod (a bare number is cpu), or whole pod sets."""
 Quotas = Mapping[str, Cell | Mapping[str, Cell]]
 """Flavor -> cell of cpu, or flavor -> resource -> cell."""
 
@@ -120,14 +122,12 @@ class Builder:
         self.world.set_cohort(Cohort(name, parent, groups, **fields))
         return self
 
-    def pending(self, name: str, queue: str, cpu: int | str | Mapping[str, Any], **fields: Any) -> Builder:
+    def pending(self, name: str, queue: str, cpu: Requests, **fields: Any) -> Builder:
         """A waiting workload."""
         self.world.set_workload(workload(name, queue, cpu, **fields), fields.get("now", 0.0))
         return self
 
-    def running(
-        self, name: str, queue: str, cpu: int | str | Mapping[str, Any], flavor: str = "default", **fields: Any
-    ) -> Builder:
+    def running(self, name: str, queue: str, cpu: Requests, flavor: str = "default", **fields: Any) -> Builder:
         """An admitted workload of one pod set, all its resources in one flavor."""
         self.world.set_workload(admitted(workload(name, queue, cpu, **fields), queue, flavor), 0.0)
         return self
@@ -152,13 +152,12 @@ def pod_set(requests: int | str | Mapping[str, Any], count: int = 1, name: str =
     )
 
 
-def workload(name: str, queue: str, cpu: int | str | Mapping[str, Any] | Sequence[PodSet], **fields: Any) -> Workload:
+def workload(name: str, queue: str, cpu: Requests, **fields: Any) -> Workload:
     """A workload of one pod set (or of those given); `at` is its creation time, `now` is ignored."""
     fields.pop("now", None)
-    single = isinstance(cpu, int | str | Mapping)
     keys = ("count", "min_count", "topology", "spec", "annotations")
     options = {key: fields.pop(key) for key in keys if key in fields}
-    pod_sets = (pod_set(cpu, **options),) if single else tuple(cpu)  # type: ignore[arg-type]  # checked by `single`
+    pod_sets = (pod_set(cpu, **options),) if isinstance(cpu, int | str | dict) else tuple(cpu)
     created_at = fields.pop("at", 0.0)
     return Workload(NAMESPACE, name, name, queue, pod_sets, created_at=created_at, **fields)
 
