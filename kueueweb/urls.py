@@ -14,6 +14,8 @@ _api: list[URLPattern | URLResolver] = [
     path("auth/token/", session.TokenView.as_view()),
     path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny])),
     path("", include("queues.api.urls")),
+    path("", include("gpus.api.urls")),
+    path("", include("scheduler.api.urls")),
 ]
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -117,7 +117,9 @@ def difference(before: Data, after: Data) -> Data:
 
 def numbers(world: World, mirror: Mirror) -> Data:
     """All numbers of a cluster; amounts are integers in base units."""
-    cluster_queues = {name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()}
+    cluster_queues = {
+        name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()
+    }
     devices = _devices(world, mirror)
     return {
         "totals": _totals(cluster_queues, devices, len(mirror.nodes)),

@@ -53,9 +53,16 @@ class Schema(AutoSchema):
     """Adds the errors that any operation may answer with, and the parameter `cluster`."""
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
-        """The operation, with the errors beside its own answers."""
+        """The operation, with the errors beside its own answers.
+
+        A view's `also_answers` names further statuses that carry its object: {method: {status: what it means}}.
+        """
         operation = super().get_operation(path, path_regex, path_prefix, method, registry)
         if operation:
+            for code, description in getattr(self.view, "also_answers", {}).get(method, {}).items():
+                own = self.resolve_serializer(self.view.get_serializer_class()(), "response").ref
+                content = {"application/json": {"schema": own}}
+                operation["responses"][str(code)] = {"description": description, "content": content}
             error = self.resolve_serializer(ErrorSerializer, "response").ref
             for code in self._errors(method):
                 content = {"application/json": {"schema": error}}

@@ -1,12 +1,15 @@
 """The shapes of queues' JSON, for the OpenAPI document. Rows are rendered without them (see `workload_rows`)."""
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 
 from scheduler.core.decisions import ConditionStatus, FinishedReason, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
+
+CONDITION_STATUSES: Final = [status.value for status in ConditionStatus]
+WORKLOAD_STATUSES: Final = [status.value for status in WorkloadStatus]
 
 
 def quantities(help_text: str, *, required: bool = True) -> serializers.DictField:
@@ -55,7 +58,7 @@ class ConditionSerializer(Shape):
     """A condition, in Kueue's words."""
 
     type = serializers.CharField()
-    status = serializers.ChoiceField([status.value for status in ConditionStatus])
+    status = serializers.ChoiceField(CONDITION_STATUSES)
     reason = serializers.CharField()
     message = serializers.CharField(allow_blank=True)
     last_transition_time = serializers.DateTimeField()
@@ -70,7 +73,7 @@ class AdmissionCheckStateSerializer(Shape):
     last_transition_time = serializers.DateTimeField(required=False)
 
 
-class SliceSerializer(Shape):
+class HeldSliceSerializer(Shape):
     """A slice of a device that a container holds."""
 
     pod_set = serializers.CharField()
@@ -95,7 +98,7 @@ class WorkloadSerializer(Shape):
     cluster_queue = serializers.CharField(help_text="That admitted it, or to which its LocalQueue leads.")
     priority = serializers.IntegerField()
     priority_class = serializers.CharField()
-    status = serializers.ChoiceField([status.value for status in WorkloadStatus])
+    status = serializers.ChoiceField(WORKLOAD_STATUSES)
     active = serializers.BooleanField(help_text="False: held back, as with Kueue's spec.active.")
     never_preempt = serializers.BooleanField()
     maximum_execution_seconds = serializers.IntegerField(allow_null=True)
@@ -120,7 +123,7 @@ class WorkloadDetailSerializer(WorkloadSerializer):
     annotations = serializers.DictField(child=serializers.CharField())
     conditions = ConditionSerializer(many=True)
     admission_checks = AdmissionCheckStateSerializer(many=True)
-    devices = SliceSerializer(many=True)
+    devices = HeldSliceSerializer(many=True)
     requeue_count = serializers.IntegerField()
     eviction_counts = serializers.JSONField()
     unhealthy_nodes = serializers.JSONField()

@@ -2,11 +2,25 @@
 
 from django.urls import path
 
-from queues.api import action_views, workload_views
+from queues.api import action_views, configuration_views, edit_views, workload_views
 
 _WORKLOAD = "workloads/<str:namespace>/<str:name>/"
 
 urlpatterns = [
+    path("admission-checks/", configuration_views.AdmissionCheckListView.as_view()),
+    path("admission-checks/<str:name>/", configuration_views.AdmissionCheckView.as_view()),
+    path("clusters/", configuration_views.ClusterListView.as_view()),
+    path("clusters/<str:name>/", configuration_views.ClusterDetailView.as_view()),
+    path("namespaces/", configuration_views.NamespaceListView.as_view()),
+    path("namespaces/<str:name>/", configuration_views.NamespaceView.as_view()),
+    path("priority-classes/", configuration_views.PriorityClassListView.as_view()),
+    path("priority-classes/<str:name>/", configuration_views.PriorityClassView.as_view()),
+    path("resource-flavors/", configuration_views.ResourceFlavorListView.as_view()),
+    path("resource-flavors/<str:name>/", edit_views.ResourceFlavorView.as_view()),
+    path("topologies/", configuration_views.TopologyListView.as_view()),
+    path("topologies/<str:name>/", configuration_views.TopologyView.as_view()),
+    path("workload-priority-classes/", configuration_views.WorkloadPriorityClassListView.as_view()),
+    path("workload-priority-classes/<str:name>/", configuration_views.WorkloadPriorityClassView.as_view()),
     path("workloads/", workload_views.WorkloadsView.as_view()),
     path("workloads/cancel/", action_views.BulkCancelView.as_view()),
     path("workloads/finish/", action_views.BulkFinishView.as_view()),

@@ -1,0 +1,97 @@
+"""Rows of gpus -> our JSON; slices of tenants that the user may not see say only that they are occupied."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from django.db.models import Count, F, QuerySet, Sum
+
+from gpus.models import Device, DeviceAllocation
+from scheduler.core.quantity import format_amount
+
+_NODE_FIELDS: Final = ("name", "labels", "taints", "ready", "unschedulable", "updated_at")
+_SLICE_FIELDS: Final = (
+    "id", "device_id", "device_uuid", "source", "pod_set", "replica", "container", "namespace", "pod_name",
+    "memory_mib", "cores_percent", "created_at", "workload__namespace", "workload__name", "node__name",
+)  # fmt: skip
+_DEVICE_FIELDS: Final = (
+    "uuid", "index", "vendor", "type", "mode", "numa", "healthy", "cordoned", "slots", "memory_mib", "cores_percent",
+    "missing_since",
+)  # fmt: skip
+_AMOUNTS: Final = ("slots", "memory_mib", "cores_percent")
+
+Namespaces = Collection[str] | None
+
+
+def nodes_json(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Nodes, with their devices summed up in one query."""
+    rows = list(rows)
+    totals = _device_totals([row.pk for row in rows])
+    return [
+        {field: getattr(row, field) for field in _NODE_FIELDS}
+        | {
+            "allocatable": _quantities(row.allocatable),
+            "foreign_usage": _quantities(row.foreign_usage),
+            "device_totals": totals[row.pk],
+        }
+        for row in rows
+    ]
+
+
+def devices_json(devices: Iterable[Device], namespaces: Namespaces) -> list[dict[str, Any]]:
+    """Devices (with their `node`), and the slices of all of them in one query."""
+    devices = list(devices)
+    slices: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    held = DeviceAllocation.objects.filter(device_id__in=[device.pk for device in devices])
+    for row in slice_values(held).order_by("id"):
+        slices[row["device_id"]].append(slice_json(row, namespaces))
+    return [
+        {field: getattr(device, field) for field in _DEVICE_FIELDS}
+        | {f"used_{name}": getattr(device, f"used_{name}") + getattr(device, f"found_{name}") for name in _AMOUNTS}
+        | {"node": device.node.name, "slices": slices[device.pk]}
+        for device in devices
+    ]
+
+
+def slice_values(allocations: QuerySet[DeviceAllocation]) -> Any:
+    """The columns that `slice_json` wants, as dicts."""
+    return allocations.values(*_SLICE_FIELDS)
+
+
+def slice_json(row: Mapping[str, Any], namespaces: Namespaces) -> dict[str, Any]:
+    """A slice; without its holder where that is none of the user's namespaces."""
+    namespace = row["workload__namespace"] or row["namespace"]
+    name = row["workload__name"] or row["pod_name"]
+    visible = namespaces is None or namespace in namespaces
+    return {
+        "workload": f"{namespace}/{name}" if visible and name else None,
+        "namespace": namespace if visible else None,
+        "pod_set": row["pod_set"] if visible else "",
+        "replica": row["replica"] if visible else 0,
+        "container": row["container"] if visible else "",
+        "source": row["source"],
+        "memory_mib": row["memory_mib"],
+        "cores_percent": row["cores_percent"],
+    }
+
+
+def allocation_json(row: Mapping[str, Any], namespaces: Namespaces) -> dict[str, Any]:
+    """A slice and where it is."""
+    place = {"id": row["id"], "node": row["node__name"], "device": row["device_uuid"], "created_at": row["created_at"]}
+    return slice_json(row, namespaces) | place
+
+
+def _device_totals(nodes: list[int]) -> dict[int, dict[str, int]]:
+    empty = {"devices": 0} | {name: 0 for amount in _AMOUNTS for name in (amount, f"used_{amount}")}
+    totals = {node: dict(empty) for node in nodes}
+    sums = {f"total_{amount}": Sum(amount) for amount in _AMOUNTS}
+    sums |= {f"total_used_{amount}": Sum(F(f"used_{amount}") + F(f"found_{amount}")) for amount in _AMOUNTS}
+    grouped: Any = Device.objects.filter(node_id__in=nodes).order_by().values("node_id")
+    for row in grouped.annotate(total_devices=Count("id"), **sums):
+        node = row.pop("node_id")
+        totals[node] = {name.removeprefix("total_"): value for name, value in row.items()}
+    return totals
+
+
+def _quantities(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}

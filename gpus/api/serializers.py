@@ -1,0 +1,97 @@
+"""The shapes of gpus' JSON, for the OpenAPI document."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from gpus.models import AllocationSource
+
+Shape = serializers.Serializer[Any]
+
+
+def _quantities(help_text: str) -> serializers.DictField:
+    return serializers.DictField(child=serializers.CharField(), help_text=help_text)
+
+
+class TaintSerializer(Shape):
+    """A taint."""
+
+    key = serializers.CharField()
+    value = serializers.CharField(required=False, allow_blank=True)
+    effect = serializers.CharField()
+
+
+class DeviceTotalsSerializer(Shape):
+    """The devices of a node together."""
+
+    devices = serializers.IntegerField()
+    slots = serializers.IntegerField()
+    used_slots = serializers.IntegerField()
+    memory_mib = serializers.IntegerField()
+    used_memory_mib = serializers.IntegerField()
+    cores_percent = serializers.IntegerField()
+    used_cores_percent = serializers.IntegerField()
+
+
+class NodeSerializer(Shape):
+    """A node."""
+
+    name = serializers.CharField()
+    labels = serializers.DictField(child=serializers.CharField())
+    taints = TaintSerializer(many=True)
+    ready = serializers.BooleanField()
+    unschedulable = serializers.BooleanField(help_text="Cordoned.")
+    allocatable = _quantities("What pods may ask for in all; empty: not known, so not limiting.")
+    foreign_usage = _quantities("What pods that are not ours ask for.")
+    device_totals = DeviceTotalsSerializer()
+    updated_at = serializers.DateTimeField()
+
+
+class SliceSerializer(Shape):
+    """A slice of a device. The holder of a slice that is not yours to see is null: it is occupied, that is all."""
+
+    workload = serializers.CharField(allow_null=True, help_text="`namespace/name`.")
+    namespace = serializers.CharField(allow_null=True)
+    pod_set = serializers.CharField(allow_blank=True)
+    replica = serializers.IntegerField()
+    container = serializers.CharField(allow_blank=True)
+    source = serializers.ChoiceField(AllocationSource.choices)  # type: ignore[assignment]  # a field of that name
+    memory_mib = serializers.IntegerField()
+    cores_percent = serializers.IntegerField()
+
+
+class DeviceSerializer(Shape):
+    """A device and who holds which slice of it. What is used is what we decided and what others hold together."""
+
+    uuid = serializers.CharField()
+    node = serializers.CharField()
+    index = serializers.IntegerField()
+    vendor = serializers.CharField()
+    type = serializers.CharField(allow_blank=True)
+    mode = serializers.CharField(allow_blank=True)
+    numa = serializers.IntegerField()
+    healthy = serializers.BooleanField()
+    cordoned = serializers.BooleanField()
+    slots = serializers.IntegerField()
+    used_slots = serializers.IntegerField()
+    memory_mib = serializers.IntegerField()
+    used_memory_mib = serializers.IntegerField()
+    cores_percent = serializers.IntegerField()
+    used_cores_percent = serializers.IntegerField()
+    missing_since = serializers.DateTimeField(allow_null=True)
+    slices = SliceSerializer(many=True)
+
+
+class NodeDetailSerializer(NodeSerializer):
+    """A node with its devices."""
+
+    devices = DeviceSerializer(many=True)
+
+
+class DeviceAllocationSerializer(SliceSerializer):
+    """A slice and where it is."""
+
+    id = serializers.IntegerField()
+    node = serializers.CharField()
+    device = serializers.CharField(help_text="The device's UUID.")
+    created_at = serializers.DateTimeField()

@@ -1,0 +1,127 @@
+"""Nodes, devices and slices over REST. Every user sees every card; only whose slices they are is for those who may."""
+
+from django.db.models import QuerySet
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gpus.api import serializers as shapes
+from gpus.api.rows import allocation_json, devices_json, nodes_json, slice_values
+from gpus.api.scope import ClusterView
+from gpus.models import AllocationSource, Device, DeviceAllocation, Node
+
+
+class NodeFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `nodes/`."""
+
+    ready = filters.BooleanFilter()
+    unschedulable = filters.BooleanFilter()
+    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="Part of the name.")
+
+    class Meta:
+        model = Node
+        fields: list[str] = []
+
+
+class DeviceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `devices/`."""
+
+    node = filters.CharFilter(field_name="node__name")
+    vendor = filters.CharFilter()
+    type = filters.CharFilter()
+    healthy = filters.BooleanFilter()
+    cordoned = filters.BooleanFilter()
+
+    class Meta:
+        model = Device
+        fields: list[str] = []
+
+
+class DeviceAllocationFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `device-allocations/`."""
+
+    node = filters.CharFilter(field_name="node__name")
+    device = filters.CharFilter(field_name="device_uuid")
+    source = filters.ChoiceFilter(choices=AllocationSource.choices)
+
+    class Meta:
+        model = DeviceAllocation
+        fields: list[str] = []
+
+
+class NodeListView(ClusterView):
+    """`nodes/`."""
+
+    serializer_class = shapes.NodeSerializer
+    queryset = Node.objects.all()
+    filterset_class = NodeFilter
+    keyset = ("name",)
+
+    @extend_schema(responses=shapes.NodeSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The nodes, by name."""
+        nodes = self.filter_queryset(self.get_queryset().filter(cluster_id=self.cluster.pk))
+        return self.get_paginated_response(nodes_json(self.paginate_queryset(nodes) or []))
+
+
+class NodeView(ClusterView):
+    """`nodes/{name}/`."""
+
+    serializer_class = shapes.NodeDetailSerializer
+    queryset = Node.objects.all()
+
+    @extend_schema(responses=shapes.NodeDetailSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """A node with its devices."""
+        node = self.get_queryset().filter(cluster_id=self.cluster.pk, name=name).first()
+        if node is None:
+            raise self.missing("Node", name)
+        devices = Device.objects.filter(node=node).select_related("node").order_by("index", "uuid")
+        return Response(nodes_json([node])[0] | {"devices": devices_json(devices, self.access.visible_namespaces())})
+
+
+class DeviceListView(ClusterView):
+    """`devices/`."""
+
+    serializer_class = shapes.DeviceSerializer
+    queryset = Device.objects.select_related("node")
+    filterset_class = DeviceFilter
+
+    @extend_schema(responses=shapes.DeviceSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The devices and their slices."""
+        devices = self.filter_queryset(self.get_queryset().filter(node__cluster_id=self.cluster.pk))
+        page = self.paginate_queryset(devices) or []
+        return self.get_paginated_response(devices_json(page, self.access.visible_namespaces()))
+
+
+class DeviceView(ClusterView):
+    """`devices/{uuid}/`."""
+
+    serializer_class = shapes.DeviceSerializer
+    queryset = Device.objects.select_related("node")
+
+    @extend_schema(responses=shapes.DeviceSerializer)
+    def get(self, request: Request, uuid: str) -> Response:
+        """A device and its slices."""
+        device = self.get_queryset().filter(node__cluster_id=self.cluster.pk, uuid=uuid).first()
+        if device is None:
+            raise self.missing("Device", uuid)
+        return Response(devices_json([device], self.access.visible_namespaces())[0])
+
+
+class DeviceAllocationListView(ClusterView):
+    """`device-allocations/`."""
+
+    serializer_class = shapes.DeviceAllocationSerializer
+    queryset = DeviceAllocation.objects.all()
+    filterset_class = DeviceAllocationFilter
+
+    @extend_schema(responses=shapes.DeviceAllocationSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Every slice that is held."""
+        held: QuerySet[DeviceAllocation] = self.get_queryset().filter(cluster_id=self.cluster.pk)
+        page = self.paginate_queryset(slice_values(self.filter_queryset(held))) or []
+        namespaces = self.access.visible_namespaces()
+        return self.get_paginated_response([allocation_json(row, namespaces) for row in page])

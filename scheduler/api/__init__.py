@@ -1,0 +1,1 @@
+"""The scheduler over REST: what it decided, the numbers it shows, and manifests in and out."""

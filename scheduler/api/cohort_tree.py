@@ -1,0 +1,111 @@
+"""The tree of quota as nested JSON."""
+
+from collections import defaultdict
+from typing import Any, Final
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from scheduler.api.numbers import Numbers
+from scheduler.api.reach import Reach
+
+Shape = serializers.Serializer[Any]
+
+SOURCES: Final = ["live", "rows"]
+
+
+class _ShareField(serializers.JSONField):
+    """Kueue's dominant resource share: a number, or "Infinity" for one that borrows with weight 0."""
+
+
+extend_schema_field({"oneOf": [{"type": "number"}, {"type": "string", "enum": ["Infinity"]}]})(_ShareField)
+
+
+class CellSerializer(Shape):
+    """Quota and usage of a resource in a flavor of a ClusterQueue; integers in base units (cpu in milli)."""
+
+    flavor = serializers.CharField()
+    resource = serializers.CharField()
+    nominal = serializers.IntegerField()
+    borrowing_limit = serializers.IntegerField(allow_null=True)
+    lending_limit = serializers.IntegerField(allow_null=True)
+    used = serializers.IntegerField()
+    borrowed = serializers.IntegerField()
+
+
+class CohortCellSerializer(Shape):
+    """What a cohort and all below it have together, and what of it is used above their own guarantees."""
+
+    flavor = serializers.CharField()
+    resource = serializers.CharField()
+    subtree_quota = serializers.IntegerField()
+    used = serializers.IntegerField()
+
+
+class TreeQueueSerializer(Shape):
+    """A ClusterQueue in the tree."""
+
+    name = serializers.CharField()
+    cohort = serializers.CharField(allow_blank=True)
+    active = serializers.BooleanField()
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    pending = serializers.IntegerField(help_text="Waiting to be looked at.")
+    inadmissible = serializers.IntegerField(help_text="Looked at in vain, until something changes.")
+    reserving = serializers.IntegerField()
+    admitted = serializers.IntegerField()
+    weighted_share = _ShareField()
+    usage = CellSerializer(many=True)
+
+
+class TreeCohortSerializer(Shape):
+    """A cohort in the tree."""
+
+    name = serializers.CharField()
+    weighted_share = _ShareField()
+    usage = CohortCellSerializer(many=True)
+    cohorts = serializers.SerializerMethodField()
+    cluster_queues = TreeQueueSerializer(many=True)
+
+    @extend_schema_field({"type": "array", "items": {"$ref": "#/components/schemas/TreeCohort"}})
+    def get_cohorts(self, cohort: Any) -> OpenApiTypes:  # pragma: no cover (it stands for the schema only)
+        """The cohorts in this one."""
+        raise NotImplementedError
+
+
+class CohortTreeSerializer(Shape):
+    """The tree."""
+
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # a field of that name, as DRF allows
+        SOURCES, help_text="`live`: the scheduler's numbers; `rows`: computed, as no scheduler leads."
+    )
+    time = serializers.DateTimeField()
+    cohorts = TreeCohortSerializer(many=True, help_text="Those without a parent.")
+    cluster_queues = TreeQueueSerializer(many=True, help_text="Those without a cohort.")
+
+
+def cohort_tree(numbers: Numbers, reach: Reach) -> dict[str, Any]:
+    """The tree as far as the reach goes. The core shows cohorts that form a circle without parents."""
+    shown = reach.cohorts(numbers.cluster_queues, numbers.cohorts)
+    cohorts = {name: entry for name, entry in numbers.cohorts.items() if shown is None or name in shown}
+    queues: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for name, entry in sorted(numbers.cluster_queues.items()):
+        if reach.sees_queue(name):
+            queues[entry["cohort"]].append({"name": name, **entry})
+    children: dict[str, list[str]] = defaultdict(list)
+    for name, entry in sorted(cohorts.items()):
+        children[entry["parent"] if entry["parent"] in cohorts else ""].append(name)
+
+    def node(name: str) -> dict[str, Any]:
+        entry = cohorts[name]
+        return {
+            "name": name,
+            "weighted_share": entry["weighted_share"],
+            "usage": entry["usage"],
+            "cohorts": [node(child) for child in children[name]],
+            "cluster_queues": queues[name],
+        }
+
+    roots = [node(name) for name in children[""]]
+    return {"source": numbers.source, "time": numbers.time, "cohorts": roots, "cluster_queues": queues[""]}

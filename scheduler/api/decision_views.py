@@ -1,0 +1,106 @@
+"""What the scheduler decided: its cycles and its decisions, the newest first."""
+
+from typing import Any, Final
+
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from queues.api.scope import ClusterView
+from scheduler.models import Decision, SchedulingCycle
+
+_DECISION_FIELDS: Final = (
+    "id", "decided_at", "epoch", "cycle", "action", "namespace", "workload_name", "workload_uid", "cluster_queue_name",
+    "reason", "message", "detail",
+)  # fmt: skip
+_CYCLE_FIELDS: Final = (
+    "id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted", "parked",
+)  # fmt: skip
+
+
+class DecisionSerializer(serializers.Serializer[Any]):
+    """What was decided on a workload, why, and at whose cost."""
+
+    id = serializers.IntegerField()
+    decided_at = serializers.DateTimeField()
+    epoch = serializers.IntegerField()
+    cycle = serializers.IntegerField()
+    action = serializers.CharField()
+    namespace = serializers.CharField()
+    workload_name = serializers.CharField()
+    workload_uid = serializers.UUIDField()
+    cluster_queue = serializers.CharField()
+    reason = serializers.CharField()
+    message = serializers.CharField()
+    detail = serializers.DictField()
+
+
+class SchedulingCycleSerializer(serializers.Serializer[Any]):
+    """One cycle that decided something."""
+
+    id = serializers.IntegerField()
+    epoch = serializers.IntegerField()
+    number = serializers.IntegerField()
+    started_at = serializers.DateTimeField()
+    duration_seconds = serializers.FloatField()
+    heads = serializers.IntegerField()
+    admitted = serializers.IntegerField()
+    preempted = serializers.IntegerField()
+    parked = serializers.IntegerField()
+
+
+class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `decisions/`."""
+
+    namespace = filters.CharFilter()
+    workload = filters.CharFilter(field_name="workload_name")
+    workload_uid = filters.UUIDFilter()
+    cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
+    action = filters.CharFilter()
+    reason = filters.CharFilter()
+    since = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="gte")
+    until = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="lt")
+
+    class Meta:
+        model = Decision
+        fields: list[str] = []
+
+
+class DecisionListView(ClusterView):
+    """`decisions/`."""
+
+    serializer_class = DecisionSerializer
+    queryset = Decision.objects.all()
+    filterset_class = DecisionFilter
+    keyset = ("-decided_at", "-id")
+
+    @extend_schema(responses=DecisionSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The decisions on workloads of the namespaces that the user may see. They outlive the workloads."""
+        found = Decision.objects.filter(cluster_name=self.cluster.name)
+        namespaces = self.access.visible_namespaces()
+        if namespaces is not None:
+            found = found.filter(namespace__in=namespaces)
+        page = self.paginate_queryset(self.filter_queryset(found).values(*_DECISION_FIELDS)) or []
+        for row in page:
+            row["cluster_queue"] = row.pop("cluster_queue_name")
+            if not self.access.sees_everything:
+                row["detail"] = {}  # it names workloads of others: whom this one preempted, or who preempted it
+        return self.get_paginated_response(page)
+
+
+class SchedulingCycleListView(ClusterView):
+    """`scheduling-cycles/`."""
+
+    serializer_class = SchedulingCycleSerializer
+    queryset = SchedulingCycle.objects.all()
+    keyset = ("-id",)
+
+    @extend_schema(responses=SchedulingCycleSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The cycles that decided something; for those who may see everything."""
+        self.access.require("view", "SchedulingCycle")
+        found = SchedulingCycle.objects.filter(cluster=self.cluster)
+        return self.get_paginated_response(self.paginate_queryset(found.values(*_CYCLE_FIELDS)))

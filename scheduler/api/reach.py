@@ -1,0 +1,40 @@
+"""Which ClusterQueues and cohorts a user may see: those that the LocalQueues of their namespaces lead to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from queues.models import Cluster, LocalQueue
+from queues.services.access import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The names that may be shown; None means all."""
+
+    cluster_queues: frozenset[str] | None
+
+    def sees_queue(self, name: str) -> bool:
+        """Whether this ClusterQueue may be shown."""
+        return self.cluster_queues is None or name in self.cluster_queues
+
+    def cohorts(self, queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> frozenset[str] | None:
+        """The cohorts above the queues that may be shown, by the entries of the live numbers; None means all."""
+        if self.cluster_queues is None:
+            return None
+        found: set[str] = set()
+        for name in self.cluster_queues & queues.keys():
+            cohort = queues[name]["cohort"]
+            while cohort and cohort not in found:
+                found.add(cohort)
+                cohort = cohorts.get(cohort, {}).get("parent", "")
+        return frozenset(found)
+
+
+def reach_of(access: Access, cluster: Cluster) -> Reach:
+    """What the user may see in this cluster: one query for a tenant, none for who sees everything."""
+    namespaces = access.visible_namespaces()
+    if namespaces is None:
+        return Reach(None)
+    queues = LocalQueue.objects.filter(cluster=cluster, namespace__in=namespaces)
+    return Reach(frozenset(queues.values_list("cluster_queue_name", flat=True)))

@@ -1,0 +1,18 @@
+"""The addresses of the scheduler."""
+
+from django.urls import path
+
+from scheduler.api import decision_views, overview_views, queue_views
+
+urlpatterns = [
+    path("cluster-queues/", queue_views.ClusterQueueListView.as_view()),
+    path("cluster-queues/<str:name>/", queue_views.ClusterQueueView.as_view()),
+    path("cohorts/", queue_views.CohortListView.as_view()),
+    path("cohorts/tree/", queue_views.CohortTreeView.as_view()),
+    path("cohorts/<str:name>/", queue_views.CohortView.as_view()),
+    path("decisions/", decision_views.DecisionListView.as_view()),
+    path("local-queues/", queue_views.LocalQueueListView.as_view()),
+    path("local-queues/<str:namespace>/<str:name>/", queue_views.LocalQueueView.as_view()),
+    path("overview/", overview_views.OverviewView.as_view()),
+    path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
+]

@@ -1,0 +1,114 @@
+"""Nodes, devices and slices over REST: every card for everybody, every tenant for who may."""
+
+from typing import Any
+
+import pytest
+
+from gpus.models import Device, DeviceAllocation, Node
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.models import Cluster, Workload
+from queues.services.submission import create_workloads
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+
+
+@pytest.fixture
+def cards(cluster: Cluster) -> list[Device]:
+    """Two nodes with two cards each; team-a and team-b share the first card, a stranger holds a slice of the second."""
+    specs = [
+        WorkloadSpec(namespace, "train", "main", (PodSetSpec("main", 1, {}, {}),)) for namespace in ("team-a", "team-b")
+    ]
+    create_workloads(cluster, specs, actor="alice")
+    cards = []
+    for name in ("n1", "n2"):
+        node = Node.objects.create(
+            cluster=cluster, name=name, created_at=EPOCH, allocatable={"cpu": 8000, "memory": 2**34}
+        )
+        cards += [
+            Device.objects.create(
+                node=node, uuid=f"GPU-{name}-{index}", index=index, slots=10, memory_mib=32768, type="V100"
+            )
+            for index in range(2)
+        ]
+    for workload in Workload.objects.order_by("namespace"):
+        hold(cards[0], workload=workload, pod_set="main", container="c")
+    hold(cards[1], source="found", namespace="kube-system", pod_name="monitor")
+    Device.objects.filter(pk=cards[0].pk).update(used_slots=2, used_memory_mib=2000, used_cores_percent=20)
+    Device.objects.filter(pk=cards[1].pk).update(found_slots=1, found_memory_mib=1000, found_cores_percent=10)
+    return cards
+
+
+def hold(card: Device, **fields: Any) -> None:
+    DeviceAllocation.objects.create(
+        cluster=card.node.cluster,
+        node=card.node,
+        device=card,
+        device_uuid=card.uuid,
+        memory_mib=1000,
+        cores_percent=10,
+        created_at=EPOCH,
+        **fields,
+    )
+
+
+def test_nodes(bob: SchemaClient, cards: Any) -> None:
+    rows = bob.get("/api/v1/nodes/").json()["results"]
+    assert [row["name"] for row in rows] == ["n1", "n2"]
+    assert rows[0]["allocatable"] == {"cpu": "8", "memory": "16Gi"}
+    assert rows[0]["device_totals"] == {
+        "devices": 2,
+        "slots": 20,
+        "used_slots": 3,
+        "memory_mib": 65536,
+        "used_memory_mib": 3000,
+        "cores_percent": 200,
+        "used_cores_percent": 30,
+    }
+    assert [row["name"] for row in bob.get("/api/v1/nodes/", {"search": "2"}).json()["results"]] == ["n2"]
+    node = bob.get("/api/v1/nodes/n1/").json()
+    assert [device["uuid"] for device in node["devices"]] == ["GPU-n1-0", "GPU-n1-1"]
+    assert bob.get("/api/v1/nodes/n3/").status_code == 404
+
+
+def test_slices_of_others_are_occupied(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
+    url = "/api/v1/devices/GPU-n1-0/"
+    assert [piece["workload"] for piece in alice.get(url).json()["slices"]] == ["team-a/train", "team-b/train"]
+    card = bob.get(url).json()
+    assert card["used_memory_mib"] == 2000
+    mine, occupied = card["slices"]
+    assert (mine["workload"], mine["pod_set"], mine["container"]) == ("team-a/train", "main", "c")
+    assert occupied == {
+        "workload": None,
+        "namespace": None,
+        "pod_set": "",
+        "replica": 0,
+        "container": "",
+        "source": "decided",
+        "memory_mib": 1000,
+        "cores_percent": 10,
+    }
+    assert bob.get("/api/v1/devices/GPU-x/").status_code == 404
+
+
+def test_devices(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
+    page = bob.get("/api/v1/devices/", {"limit": 3}).json()
+    assert [row["uuid"] for row in page["results"]] == ["GPU-n1-0", "GPU-n1-1", "GPU-n2-0"]
+    assert page["results"][1]["slices"][0]["workload"] is None
+    rest = bob.get("/api/v1/devices/", {"limit": 3, "after": page["next"]}).json()
+    assert [row["uuid"] for row in rest["results"]] == ["GPU-n2-1"]
+    found = alice.get("/api/v1/devices/", {"node": "n1", "vendor": "NVIDIA"}).json()["results"]
+    assert found[1]["slices"][0]["workload"] == "kube-system/monitor"
+
+
+def test_device_allocations(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
+    url = "/api/v1/device-allocations/"
+    assert [row["namespace"] for row in alice.get(url).json()["results"]] == ["team-a", "team-b", "kube-system"]
+    assert [row["namespace"] for row in bob.get(url).json()["results"]] == ["team-a", None, None]
+    assert [row["device"] for row in bob.get(url, {"source": "found"}).json()["results"]] == ["GPU-n1-1"]
+    assert bob.get(url, {"source": "heard"}).status_code == 400
+
+
+def test_another_cluster_has_none(alice: SchemaClient, cards: Any) -> None:
+    Cluster.objects.create(name="other")
+    for kind in ("nodes", "devices", "device-allocations"):
+        assert alice.get(f"/api/v1/{kind}/", {"cluster": "other"}).json()["results"] == []

@@ -1,0 +1,57 @@
+"""Configuration kinds over REST: who sees what."""
+
+from typing import Any
+
+import pytest
+
+from queues.models import AdmissionCheck, Cluster, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+
+OPEN = {
+    "admission-checks": (AdmissionCheck, {"controller_name": "example.com/budget"}),
+    "priority-classes": (PriorityClass, {"value": 10}),
+    "resource-flavors": (ResourceFlavor, {"node_labels": {"gpu": "v100"}, "tolerations": [{"key": "gpu"}]}),
+    "topologies": (Topology, {"levels": ["rack", "host"]}),
+    "workload-priority-classes": (WorkloadPriorityClass, {"value": 100}),
+}
+
+
+@pytest.mark.parametrize("kind", OPEN)
+def test_what_everybody_with_a_role_may_read(
+    kind: str, cluster: Cluster, bob: SchemaClient, nobody: SchemaClient
+) -> None:
+    model, fields = OPEN[kind]
+    other = Cluster.objects.create(name="other")
+    for name in ("b", "a", "c"):
+        model.objects.create(cluster=cluster, name=name, created_at=EPOCH, **fields)  # type: ignore[attr-defined]  # each has it
+    model.objects.create(cluster=other, name="elsewhere", created_at=EPOCH, **fields)  # type: ignore[attr-defined]  # each has it
+    url = f"/api/v1/{kind}/"
+    page = bob.get(url, {"limit": 2}).json()
+    assert [row["name"] for row in page["results"]] == ["a", "b"]
+    rest = bob.get(url, {"after": page["next"]}).json()
+    assert ([row["name"] for row in rest["results"]], rest["next"]) == (["c"], None)
+    one: dict[str, Any] = bob.get(f"{url}b/").json()
+    assert {name: one[name] for name in fields} == fields
+    assert bob.get(f"{url}elsewhere/").status_code == 404
+    assert bob.get(f"{url}elsewhere/", {"cluster": "other"}).status_code == 200
+    assert nobody.get(url).status_code == 403
+
+
+def test_namespaces(alice: SchemaClient, bob: SchemaClient) -> None:
+    url = "/api/v1/namespaces/"
+    assert [row["name"] for row in alice.get(url).json()["results"]] == ["team-a", "team-b"]
+    assert [row["name"] for row in bob.get(url).json()["results"]] == ["team-a"]
+    assert bob.get(f"{url}team-a/").status_code == 200
+    assert bob.get(f"{url}team-b/").status_code == 404
+
+
+def test_clusters(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(
+        server_url="https://10.0.0.1:6443", configuration={"kind": "Configuration"}
+    )
+    url = "/api/v1/clusters/"
+    assert alice.get(url).json()["results"][0]["server_url"] == "https://10.0.0.1:6443"
+    assert bob.get(url).json()["results"][0]["server_url"] == ""
+    assert bob.get(f"{url}default/").json()["configuration"] == {}
+    assert bob.get(f"{url}nowhere/").status_code == 404
