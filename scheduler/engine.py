@@ -37,6 +37,7 @@ from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
 from queues.events import request_push
 from queues.models import Cluster
+from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import CycleResult
@@ -56,7 +57,7 @@ RUN_SECONDS = 1.0
 """A run ends after this long and asks for the next, so that other tasks of the worker get their turn."""
 BATCH_SECONDS = 0.2
 """Deciding for one batch ends after this long: a shorter transaction is refused less often."""
-RENEW_SECONDS = 2.0
+HOUSEKEEPING_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Engine:
         self._save = save
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
-        self._renewed_at = 0.0
+        self._kept_house_at = 0.0
         self._settled = False
         self._generation = 0
         self._timers = Timers()
@@ -118,7 +119,8 @@ class Engine:
         self._configuration = read_configuration(cluster.configuration)
         self.world.set_configuration(self._configuration)
         settings = cluster.device_plugin_configuration.get("settings", {})
-        self.world.set_vendors(tuple(configured_vendors(settings, VENDORS)))
+        self.mirror.vendors = configured_vendors(settings, VENDORS)
+        self.world.set_vendors(self.mirror.vendors)
         self.mirror.due.update(self.mirror.workloads)
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
@@ -138,7 +140,7 @@ class Engine:
                 more = recorder.unfinished
             if more and time.monotonic() >= deadline:
                 break
-        self._renew()
+        self._keep_house()
         self.frames.publish(self.world, self.mirror, self._clock())
         return Run(batches, cycles, admitted, preempted, refused, more)
 
@@ -223,10 +225,12 @@ class Engine:
         if stopped:
             record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")
 
-    def _renew(self) -> None:
-        if time.monotonic() - self._renewed_at >= RENEW_SECONDS:
+    def _keep_house(self) -> None:
+        """Every few seconds: say that the leader lives, and let go what was waiting to be deleted and is free now."""
+        if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
             renew(self.cluster_id, self.epoch)
-            self._renewed_at = time.monotonic()
+            finish_deletions(Cluster.objects.get(pk=self.cluster_id))
+            self._kept_house_at = time.monotonic()
 
 
 def unscheduled_clusters(known: Iterable[int]) -> list[Cluster]:

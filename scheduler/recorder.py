@@ -15,6 +15,7 @@ from scheduler.core.decisions import (
     EvictionReason,
     Outcome,
     Preempt,
+    ReplaceNode,
 )
 from scheduler.core.lifecycle import Step, deadline, next_step
 from scheduler.core.workload import Workload
@@ -36,6 +37,7 @@ class Recorder:
         self._configuration = configuration
         self._now = now
         self._deactivated: set[str] = set()
+        self._moved: set[str] = set()
         self._accumulated: dict[str, int] = {}
         self.deadlines: dict[str, float | None] = {}
         self._touched: dict[str, None] = {}
@@ -107,6 +109,8 @@ class Recorder:
             self._preemption(preemption)
         for eviction in result.evictions:
             self._eviction(eviction)
+        for replacement in result.replacements:
+            self._replacement(replacement)
         for outcome in result.outcomes:
             self._outcome(outcome)
         self.settle([preemption.workload for preemption in result.preemptions])
@@ -165,6 +169,20 @@ class Recorder:
             eviction.reason,
             eviction.message,
             cluster_queue=eviction.cluster_queue,
+        )
+
+    def _replacement(self, replacement: ReplaceNode) -> None:
+        workload = self._current(replacement.workload)
+        self._moved.add(workload.key)
+        self._note(workload, "NodeReplaced", replacement.message)
+        self._log(
+            workload,
+            replacement.cycle,
+            replacement.kind,
+            "NodeReplaced",
+            replacement.message,
+            {"node": replacement.node},
+            replacement.cluster_queue,
         )
 
     def _outcome(self, outcome: Outcome) -> None:
@@ -232,7 +250,7 @@ class Recorder:
             generation=entry.generation,
             workload=workload,
             cluster_queue=queue,
-            push=entry.has_job and should_run(workload) != entry.runs,
+            push=entry.has_job and (should_run(workload) != entry.runs or workload.key in self._moved),
             reserves_devices=bool(held) and not entry.devices,
             releases_devices=bool(entry.devices) and not held,
             counted_evictions=self._counted(entry, workload.key),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpus.models import Device, Node
@@ -107,7 +107,8 @@ def make_workload(
     **fields: Any,
 ) -> Workload:
     """A waiting workload of one pod set; by default one pod that asks for 1 cpu."""
-    fields = {"created_at": START, **fields}
+    created_at = START + timedelta(seconds=Workload.objects.count())  # the order of creation is the order of the queue
+    fields = {"created_at": created_at, **fields}
     workload = Workload.objects.create(cluster=cluster, namespace=namespace, name=name, queue_name=queue_name, **fields)
     template = pod_template(requests or {"cpu": "1"})
     PodSet.objects.create(workload=workload, count=count, template=template, requests={}, **(pod_set or {}))

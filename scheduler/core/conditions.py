@@ -25,7 +25,9 @@ UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
 PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
 QUOTA_RESERVED = "QuotaReserved"
 
-_REQUEUED_AT_ONCE = frozenset({EvictionReason.PREEMPTED, EvictionReason.NODE_FAILURES})
+_REQUEUED_AT_ONCE = frozenset(
+    {EvictionReason.PREEMPTED, EvictionReason.NODE_FAILURES, EvictionReason.DEVICES_NOT_ASSIGNED}
+)
 
 
 def with_condition(

@@ -77,6 +77,8 @@ class EvictionReason(StrEnum):
     NODE_FAILURES = "NodeFailures"
     FLAVOR_MIGRATION = "FlavorMigration"
     DEACTIVATED = "Deactivated"
+    DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
+    """Beyond Kueue: admitted on quota alone before any device was known, and now devices are."""
 
 
 class PreemptionReason(StrEnum):

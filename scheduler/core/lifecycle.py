@@ -37,6 +37,7 @@ class Facts:
     """What a step follows from, besides the workload itself.
 
     `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
+    `lacks_devices` that it asks for devices and was admitted on quota alone, before any device was known;
     `accumulated_seconds` is what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its
     LocalQueue leads.
     """
@@ -46,6 +47,7 @@ class Facts:
     cluster_queue: ClusterQueue | None
     wanted_active: bool = True
     pods_stopped: bool = False
+    lacks_devices: bool = False
     accumulated_seconds: int = 0
 
 
@@ -214,7 +216,16 @@ def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
     """Release what stopped; else evict for checks, stopped queues and time-outs, in that order (2.5.13)."""
     if workload.is_true(ConditionType.EVICTED):
         return _release(workload, facts, now) if facts.pods_stopped else None
-    for rule in (_by_checks, _by_local_queue, _by_cluster_queue, _by_pods_ready, _by_execution_time):
+    rules = (
+        _by_checks,
+        _by_local_queue,
+        _by_cluster_queue,
+        _by_failed_nodes,
+        _by_lacking_devices,
+        _by_pods_ready,
+        _by_execution_time,
+    )
+    for rule in rules:
         step = rule(workload, facts, now)
         if step is not None:
             return step
@@ -278,6 +289,25 @@ def _by_stop_policy(
     if policy is StopPolicy.HOLD:
         return None
     return _eviction(to.evict(workload, reason, message, now), reason, "", message)
+
+
+def _by_failed_nodes(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Without a topology there is no second pass that could move the pods of a failed node elsewhere (11.10)."""
+    assignments = workload.admission.pod_set_assignments if workload.admission else ()
+    if not workload.unhealthy_nodes or any(assignment.topology_assignment for assignment in assignments):
+        return None
+    message = f"Nodes failed: {', '.join(workload.unhealthy_nodes)}"
+    evicted = to.evict(workload, EvictionReason.NODE_FAILURES, message, now)
+    return _eviction(evicted, EvictionReason.NODE_FAILURES, "", message, warning=True)
+
+
+def _by_lacking_devices(workload: Workload, facts: Facts, now: float) -> Step | None:
+    """Devices came to be known after it was admitted on quota alone: it is placed anew, unless its pods run already."""
+    if not facts.lacks_devices or workload.is_true(ConditionType.PODS_READY):
+        return None
+    message = "It was admitted before any device was known; it is queued again to get devices of its own"
+    evicted = to.evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
+    return _eviction(evicted, EvictionReason.DEVICES_NOT_ASSIGNED, "", message)
 
 
 def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:

@@ -9,6 +9,8 @@ from typing import Any
 from scheduler.core.cluster_queue import ClusterQueue
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType
+from scheduler.core.device_requests import pod_device_request
+from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.lifecycle import Facts
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
@@ -60,6 +62,7 @@ class Mirror:
         self.local_queues: dict[str, LocalQueue] = {}
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.nodes: dict[str, Node] = {}
+        self.vendors: tuple[DeviceVendor, ...] = ()
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: set[str] = set()
         """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
@@ -138,12 +141,15 @@ class Mirror:
         for id_, name in (noted or {}).items():
             if id_ not in found_ids:
                 self._forget_node(name)
+        had_devices = bool(self.devices)
         for row, node in read:
             self._forget_devices(row.name)
             self.nodes[row.name] = node
             for device in row.devices.all():
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
+        if self.devices and not had_devices:
+            self._everyone_is_due()  # who was admitted on quota alone may need devices now
 
     def _forget_node(self, name: str) -> None:
         self._forget_devices(name)
@@ -238,8 +244,15 @@ class Mirror:
             cluster_queue=self.cluster_queues.get(queue),
             wanted_active=entry.active and not deactivated,
             pods_stopped=entry.pods_stopped or not (entry.has_job and workload.is_true(ConditionType.ADMITTED)),
+            lacks_devices=self._lacks_devices(workload),
             accumulated_seconds=entry.accumulated_seconds,
         )
+
+    def _lacks_devices(self, workload: Workload) -> bool:
+        if not self.devices or workload.admission is None or workload.placement is not None:
+            return False
+        templates = (pod_set.template.manifest for pod_set in workload.pod_sets)
+        return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)
 
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
         """The device's row with what decided slices take of it now; None when its node lists it no more."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
 from scheduler.core.placement_model import Placement, PodPlacement
-from scheduler.core.pod import PodTemplate
 from scheduler.core.resources import pod_requests
 from scheduler.core.workload import PodSet, Workload
 
@@ -51,6 +49,7 @@ def read_placement(
     pods: list[PodPlacement] = []
     for pod_set in pod_sets:
         containers = len(pod_set.template.init_containers) + len(pod_set.template.containers)
+        requests = pod_requests(pod_set.template)
         for replica, node in enumerate(nodes.get(pod_set.name, ())):
             pods.append(
                 PodPlacement(
@@ -61,20 +60,11 @@ def read_placement(
                         tuple(held.get((pod_set.name, replica, index), ())) for index in range(containers)
                     ),
                     init_container_count=len(pod_set.template.init_containers),
-                    requests=_requests(pod_set.template),
+                    requests=requests,
                     namespace=namespace,
                 )
             )
     return Placement(tuple(pods)) if pods else None
-
-
-def _requests(template: PodTemplate) -> Mapping[str, int]:
-    return _requests_by_id(id(template), template)
-
-
-@lru_cache(maxsize=4096)
-def _requests_by_id(_identity: int, template: PodTemplate) -> Mapping[str, int]:
-    return pod_requests(template)
 
 
 def placed_nodes(workload: Workload, pod_set: str) -> list[str]:

@@ -323,3 +323,15 @@ class TestDevices:
         start(gpus).run()
         assert statuses() == {"one": "Admitted", "two": "Pending"}
         assert DeviceAllocation.objects.get(source="decided").device_uuid == "n1-1"
+
+    def test_who_was_admitted_before_devices_were_known_is_placed_when_they_are(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"nvidia.com/gpu": 8, "nvidia.com/gpumem": 10**6}})
+        make_workload(cluster, "early", self.GPU)
+        engine = start(cluster)
+        engine.run()
+        assert statuses() == {"early": "Admitted"}
+        make_node(cluster, "n1", [{}])
+        engine.run()
+        assert statuses() == {"early": "Admitted"}
+        assert DeviceAllocation.objects.get().device_uuid == "n1-0"
+        assert Workload.objects.get().eviction_counts[0]["reason"] == "DevicesNotAssigned"
