@@ -195,7 +195,7 @@ def refusal(
         row, kind = nearest
         near_name = table.nodes[row].name
         free = 0 if kind.cards is None else free_memory_mib(table.cards(row), kind.cards.request.vendor, by_model)
-        lack = _lack(kind, free)
+        lack = f"{_lack(kind, free)} ({kind.reason})"
     return PlacementRefusal(
         pod_set.name,
         gang.replica,
