@@ -9,7 +9,7 @@ groups). A leader takes a seat in the first domain that can spare it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduler.core.topology_capacities import Capacities
@@ -80,13 +80,13 @@ def choose_domains(plan: PlacementPlan, capacities: Capacities) -> tuple[int, li
 def _tightest_domain(plan: PlacementPlan, capacities: Capacities, level: int) -> Candidate | None:
     """The domain that holds the whole group with the fewest slices to spare; then fewer pods, then smaller values."""
     slices, pods = capacities.slices_with_leader[level], capacities.pods_with_leader[level]
-    wanted, leaders = plan.wanted, capacities.leaders[level]
-    fitting = [number for number, count in enumerate(slices) if count >= wanted]
+    leaders = capacities.leaders[level]
+    numbers: Iterable[int] = range(len(slices))
     if plan.leaders:
-        fitting = [number for number in fitting if leaders[number]]
-    if not fitting:
+        numbers = (number for number in numbers if leaders[number])
+    number = _tightest_of(numbers, slices, pods, plan.wanted)
+    if number is None:
         return None
-    number = min(fitting, key=lambda domain: (slices[domain], pods[domain]))
     return Candidate(number, capacities.slices[level][number], slices[number], leaders[number])
 
 
@@ -143,8 +143,7 @@ def descend(
         if pool and lower <= plan.slices.level:
             children = tree.children[lower - 1]
             numbers = [number for domain in taken for number in children[domain.number]]
-            ordered = in_order(plan, capacities, lower, numbers)
-            taken = consume(ordered, plan.wanted, plan.leaders, not plan.least_free)
+            taken = _fill(plan, capacities, lower, numbers, plan.wanted, plan.leaders)
         else:
             taken = _split_each(plan, tree, capacities, lower, taken)
     size = plan.slices.size if plan.slices.level == tree.last_level else 1
@@ -162,9 +161,26 @@ def _split_each(
     size = plan.slices.size if lower - 1 == plan.slices.level else 1
     below: list[Candidate] = []
     for domain in taken:
-        inside = in_order(plan, capacities, lower, tree.children[lower - 1][domain.number])
-        below += consume(inside, domain.units * size, domain.leaders, not plan.least_free)
+        inside = tree.children[lower - 1][domain.number]
+        below += _fill(plan, capacities, lower, inside, domain.units * size, domain.leaders)
     return below
+
+
+def _fill(
+    plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int], need: int, leaders: int
+) -> list[Candidate]:
+    """Let domains of a level take what is needed, in order. Where the first, which has the most slices, could take all
+    of it, the tightest one does; that needs no sorting."""
+    if not (leaders or plan.least_free or level > plan.slices.level):
+        single = _tightest_of(numbers, capacities.slices[level], capacities.pods[level], need)
+        if single is not None:
+            return [Candidate(single, need, need, 0)]
+    return consume(in_order(plan, capacities, level, numbers), need, leaders, not plan.least_free)
+
+
+def _tightest_of(numbers: Iterable[int], slices: Sequence[int], pods: Sequence[int], need: int) -> int | None:
+    fitting = [number for number in numbers if slices[number] >= need]
+    return min(fitting, key=lambda number: (slices[number], pods[number])) if fitting else None
 
 
 def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]) -> list[Candidate]:
