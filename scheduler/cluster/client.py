@@ -7,6 +7,7 @@ underneath.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -194,7 +195,9 @@ class ClusterClient:
 
         def end() -> None:
             ended.set()
-            response.shutdown()
+            # urllib3 refuses to shut down a response that has come to its end by itself in this moment.
+            with contextlib.suppress(ValueError):
+                response.shutdown()
 
         try:
             if opened is not None:

@@ -11,6 +11,7 @@ from scheduler.cluster.simulated.objects import (
     condition,
     condition_is_true,
     is_deleting,
+    labels_of,
     name_of,
     namespace_of,
     owner_reference,
@@ -37,6 +38,7 @@ class JobController:
     def reconcile(self, namespace: str, name: str) -> float | None:
         job = self._environment.store.get("jobs", namespace, name)
         if job is None:
+            self._untrack([pod for pod in self._environment.store.items("pods", namespace) if _was_of(pod, name)])
             return None
         pods = [pod for plural, pod in self._environment.store.owned_by(uid_of(job), "pods")]
         pods.sort(key=name_of)
@@ -250,6 +252,10 @@ def _is_finished(job: JsonObject) -> bool:
 
 def _has(status: JsonObject, kind: str, value: str) -> bool:
     return any(entry["type"] == kind and entry["status"] == value for entry in status.get("conditions") or ())
+
+
+def _was_of(pod: JsonObject, job: str) -> bool:
+    return is_deleting(pod) and labels_of(pod).get("batch.kubernetes.io/job-name") == job
 
 
 def _ended_at(pod: JsonObject) -> float:

@@ -120,6 +120,7 @@ class Kubelet:
             {
                 "name": container["name"],
                 "image": container.get("image", ""),
+                "imageID": f"simulated://{container.get('image', '')}",
                 "ready": True,
                 "started": True,
                 "restartCount": 0,

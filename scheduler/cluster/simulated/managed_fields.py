@@ -84,14 +84,14 @@ def after_update(
     if live:
         changed |= {path for path in new & old if value_at(live, path) != value_at(updated, path)}
     gone = old - new
-    owners, mine = [], _EMPTY
-    for owner in owners_of(live) if live else ():
-        if owner.is_entry(manager, "Update", subresource):
-            mine = owner.fields
-        else:
-            owners.append(_less(owner, frozenset(changed) | gone))
-    mine = (mine - gone) | changed
-    owners.append(Owner(manager, "Update", subresource, updated["apiVersion"], timestamp(now), mine))
+    before = owners_of(live) if live else []
+    owners = [
+        owner if owner.is_entry(manager, "Update", subresource) else _less(owner, changed | gone) for owner in before
+    ]
+    position = next((i for i, owner in enumerate(owners) if owner.is_entry(manager, "Update", subresource)), None)
+    mine = ((owners.pop(position).fields if position is not None else _EMPTY) - gone) | changed
+    entry = Owner(manager, "Update", subresource, updated["apiVersion"], timestamp(now), mine)
+    owners.insert(len(owners) if position is None else position, entry)
     return with_owners(updated, owners)
 
 
@@ -122,18 +122,19 @@ def apply(live: JsonObject, applied: JsonObject, manager: str, subresource: str,
     What the manager applied before and no longer names is removed unless somebody else owns it too.
     """
     wanted = field_set(applied)
-    before, others = _EMPTY, []
     taken = frozenset(path for path in wanted if contains(live, path) and _differs(live, applied, path))
-    for owner in owners_of(live):
-        if owner.is_entry(manager, "Apply", subresource):
-            before = owner.fields
-        else:
-            others.append(_less(owner, taken))
+    owners = [
+        owner if owner.is_entry(manager, "Apply", subresource) else _less(owner, taken) for owner in owners_of(live)
+    ]
+    position = next((i for i, owner in enumerate(owners) if owner.is_entry(manager, "Apply", subresource)), None)
+    before = owners[position].fields if position is not None else _EMPTY
+    others = [owner for i, owner in enumerate(owners) if i != position]
     kept = frozenset().union(*(owner.fields for owner in others)) if others else _EMPTY
     dropped = {path for path in before - wanted - kept if not _holds_kept(path, wanted | kept)}
     merged = _merge(without(live, dropped), applied, "")
-    owners = [*others, Owner(manager, "Apply", subresource, applied["apiVersion"], timestamp(now), wanted)]
-    return with_owners(merged, owners)
+    entry = Owner(manager, "Apply", subresource, applied["apiVersion"], timestamp(now), wanted)
+    others.insert(len(others) if position is None else position, entry)
+    return with_owners(merged, others)
 
 
 def _holds_kept(path: Path, kept: FieldSet) -> bool:

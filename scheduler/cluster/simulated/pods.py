@@ -27,6 +27,7 @@ from scheduler.core.node_selection import (
 from scheduler.core.quantity import parse_amount
 
 PODS = "pods"
+_UNLIMITED_WHEN_ABSENT = ("cpu", "memory", PODS, "ephemeral-storage")
 
 
 def phase_of(pod: JsonObject) -> str:
@@ -130,7 +131,8 @@ class NodeUsage:
         counted = node_of(pod) == name_of(node)
         for resource, amount in sorted(requests_of(pod).items()):
             if resource not in allocatable:
-                if resource in ("cpu", "memory", PODS, "ephemeral-storage"):
+                # The kubelet passes over extended resources that its node does not have; the scheduler does not.
+                if counted or resource in _UNLIMITED_WHEN_ABSENT:
                     continue
                 return resource
             others = used.get(resource, 0) - (amount if counted else 0)

@@ -1,0 +1,123 @@
+"""A simulated cluster for tests: small, with a clock that stands still until it is told to move."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import Any
+
+import orjson
+
+from scheduler.cluster.simulated.api_server import Answer, ApiServer, Request
+from scheduler.cluster.simulated.clock import VirtualClock
+from scheduler.cluster.simulated.cluster import SimulatedCluster
+from scheduler.cluster.simulated.environment import Options
+from scheduler.cluster.simulated.fleet import GpuNodes
+from scheduler.cluster.simulated.patching import APPLY_PATCH, MERGE_PATCH
+
+JsonObject = dict[str, Any]
+
+TWO_NODES = GpuNodes("node", 2, "V100", "NVIDIA-V100", cards=2, memory_mib=32_768, cpu="8", memory="64Gi", slots=4)
+"""Two nodes, each with 8 cpu, 64Gi and two cards of 32 GiB in four slots."""
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+NODES = "/api/v1/nodes"
+
+
+def make_simulated(
+    *, nodes: GpuNodes | None = TWO_NODES, history_limit: int = 20_000, **options: Any
+) -> SimulatedCluster:
+    """A cluster with a virtual clock."""
+    cluster = SimulatedCluster(VirtualClock(), Options(**options), seed="7", history_limit=history_limit)
+    for manifest in nodes.manifests() if nodes else ():
+        cluster.add(manifest)
+    cluster.settle()
+    return cluster
+
+
+class Api:
+    """The API server of a cluster without a network: each call is one request, and lets the controllers act."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+        self._server = ApiServer(cluster)
+
+    def call(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
+    ) -> Answer:
+        content = b"" if body is None else orjson.dumps(body)
+        answer = self._server.answer(Request(method, path, query, content_type, content, "tests/1"))
+        assert isinstance(answer, Answer)
+        self.cluster.settle()
+        # As over the wire: what a test does to an answer does nothing to the cluster.
+        return Answer(answer.code, orjson.loads(orjson.dumps(answer.body)))
+
+    def get(self, path: str, **query: str) -> JsonObject:
+        answer = self.call("GET", path, **query)
+        assert answer.code == 200, answer.body
+        return dict(answer.body)
+
+    def names(self, path: str, **query: str) -> list[str]:
+        return [item["metadata"]["name"] for item in self.get(path, **query)["items"]]
+
+    def create(self, path: str, body: JsonObject) -> JsonObject:
+        answer = self.call("POST", path, body)
+        assert answer.code == 201, answer.body
+        return dict(answer.body)
+
+    def patch(self, path: str, body: JsonObject) -> JsonObject:
+        answer = self.call("PATCH", path, body, MERGE_PATCH)
+        assert answer.code == 200, answer.body
+        return dict(answer.body)
+
+    def apply(self, path: str, body: JsonObject, manager: str = "tests", force: str = "false") -> Answer:
+        return self.call("PATCH", path, body, APPLY_PATCH, fieldManager=manager, force=force)
+
+    def pods(self) -> list[JsonObject]:
+        return list(self.get("/api/v1/pods")["items"])
+
+    def phases(self) -> list[str]:
+        return sorted(pod["status"]["phase"] for pod in self.pods())
+
+
+def job(
+    name: str = "train", *, run_seconds: float | None = 60, annotations: JsonObject | None = None, **spec: Any
+) -> JsonObject:
+    """A batch/v1 Job of one pod that asks for one cpu."""
+    noted = {**(annotations or {})}
+    if run_seconds is not None:
+        noted["kueueweb.io/run-seconds"] = str(run_seconds)
+    requests = spec.pop("requests", {"cpu": "1"})
+    limits = spec.pop("limits", {})
+    pod_spec = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": "app", "resources": {"requests": requests, "limits": limits}}],
+    }
+    template = {"metadata": {"annotations": noted}, "spec": pod_spec}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"template": template, **spec},
+    }
+
+
+def pod(name: str = "worker", *, annotations: JsonObject | None = None, **spec: Any) -> JsonObject:
+    """A v1 Pod with one container that asks for one cpu."""
+    requests = spec.pop("requests", {"cpu": "1"})
+    limits = spec.pop("limits", {})
+    container = {"name": "main", "image": "app", "resources": {"requests": requests, "limits": limits}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
+        "spec": {"restartPolicy": "Never", "containers": [container], **spec},
+    }
+
+
+def post(url: str, body: Any) -> JsonObject:
+    """POST JSON to a server that runs, and its answer."""
+    request = urllib.request.Request(url, data=orjson.dumps(body), method="POST")
+    with urllib.request.urlopen(request, timeout=10) as response:
+        found: JsonObject = orjson.loads(response.read())
+        return found
