@@ -45,10 +45,11 @@ from scheduler.core.world import Savepoint, World
 from scheduler.lease import begin_epoch, renew
 from scheduler.live import LiveFrames
 from scheduler.recorder import Recorder
-from scheduler.store.batch import Batch, BatchRefused, save
+from scheduler.store.batch import Batch
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import read_configuration
 from scheduler.store.mirror import Mirror
+from scheduler.store.saving import BatchRefused, save
 from scheduler.timers import Timers
 
 _log = logging.getLogger(__name__)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from queues.manifests.configuration import duration_seconds
 from scheduler.core.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
@@ -22,9 +22,6 @@ from scheduler.core.decisions import (
 )
 from scheduler.core.quantity import parse_quantity
 from scheduler.core.resources import Transformation
-
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
@@ -44,19 +41,6 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
         ),
         balanced_placement=bool((manifest.get("featureGates") or {}).get("TASBalancedPlacement", False)),
     )
-
-
-def duration_seconds(text: str) -> float:
-    """A Go duration (`1h30m`, `500ms`, `0s`) in seconds. Raises ValueError."""
-    position, total = 0, 0.0
-    for match in _DURATION.finditer(text):
-        if match.start() != position:
-            break
-        total += float(match["number"]) * _SECONDS[match["unit"]]
-        position = match.end()
-    if not text or position != len(text):
-        raise ValueError(f"{text!r} is not a duration such as 30m or 1h15m")
-    return total
 
 
 def _seconds(block: Mapping[str, Any], key: str, default: float) -> float:

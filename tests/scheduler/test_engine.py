@@ -14,7 +14,8 @@ from queues.services.workloads import cancel, hold, record_finished, record_stop
 from scheduler.engine import Engine
 from scheduler.lease import LeaseLost, begin_epoch
 from scheduler.models import Change, Decision, SchedulingCycle
-from scheduler.store.batch import Batch, save
+from scheduler.store.batch import Batch
+from scheduler.store.saving import save
 from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,0 +1,65 @@
+"""What a batch of cycles decided -> rows, in one transaction, whole or not at all.
+
+The transaction begins by holding the lease row of our epoch (an older leader finds none), then compares what was
+decided on with what is there now: the configuration's generation and the generation of each touched workload. If
+anything moved, nothing is written and `BatchRefused` says what; the caller undoes the World, reads what changed and
+decides again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+from scheduler.lease import fence
+from scheduler.store.batch import Batch
+from scheduler.store.changes import forget_changes
+from scheduler.store.rows import delete_workloads, write_devices, write_log, write_pod_sets, write_workloads
+
+LOCK_TIMEOUT: Final = "2s"
+"""A batch waits this long for a row that someone holds, then is refused and tried again."""
+
+
+class BatchRefused(Exception):
+    """What was decided on is no longer so; nothing was written."""
+
+
+def save(batch: Batch) -> None:
+    """Write the batch. Raises `BatchRefused` (something moved, nothing is written) or `LeaseLost` (another leads)."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL kueueweb.unnoticed = 'on'; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+            fence(batch.cluster_id, batch.epoch)
+            if batch:
+                _check(cursor, batch)
+                write_workloads(cursor, batch.workloads)
+                write_pod_sets(cursor, batch.workloads)
+                write_devices(cursor, batch)
+                write_log(cursor, batch)
+                delete_workloads(cursor, batch.deleted_ids)
+            forget_changes(batch.change_ids)
+    except IntegrityError as error:
+        raise BatchRefused(f"the database holds a rule against it: {error}") from error
+    except OperationalError as error:
+        # A lock that was not to be had in time, a deadlock, a serialisation failure: all pass.
+        if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
+            raise BatchRefused(f"a row was held too long: {error}") from error
+        raise
+
+
+def _check(cursor: Any, batch: Batch) -> None:
+    cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
+    row = cursor.fetchone()
+    if row is None or row[0] != batch.configuration_generation:
+        raise BatchRefused("quotas, queues, nodes or devices were edited meanwhile")
+    expected = {write.id: write.generation for write in batch.workloads}
+    if not expected:
+        return
+    cursor.execute(
+        "SELECT id, generation FROM queues_workload WHERE id = ANY(%s) ORDER BY id FOR UPDATE", [list(expected)]
+    )
+    found = dict(cursor.fetchall())
+    moved = [id_ for id_, generation in expected.items() if found.get(id_) != generation]
+    if moved:
+        raise BatchRefused(f"{len(moved)} of {len(expected)} workloads were changed or deleted meanwhile")
