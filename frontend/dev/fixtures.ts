@@ -110,6 +110,9 @@ export function makeFixture(size: Size, now: number): Fixture {
       });
       queues[name] = {
         cohort: cohort.name,
+        active: place !== 4,
+        reason: place === 4 ? "FlavorNotFound" : "Ready",
+        message: place === 4 ? "Can't admit new workloads: references missing ResourceFlavor(s): h100." : "",
         pending: Math.floor(random() * 40),
         inadmissible: Math.floor(random() * 9),
         reserving: Math.floor(random() * 30),
@@ -140,6 +143,7 @@ export function makeFixture(size: Size, now: number): Fixture {
         type: kind.type,
         vendor: "NVIDIA",
         health: random() > 0.02,
+        cordoned: random() > 0.98,
         slots: 10,
         used_slots: 0,
         memory_mib: kind.memory,
@@ -205,7 +209,6 @@ export function totals(devices: Record<string, LiveDevice>, workloads: WorkloadD
     inadmissible: Math.floor(count("Pending") / 3),
     admitted: count("Admitted"),
     reserving: count("Admitted") + count("QuotaReserved"),
-    finished: count("Finished"),
     nodes,
     devices: cards.length,
     devices_in_use: cards.filter((card) => card.used_slots > 0).length,
@@ -363,6 +366,7 @@ function makeWorkload(
     queued_at: time(age + 18),
     quota_reserved_at: reserved ? time(age + 5) : null,
     admitted_at: admitted ? time(age + 3) : null,
+    evicted_at: status === "Evicted" ? time(age) : null,
     finished_at: status === "Finished" ? time(age) : null,
     owner: { kind: "Job", name: `job-${id}` },
     pod_sets: [

@@ -25,6 +25,9 @@ const SESSION: Session = {
 let loggedIn = process.argv[4] !== "anonymous";
 let epoch = 3;
 let sequence = 1;
+/** The scheduler is silent: what comes on a reconnect is as old as its last word. */
+let quiet = false;
+let lastTime = new Date().toISOString();
 
 function answer(response: ServerResponse, body: unknown, status = 200): void {
   const text = typeof body === "string" ? body : JSON.stringify(body);
@@ -172,9 +175,9 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       ]);
     }
     return answer(response, {
-      dry_run: url.searchParams.has("dry_run"),
-      objects: [{ kind: "Job", namespace: "research", name: "train-on-a-slice", outcome: "created" }],
-      warnings: [],
+      objects: [
+        { kind: "Job", namespace: "research", name: "train-on-a-slice", action: "created", warnings: [] },
+      ],
     });
   }
   if (kind === "manifests") {
@@ -190,7 +193,8 @@ const server = createServer((request, response) => void serve(request, response)
 const sockets = new WebSocketServer({ server, path: "/ws/live/" });
 
 function frame(type: string, data?: unknown): string {
-  return JSON.stringify({ type, cluster: "default", epoch, sequence, time: new Date().toISOString(), data });
+  if (!quiet) lastTime = new Date().toISOString();
+  return JSON.stringify({ type, cluster: "default", epoch, sequence, time: lastTime, data });
 }
 
 sockets.on("connection", (socket: WebSocket) => {
@@ -235,7 +239,6 @@ function drift(): void {
   );
 }
 
-let quiet = false;
 setInterval(() => !quiet && size.nodes > 0 && drift(), 1_000);
 setInterval(() => !quiet && broadcast(frame("heartbeat")), 5_000);
 process.on("SIGUSR2", () => {

@@ -38,8 +38,8 @@ const LISTS_FOLLOW_MS = 3_000;
 /** Differs whenever a workload came, went or changed its status. */
 function movement(data: LiveData | null): string {
   if (data === null) return "";
-  const { pending, inadmissible, reserving, admitted, finished } = data.totals;
-  return [pending, inadmissible, reserving, admitted, finished].join();
+  const { pending, inadmissible, reserving, admitted } = data.totals;
+  return [pending, inadmissible, reserving, admitted].join();
 }
 
 /** Reads lists again when the live totals moved, at most every few seconds; and the session when the socket was refused. */

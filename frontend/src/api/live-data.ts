@@ -7,7 +7,6 @@ export const EMPTY_LIVE_DATA: LiveData = {
     inadmissible: 0,
     reserving: 0,
     admitted: 0,
-    finished: 0,
     nodes: 0,
     devices: 0,
     devices_in_use: 0,
@@ -22,6 +21,11 @@ export const EMPTY_LIVE_DATA: LiveData = {
   cohorts: {},
   devices: {},
 };
+
+/** All that wait: those that will be tried and those that were tried in vain. */
+export function waiting(entry: { pending: number; inadmissible: number }): number {
+  return entry.pending + entry.inadmissible;
+}
 
 /** The entries with those of the delta replaced and the removed ones gone; the same object when nothing changed. */
 function merge<Entry>(

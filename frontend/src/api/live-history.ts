@@ -1,4 +1,5 @@
 /** What the live totals were since this tab was opened: the charts' data. */
+import { waiting } from "./live-data";
 import type { LiveData } from "./types";
 
 const SHORTEST_STEP_SECONDS = 1;
@@ -32,7 +33,7 @@ export class LiveHistory {
     const last = this.times.at(-1);
     if (Number.isNaN(seconds) || (last !== undefined && seconds < last + this.step)) return;
     this.push(seconds, {
-      pending: totals.pending,
+      pending: waiting(totals),
       admitted: totals.admitted,
       usedMemoryMib: totals.used_memory_mib,
       usedCoresPercent: totals.used_cores_percent,

@@ -77,8 +77,10 @@ class FakeEnvironment implements LiveEnvironment {
   }
 }
 
+const QUEUE = { cohort: "all", active: true, reason: "Ready", message: "" };
+
 function queue(pending: number): LiveClusterQueue {
-  return { cohort: "all", pending, inadmissible: 0, reserving: 0, admitted: 0, weighted_share: 0, usage: [] };
+  return { ...QUEUE, pending, inadmissible: 0, reserving: 0, admitted: 0, weighted_share: 0, usage: [] };
 }
 
 function liveData(queues: Record<string, LiveClusterQueue>): LiveData {

@@ -13,6 +13,8 @@ export interface Session {
   /** A role without a namespace holds in all of them. */
   roles: { role: Role; namespace: string | null }[];
   clusters: ClusterSummary[];
+  /** In the demo only. */
+  demo_accounts?: { username: string; password: string }[];
 }
 
 export interface ClusterSummary {
@@ -77,6 +79,7 @@ export interface Workload {
   queued_at: string | null;
   quota_reserved_at: string | null;
   admitted_at: string | null;
+  evicted_at: string | null;
   finished_at: string | null;
   owner: { kind: string; name: string } | null;
   pod_sets: PodSet[];
@@ -181,11 +184,12 @@ export interface ErrorBody {
 // The live stream
 
 export interface LiveTotals {
+  /** Will be tried in a coming cycle. */
   pending: number;
+  /** Was tried in vain, and waits until something changes that may help it. */
   inadmissible: number;
   reserving: number;
   admitted: number;
-  finished: number;
   nodes: number;
   devices: number;
   devices_in_use: number;
@@ -212,6 +216,10 @@ export interface LiveQuota {
 
 export interface LiveClusterQueue {
   cohort: string;
+  active: boolean;
+  /** Why it is not active, as a token and as a sentence. */
+  reason: string;
+  message: string;
   pending: number;
   inadmissible: number;
   reserving: number;
@@ -227,8 +235,9 @@ export interface LiveCohort {
 }
 
 export interface LiveSlice {
-  /** "namespace/name", or null when the holder is not yours to see. */
+  /** "namespace/name", or null when the holder is not yours to see, or is none of ours. */
   workload: string | null;
+  /** Null or empty where the holder is not known. */
   namespace: string | null;
   pod_set: string;
   replica: number;
@@ -243,6 +252,7 @@ export interface LiveDevice {
   type: string;
   vendor: string;
   health: boolean;
+  cordoned: boolean;
   slots: number;
   used_slots: number;
   memory_mib: number;

@@ -113,13 +113,13 @@ export interface AppliedObject {
   kind: string;
   namespace?: string | null;
   name: string;
-  outcome: string;
+  /** What happened to it, or with a dry run: would. */
+  action: string;
+  warnings: string[];
 }
 
 export interface ApplyResult {
-  dry_run: boolean;
   objects: AppliedObject[];
-  warnings: { document?: number; path?: string; message?: string; remedy?: string }[];
 }
 
 /** Applies manifests; with dryRun nothing is stored and the server says what would be. */

@@ -103,7 +103,7 @@ function chartOptions(element: HTMLElement, props: TimeSeriesProps, height: numb
   return {
     width: element.clientWidth || 300,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 26, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
     scales: {

@@ -5,11 +5,11 @@ type Look = Pick<StatusLook, "label" | "color">;
 
 const LOOKS: Record<string, Look> = {
   Admit: { label: "Admitted", color: "teal" },
-  Reserve: { label: "Reserved", color: "blue" },
   Preempt: { label: "Preempted", color: "orange" },
   Evict: { label: "Evicted", color: "orange" },
   Park: { label: "Parked", color: "yellow" },
   Skip: { label: "Skipped", color: "gray" },
+  ReplaceNode: { label: "Node replaced", color: "blue" },
   Requeue: { label: "Requeued", color: "yellow" },
   Finish: { label: "Finished", color: "gray" },
 };

@@ -6,6 +6,7 @@ const CARD: FilterableDevice = {
   type: "NVIDIA-A100",
   vendor: "NVIDIA",
   health: true,
+  cordoned: false,
   slots: 10,
   used_slots: 2,
   memory_mib: 81_920,
@@ -32,7 +33,8 @@ describe("the state of a card", () => {
     ["full", { used_slots: 10 }],
     ["full", { used_memory_mib: 81_920 }],
     ["full", { used_cores_percent: 100 }],
-    ["unhealthy", { health: false }],
+    ["unhealthy", { health: false, cordoned: true }],
+    ["cordoned", { cordoned: true }],
   ])("%s: %o", (state, change) => {
     expect(gpuState({ ...CARD, ...change })).toBe(state);
   });

@@ -1,6 +1,6 @@
 /** The filters of the GPU page as they stand in the URL; they select among the live devices. */
 
-export const GPU_STATES = ["free", "shared", "full", "unhealthy"] as const;
+export const GPU_STATES = ["free", "shared", "full", "cordoned", "unhealthy"] as const;
 export type GpuState = (typeof GPU_STATES)[number];
 
 export interface GpuFilters {
@@ -36,6 +36,7 @@ export interface FilterableDevice {
   type: string;
   vendor: string;
   health: boolean;
+  cordoned: boolean;
   slots: number;
   used_slots: number;
   memory_mib: number;
@@ -45,9 +46,10 @@ export interface FilterableDevice {
   slices: readonly { namespace: string | null }[];
 }
 
-/** Unhealthy before all; full when no slice fits any more; free when nobody holds a slice. */
+/** Unhealthy and cordoned before all; full when no slice fits any more; free when nobody holds a slice. */
 export function gpuState(device: FilterableDevice): GpuState {
   if (!device.health) return "unhealthy";
+  if (device.cordoned) return "cordoned";
   if (device.used_slots === 0) return "free";
   const full =
     device.used_slots >= device.slots ||

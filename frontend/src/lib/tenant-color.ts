@@ -11,7 +11,7 @@ const VARIANTS = [
   "var(--kw-tenant-lightness-2) var(--kw-tenant-chroma)",
   "var(--kw-tenant-lightness) calc(var(--kw-tenant-chroma) * 0.45)",
 ];
-/** Muted, for slices whose holder is not ours to see. */
+/** Muted, for slices whose holder is not known to us. */
 export const FOREIGN_TENANT_COLOR = "var(--kw-foreign)";
 
 const slots = new Map<string, number>();
@@ -42,7 +42,7 @@ function takeSlot(namespace: string): number {
 
 /** A CSS colour; lightness and chroma come from the theme, so that it reads on light and on dark. */
 export function tenantColor(namespace: string | null): string {
-  if (namespace === null) return FOREIGN_TENANT_COLOR;
+  if (!namespace) return FOREIGN_TENANT_COLOR;
   let slot = slots.get(namespace);
   if (slot === undefined) {
     slot = takeSlot(namespace);

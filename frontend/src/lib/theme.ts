@@ -1,5 +1,11 @@
 /** The look of everything: colours, type and radii. */
-import { createTheme, type MantineColorsTuple } from "@mantine/core";
+import {
+  createTheme,
+  defaultVariantColorsResolver,
+  type MantineColorsTuple,
+  parseThemeColor,
+  type VariantColorsResolver,
+} from "@mantine/core";
 
 /** Blue slate instead of neutral grey; 0 is the text, 7 the cards, 8 the page. */
 const dark: MantineColorsTuple = [
@@ -15,7 +21,22 @@ const dark: MantineColorsTuple = [
   "#080d17",
 ];
 
+/** Tinted surfaces that keep their text readable on light and on dark. */
+const variantColorResolver: VariantColorsResolver = (input) => {
+  const colors = defaultVariantColorsResolver(input);
+  if (input.variant !== "light") return colors;
+  const { color } = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme });
+  const tint = (percent: number) => `color-mix(in srgb, var(--mantine-color-${color}-6) ${percent}%, transparent)`;
+  return {
+    ...colors,
+    background: tint(14),
+    hover: tint(22),
+    color: `light-dark(var(--mantine-color-${color}-9), var(--mantine-color-${color}-3))`,
+  };
+};
+
 export const theme = createTheme({
+  variantColorResolver,
   primaryColor: "indigo",
   primaryShade: { light: 7, dark: 5 },
   fontFamily: '"Inter Variable", system-ui, sans-serif',

@@ -1,4 +1,6 @@
+import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
+import { sessionQuery } from "@/api/session";
 import { LoginPage } from "@/features/session/login-page";
 
 const route = getRouteApi("/login");
@@ -6,7 +8,10 @@ const route = getRouteApi("/login");
 export function LoginRoute() {
   const { next } = route.useSearch();
   const router = useRouter();
+  const session = useQuery(sessionQuery());
   // Only back into this application: an absolute address in ?next= would lead elsewhere.
   const target = next?.startsWith("/") && !next.startsWith("//") ? next : "/";
-  return <LoginPage onLogin={() => router.history.push(target)} />;
+  return (
+    <LoginPage accounts={session.data?.demo_accounts ?? []} onLogin={() => router.history.push(target)} />
+  );
 }

@@ -57,7 +57,7 @@ function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
       <Group gap="xs">
         <BadgeDot label={label} color={color} hint={meaning} />
         <Text fz="sm">
-          {device.vendor} {device.type}
+          {device.type.startsWith(device.vendor) ? device.type : `${device.vendor} ${device.type}`}
         </Text>
       </Group>
       <Code style={{ overflowWrap: "anywhere" }}>{uuid}</Code>
@@ -157,7 +157,7 @@ function Holder({ slice }: { slice: LiveSlice }) {
     return (
       <>
         {dot}
-        occupied (not yours to see)
+        occupied: a holder that is not yours to see, or none of ours
       </>
     );
   }

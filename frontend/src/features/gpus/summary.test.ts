@@ -21,6 +21,7 @@ function card(node: string, index: number, slices: LiveSlice[] = [], change: Par
     type: "V100",
     vendor: "NVIDIA",
     health: true,
+    cordoned: false,
     slots: 10,
     used_slots: slices.length,
     memory_mib: 32_768,
@@ -59,7 +60,7 @@ it("counts the states of the cards", () => {
     card("a", 2, [slice("x", 32_768)]),
     card("a", 3, [], { health: false }),
   ];
-  expect(countStates(cards)).toEqual({ free: 1, shared: 1, full: 1, unhealthy: 1 });
+  expect(countStates(cards)).toEqual({ free: 1, shared: 1, full: 1, cordoned: 0, unhealthy: 1 });
 });
 
 it("finds what is left: whole cards, scraps, and the largest slice that fits one card", () => {

@@ -31,7 +31,7 @@ export function groupByNode(cards: readonly Card[]): NodeGroup[] {
 }
 
 export interface Tenant {
-  /** Null for all whose slices are not ours to see. */
+  /** Null for all whose holder is not known to us. */
   namespace: string | null;
   memoryMib: number;
   slices: number;
@@ -42,8 +42,9 @@ export function tenants(cards: readonly Card[]): Tenant[] {
   const found = new Map<string | null, Tenant>();
   for (const { device } of cards) {
     for (const slice of device.slices) {
-      const tenant = found.get(slice.namespace) ?? { namespace: slice.namespace, memoryMib: 0, slices: 0 };
-      found.set(slice.namespace, {
+      const namespace = slice.namespace || null;
+      const tenant = found.get(namespace) ?? { namespace, memoryMib: 0, slices: 0 };
+      found.set(namespace, {
         ...tenant,
         memoryMib: tenant.memoryMib + slice.memory_mib,
         slices: tenant.slices + 1,
@@ -71,7 +72,7 @@ export interface Headroom {
   largest: { memoryMib: number; coresPercent: number };
 }
 
-/** What is left of each card type. An unhealthy or full card has nothing left. */
+/** What is left of each card type. An unhealthy, cordoned or full card has nothing left. */
 export function headroom(cards: readonly Card[]): Headroom[] {
   const found = new Map<string, Headroom>();
   for (const { device } of cards) {

@@ -33,7 +33,7 @@ export function TenantLegend({ cards, chosen, onChoose }: TenantLegendProps) {
           onClick={() => onChoose(namespace === null || namespace === chosen ? undefined : namespace)}
         >
           <i style={{ background: tenantColor(namespace) }} />
-          {namespace ?? "others (not yours to see)"}
+          {namespace ?? "occupied by others"}
           <span className="kw-number">{formatMib(memoryMib)}</span>
         </UnstyledButton>
       ))}

@@ -2,6 +2,7 @@
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useMemo } from "react";
 import { useLive } from "@/api/cluster";
+import { waiting } from "@/api/live-data";
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
@@ -51,7 +52,7 @@ function QueueRow({ name, queue, fullest }: HotQueue) {
           {name}
         </TextLink>
         <Text fz="xs" c="var(--kw-muted)" className="kw-number" style={{ whiteSpace: "nowrap" }}>
-          {formatCount(queue.pending)} pending · {formatCount(queue.admitted)} admitted
+          {formatCount(waiting(queue))} pending · {formatCount(queue.admitted)} admitted
         </Text>
       </Group>
       <Meter

@@ -1,6 +1,7 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
 import { Grid, SimpleGrid, Skeleton } from "@mantine/core";
 import { useLive } from "@/api/cluster";
+import { waiting } from "@/api/live-data";
 import type { LiveTotals } from "@/api/types";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
@@ -61,8 +62,8 @@ function Totals({ totals }: { totals: LiveTotals }) {
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md">
       <Stat
         label="Pending workloads"
-        value={formatCount(totals.pending)}
-        note={`${formatCount(totals.inadmissible)} parked until something changes`}
+        value={formatCount(waiting(totals))}
+        note={`${formatCount(totals.inadmissible)} parked`}
       />
       <Stat
         label="Admitted workloads"

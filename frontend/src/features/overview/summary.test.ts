@@ -6,8 +6,19 @@ function quota(resource: string, nominal: number, used: number, borrowed = 0): L
   return { flavor: "v100", resource, nominal, used, borrowed, borrowing_limit: null, lending_limit: null };
 }
 
+const ACTIVE = { active: true, reason: "Ready", message: "" };
+
 function queue(pending: number, usage: LiveQuota[], admitted = 0): LiveClusterQueue {
-  return { cohort: "all", pending, inadmissible: 0, reserving: 0, admitted, weighted_share: 0, usage };
+  return {
+    cohort: "all",
+    ...ACTIVE,
+    pending,
+    inadmissible: 0,
+    reserving: 0,
+    admitted,
+    weighted_share: 0,
+    usage,
+  };
 }
 
 it("adds quotas over queues and flavors, the fullest resource first", () => {

@@ -1,4 +1,5 @@
 /** What the overview adds up from the live data. */
+import { waiting } from "@/api/live-data";
 import type { LiveClusterQueue, LiveQuota } from "@/api/types";
 
 export interface ResourceQuota {
@@ -49,10 +50,10 @@ function fullest({ usage }: LiveClusterQueue): HotQueue["fullest"] {
 export function hottestQueues(queues: Record<string, LiveClusterQueue>, most: number): HotQueue[] {
   return Object.entries(queues)
     .map(([name, queue]) => ({ name, queue, fullest: fullest(queue) }))
-    .filter(({ queue, fullest: top }) => queue.pending > 0 || queue.admitted > 0 || (top?.share ?? 0) > 0)
+    .filter(({ queue, fullest: top }) => waiting(queue) > 0 || queue.admitted > 0 || (top?.share ?? 0) > 0)
     .sort(
       (a, b) =>
-        b.queue.pending - a.queue.pending ||
+        waiting(b.queue) - waiting(a.queue) ||
         (b.fullest?.share ?? 0) - (a.fullest?.share ?? 0) ||
         a.name.localeCompare(b.name),
     )

@@ -2,6 +2,7 @@
 import { Badge, Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster, useLive } from "@/api/cluster";
+import { waiting } from "@/api/live-data";
 import { clusterQueueQuery } from "@/api/queues";
 import type { ClusterQueue, LiveClusterQueue } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -45,7 +46,7 @@ export function ClusterQueuePage({ name }: { name: string }) {
           <Quotas queue={queue.data} usage={live?.usage ?? []} />
           <Grid gap="md">
             <Grid.Col span={{ base: 12, lg: 8 }}>
-              <PendingList queue={name} pending={live?.pending ?? null} />
+              <PendingList queue={name} pending={live === undefined ? null : waiting(live)} />
             </Grid.Col>
             <Grid.Col span={{ base: 12, lg: 4 }}>
               <Stack gap="md">
@@ -97,7 +98,7 @@ function Numbers({ live }: { live: LiveClusterQueue }) {
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md">
       <Stat
         label="Pending"
-        value={formatCount(live.pending)}
+        value={formatCount(waiting(live))}
         note={`${formatCount(live.inadmissible)} parked`}
       />
       <Stat label="Reserving quota" value={formatCount(live.reserving)} />

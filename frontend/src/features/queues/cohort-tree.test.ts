@@ -2,8 +2,19 @@ import { expect, it } from "vitest";
 import type { LiveClusterQueue, LiveCohort } from "@/api/types";
 import { type TreeRow, treeRows } from "./cohort-tree";
 
+const ACTIVE = { active: true, reason: "Ready", message: "" };
+
 function queue(cohort: string, pending = 0, admitted = 0): LiveClusterQueue {
-  return { cohort, pending, admitted, inadmissible: 0, reserving: 0, weighted_share: 0, usage: [] };
+  return {
+    cohort,
+    ...ACTIVE,
+    pending,
+    admitted,
+    inadmissible: 0,
+    reserving: 0,
+    weighted_share: 0,
+    usage: [],
+  };
 }
 
 function cohort(parent = ""): LiveCohort {

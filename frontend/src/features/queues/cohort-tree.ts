@@ -1,4 +1,5 @@
 /** The cohort tree as rows to show, from the live data. */
+import { waiting } from "@/api/live-data";
 import type { LiveClusterQueue, LiveCohort, LiveData } from "@/api/types";
 
 export interface CohortRow {
@@ -115,7 +116,7 @@ function sumUp(node: CohortNode, path: ReadonlySet<string>): Sums {
   const borrow = (key: string, amount: number) => borrowed.set(key, (borrowed.get(key) ?? 0) + amount);
   const sums = { pending: 0, admitted: 0, queues: node.queues.length, borrowed };
   for (const [, queue] of node.queues) {
-    sums.pending += queue.pending;
+    sums.pending += waiting(queue);
     sums.admitted += queue.admitted;
     for (const quota of queue.usage) borrow(quotaKey(quota), quota.borrowed);
   }

@@ -1,7 +1,9 @@
 /** One row of the tree: a cohort, or a ClusterQueue. */
 import { ActionIcon, Text } from "@mantine/core";
 import { memo } from "react";
+import { waiting } from "@/api/live-data";
 import type { LiveCohort } from "@/api/types";
+import { BadgeDot } from "@/components/badge-dot";
 import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
@@ -103,8 +105,9 @@ function QueueView({ row }: { row: QueueRow }) {
         <TextLink to="/queues/$name" params={{ name }} fz="inherit" fw={550} truncate title={name}>
           {name}
         </TextLink>
+        {!queue.active && <BadgeDot label="Not active" color="orange" hint={queue.message} />}
       </div>
-      <Count label="Pending" value={queue.pending} parked={queue.inadmissible} />
+      <Count label="Pending" value={waiting(queue)} parked={queue.inadmissible} />
       <Count label="Admitted" value={queue.admitted} />
       <Share share={queue.weighted_share} />
       <div className={classes.quotas}>

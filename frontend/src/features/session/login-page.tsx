@@ -1,11 +1,17 @@
 /** The door. */
-import { Button, Center, Paper, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
+import { Button, Center, Group, Paper, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useLogin } from "@/api/session";
 import { ErrorState } from "@/components/error-state";
 
-export function LoginPage({ onLogin }: { onLogin: () => void }) {
+export interface LoginPageProps {
+  /** Of the demo: one click fills them in. */
+  accounts: { username: string; password: string }[];
+  onLogin: () => void;
+}
+
+export function LoginPage({ accounts, onLogin }: LoginPageProps) {
   const [username, setUsername] = useState("");
   const [password, setPassword] = useState("");
   const login = useLogin();
@@ -48,6 +54,23 @@ export function LoginPage({ onLogin }: { onLogin: () => void }) {
             <Button type="submit" loading={login.isPending}>
               Log in
             </Button>
+            {accounts.length > 0 && (
+              <Group gap="xs">
+                <Text size="sm" c="var(--kw-muted)">
+                  Demo:
+                </Text>
+                {accounts.map((account) => (
+                  <Button
+                    key={account.username}
+                    size="compact-sm"
+                    variant="default"
+                    onClick={() => login.mutate(account, { onSuccess: onLogin })}
+                  >
+                    {account.username}
+                  </Button>
+                ))}
+              </Group>
+            )}
           </Stack>
         </form>
       </Paper>

@@ -81,7 +81,9 @@ function SubmitForm({ onDone }: { onDone: () => void }) {
 
 function describe({ objects }: ApplyResult): string {
   return objects
-    .map(({ kind, namespace, name }) => `${kind} ${namespace ? `${namespace}/` : ""}${name}`)
+    .map(
+      ({ kind, namespace, name, action }) => `${kind} ${namespace ? `${namespace}/` : ""}${name}: ${action}`,
+    )
     .join(", ");
 }
 
@@ -91,15 +93,14 @@ function SubmissionError({ error }: { error: Error }) {
 }
 
 function CheckResult({ result }: { result: ApplyResult }) {
+  const warnings = result.objects.flatMap((object) => object.warnings);
   return (
-    <Alert color={result.warnings.length > 0 ? "yellow" : "teal"} title="This would be accepted">
+    <Alert color={warnings.length > 0 ? "yellow" : "teal"} title="This would be accepted">
       <Text size="sm">{describe(result)}</Text>
-      {result.warnings.length > 0 && (
+      {warnings.length > 0 && (
         <List size="sm" mt="xs">
-          {result.warnings.map((warning) => (
-            <List.Item key={`${warning.document} ${warning.path} ${warning.message}`}>
-              {[warning.path, warning.message, warning.remedy].filter(Boolean).join(": ")}
-            </List.Item>
+          {warnings.map((warning) => (
+            <List.Item key={warning}>{warning}</List.Item>
           ))}
         </List>
       )}
