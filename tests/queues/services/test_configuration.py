@@ -1,0 +1,140 @@
+"""Configuration objects: deleted when nothing holds them, and one by one as the API and the admin store them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from queues.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
+from queues.models import (
+    AdmissionCheck,
+    Cluster,
+    ClusterQueue,
+    LocalQueue,
+    Namespace,
+    ResourceFlavor,
+    Topology,
+    Workload,
+)
+from queues.services.configuration import (
+    apply_object,
+    apply_objects,
+    delete_object,
+    finish_deletions,
+    manifest_of,
+    read_object,
+)
+from queues.services.kinds import KINDS
+from scheduler.core.manifest import Report
+from tests import factories
+
+GROUP = {
+    "coveredResources": ["cpu"],
+    "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 1}]}],
+}
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return factories.make_cluster()
+
+
+def manifest(kind: str, name: str, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec or {}}
+
+
+def test_one_object_is_stored_and_changed_from_its_own_manifest(cluster: Cluster) -> None:
+    queue = factories.make_cluster_queue(cluster)
+    changed = manifest_of(queue)
+    changed["spec"]["stopPolicy"] = "Hold"
+    assert apply_object(cluster, changed, kind="ClusterQueue", actor="alice").action == "configured"
+    assert apply_object(cluster, changed, kind="ClusterQueue", actor="alice").action == "unchanged"
+    queue.refresh_from_db()
+    assert queue.stop_policy == "Hold"
+
+
+def test_another_kind_than_asked_for_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(ManifestErrors):
+        apply_object(cluster, manifest("Cohort", "a"), kind="ClusterQueue", actor="alice")
+
+
+def test_what_is_no_configuration_object_is_refused(cluster: Cluster) -> None:
+    with pytest.raises(UnsupportedKind):
+        apply_object(cluster, {"apiVersion": "batch/v1", "kind": "Job"}, actor="alice")
+    with pytest.raises(InvalidRequest):
+        delete_object(cluster, "Job", "a", actor="alice")
+
+
+def test_an_object_that_nothing_holds_goes_at_once(cluster: Cluster) -> None:
+    apply_object(cluster, manifest("ResourceFlavor", "f"), actor="alice")
+    assert delete_object(cluster, "ResourceFlavor", "f", actor="alice") == ""
+    assert not ResourceFlavor.objects.exists()
+
+
+def test_an_object_that_there_is_not(cluster: Cluster) -> None:
+    with pytest.raises(NotFound):
+        delete_object(cluster, "ResourceFlavor", "f", actor="alice")
+
+
+def test_a_flavor_waits_for_its_queues_and_a_queue_for_its_workloads(cluster: Cluster) -> None:
+    queue = factories.make_cluster_queue(cluster)
+    workload = factories.make_workload(cluster, "w")
+    Workload.objects.update(quota_reserved_at=NOW, cluster_queue_name=queue.name, status="Admitted")
+    assert delete_object(cluster, "ResourceFlavor", "default-flavor", actor="alice") == "it is a flavor of main"
+    waiting = delete_object(cluster, "ClusterQueue", "main", actor="alice")
+    assert waiting == f"quota is held in it by {workload.key}"
+    assert finish_deletions(cluster) == 0
+    Workload.objects.update(status="Finished", finished_at=NOW)
+    assert finish_deletions(cluster) == 2
+    assert not ClusterQueue.objects.exists()
+    assert not ResourceFlavor.objects.exists()
+
+
+def test_a_topology_waits_for_its_flavors_and_a_check_for_its_queues(cluster: Cluster) -> None:
+    apply_object(cluster, manifest("Topology", "t", {"levels": [{"nodeLabel": "rack"}]}), actor="alice")
+    apply_object(
+        cluster, manifest("ResourceFlavor", "f", {"topologyName": "t", "nodeLabels": {"a": "b"}}), actor="alice"
+    )
+    apply_object(cluster, manifest("AdmissionCheck", "c", {"controllerName": "x"}), actor="alice")
+    checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "c"}]}}
+    apply_object(cluster, manifest("ClusterQueue", "q", checks), actor="alice")
+    assert delete_object(cluster, "Topology", "t", actor="alice") == "it is the topology of f"
+    assert delete_object(cluster, "AdmissionCheck", "c", actor="alice") == "it is asked for by q"
+    assert delete_object(cluster, "ResourceFlavor", "f", actor="alice") == ""
+    apply_object(cluster, manifest("ClusterQueue", "q"), actor="alice")
+    finish_deletions(cluster)
+    assert not Topology.objects.exists()
+    assert not AdmissionCheck.objects.exists()
+
+
+def test_a_namespace_waits_for_what_is_in_it_and_a_local_queue_for_nothing(cluster: Cluster) -> None:
+    factories.make_cluster_queue(cluster)
+    assert delete_object(cluster, "Namespace", "team", actor="alice") == "it has the LocalQueues queue"
+    assert delete_object(cluster, "LocalQueue", "queue", "team", actor="alice") == ""
+    assert not LocalQueue.objects.exists()
+    finish_deletions(cluster)
+    assert not Namespace.objects.filter(name="team").exists()
+
+
+def test_clusters_do_not_see_each_other(cluster: Cluster) -> None:
+    other = factories.make_cluster("other")
+    factories.make_cluster_queue(other)
+    apply_object(cluster, manifest("ResourceFlavor", "default-flavor"), actor="alice")
+    assert delete_object(cluster, "ResourceFlavor", "default-flavor", actor="alice") == ""
+    assert ResourceFlavor.objects.get().cluster == other
+
+
+def test_many_new_queues_cost_as_many_statements_as_one(cluster: Cluster) -> None:
+    def statements(count: int, prefix: str) -> int:
+        documents = [
+            manifest("ClusterQueue", f"{prefix}-{number}", {"resourceGroups": [GROUP]}) for number in range(count)
+        ]
+        submissions = [read_object(document, Report()) for document in documents]
+        with CaptureQueriesContext(connection) as queries:
+            apply_objects(cluster, KINDS["ClusterQueue"], submissions, actor="alice")
+        return len(queries)
+
+    assert statements(1, "one") == statements(50, "many")
