@@ -290,17 +290,20 @@ class Cycle:
             if reason in _BULK and not cq.strict:
                 self._park_likes(entry)
         message = entry.message or describe_refusals(entry.assignment)
-        self._say(info, cq.name, kind, entry.reason, message)
+        if info.outcome != (entry.reason, message):
+            self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
 
     def _park_likes(self, entry: Entry) -> None:
+        """Park all that would fare alike (3.8). Said once on each: a new text with the same reason tells nothing
+        new."""
+        text = ""
         for like in entry.cq.queue.park_shape(entry.info.shape):
             self._state.note_info(like)
-            message = f"an equal workload, {entry.info.key}, was just refused: {describe_refusals(entry.assignment)}"
-            self._say(like, entry.cq.name, DecisionKind.PARK, entry.reason, message)
-
-    def _say(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> None:
-        if info.outcome != (reason, message):
-            self._outcomes.append(self._state.refuse(info, cq, kind, reason, message))
+            if like.outcome is not None and like.outcome[0] is entry.reason:
+                continue
+            text = text or f"an equal workload, {entry.info.key}, was refused: {describe_refusals(entry.assignment)}"
+            outcome = self._state.refuse(like, entry.cq.name, DecisionKind.PARK, entry.reason, text)
+            self._outcomes.append(outcome)
 
 
 def _reservable(cell: Cell, amount: int, borrows: bool) -> int:

@@ -48,7 +48,7 @@ class DeviceAssigner:
                 flavors.append(slot.name)
             pod_sets += self._pod_sets_of(info, result, flavors)
         found = self._place(pod_sets)
-        return found.message if isinstance(found, PlacementRefusal) else None
+        return _describe(found) if isinstance(found, PlacementRefusal) else None
 
     def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Place what fits the quota. What finds no place does not fit; it needs preemption where the ClusterQueue lets
@@ -59,7 +59,7 @@ class DeviceAssigner:
         if not isinstance(found, PlacementRefusal):
             assignment.placement = found
             return
-        assignment.refusals.append([_refusal(found.message)])
+        assignment.refusals.append([_refusal(_describe(found))])
         if not cq.spec.preempt_for_devices:
             assignment.mode = Mode.NO_FIT
             return
@@ -146,6 +146,13 @@ class DeviceAssigner:
             namespace=info.workload.namespace,
             first_replica=first,
         )
+
+
+def _describe(refusal: PlacementRefusal) -> str:
+    """The refusal as a sentence, with the nearest node's own words."""
+    if refusal.nearest_node is None or refusal.nearest_reason in refusal.message:
+        return refusal.message
+    return f"{refusal.message} ({refusal.nearest_node}: {refusal.nearest_reason})"
 
 
 def _refusal(message: str) -> Refusal:

@@ -7,8 +7,6 @@ from collections.abc import Collection
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import (
     ConditionType,
-    DecisionKind,
-    Outcome,
     PendingReason,
     StopPolicy,
 )
@@ -28,8 +26,6 @@ class Placer:
     def __init__(self, state: State) -> None:
         """Of this state."""
         self._state = state
-        self.outcomes: list[Outcome] = []
-        """Why workloads were put nowhere, since somebody last asked."""
         self.stranded: dict[str, None] = {}
         """Workloads that hold quota of a ClusterQueue that is not there."""
 
@@ -39,11 +35,9 @@ class Placer:
         if workload.holds_quota:
             self._put_on_quota(info)
             return
-        reason, message, cq = self._queue_for(info)
-        if cq is None:
-            self._refuse(info, reason, message)
-            return
-        self._state.enqueue(info, cq)
+        cq = self._queue_for(info)
+        if cq is not None:
+            self._state.enqueue(info, cq)
 
     def take(self, info: WorkloadInfo) -> None:
         """Take a workload out of wherever it is."""
@@ -80,7 +74,7 @@ class Placer:
         state = self._state
         if before.place is not Place.PARKED or _reactivates(before.workload, info.workload):
             return False
-        cq = self._queue_for(info)[2]
+        cq = self._queue_for(info)
         if cq is None or cq.name != before.cluster_queue:
             return False
         sticky = cq.queue.sticky == before.key
@@ -116,40 +110,20 @@ class Placer:
         state.charge(info, cq, tuple(usage.items()))
         self._note_failed_node(info)
 
-    def _refuse(self, info: WorkloadInfo, reason: PendingReason, message: str) -> None:
-        if info.outcome != (reason, message):
-            queue = self._state.local_queues.get(info.queue_key)
-            cq = queue.cluster_queue if queue else ""
-            self.outcomes.append(self._state.refuse(info, cq, DecisionKind.PARK, reason, message))
-
-    def _queue_for(self, info: WorkloadInfo) -> tuple[PendingReason, str, ClusterQueueState | None]:
-        queueable, reason, message = self._is_queueable(info)
-        if not queueable:
-            return reason, message, None
-        workload = info.workload
+    def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
+        """The ClusterQueue in whose queue a workload without quota belongs; None when it may not be queued (3.1)."""
         local_queue = self._state.local_queues.get(info.queue_key)
-        if local_queue is None or local_queue.terminating:
-            return PendingReason.MISCONFIGURED, f"LocalQueue {workload.queue_name} doesn't exist", None
-        if local_queue.stop_policy is not StopPolicy.NONE:
-            return PendingReason.SUSPENDED, f"LocalQueue {workload.queue_name} is stopped", None
-        cq = self._state.cluster_queues.get(local_queue.cluster_queue)
-        if cq is None:
-            return PendingReason.MISCONFIGURED, f"ClusterQueue {local_queue.cluster_queue} doesn't exist", None
-        return reason, message, cq
+        if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
+            return None
+        return self._state.cluster_queues.get(local_queue.cluster_queue) if is_queueable(info.workload) else None
 
-    def _is_queueable(self, info: WorkloadInfo) -> tuple[bool, PendingReason, str]:
-        workload = info.workload
-        if not workload.active:
-            return False, PendingReason.DEACTIVATED, "The workload is deactivated"
-        if workload.admission_gates:
-            gates = ", ".join(workload.admission_gates)
-            return False, PendingReason.ADMISSION_GATED, f"Admission is gated by {gates}"
-        reserved = workload.condition(ConditionType.QUOTA_RESERVED)
-        if reserved is not None and reserved.reason == PendingReason.ON_HOLD:
-            return False, PendingReason.ON_HOLD, reserved.message
-        if workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
-            return False, PendingReason.ON_HOLD, "The workload waits for replacement pods"
-        return True, PendingReason.PENDING_EVALUATION, ""
+
+def is_queueable(workload: Workload) -> bool:
+    """Whether nothing about the workload itself keeps it out of its queue (3.1)."""
+    if not workload.active or workload.admission_gates or workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
+        return False
+    reserved = workload.condition(ConditionType.QUOTA_RESERVED)
+    return reserved is None or reserved.reason != PendingReason.ON_HOLD
 
 
 def topology_charges(

@@ -35,7 +35,7 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
             preemptors.update((decision.workload, decision.preemptor) for decision in result.preemptions)
             circling = {key for key, count in preempted.items() if count >= PREEMPTIONS_PER_WORKLOAD}
             if circling:
-                world.note_livelock(sorted(circling | {by for of, by in preemptors if of in circling}))
+                yield world.note_livelock(sorted(circling | {by for of, by in preemptors if of in circling}))
                 return
         elif not result.progressed:
             return

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from scheduler.core.configuration import Configuration
-from scheduler.core.decisions import ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
+from scheduler.core.decisions import ConditionStatus, ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
 from scheduler.core.placement_model import Placement, PodDeviceRequest
 from scheduler.core.pod import PodTemplate
 from scheduler.core.quantity import to_amount
@@ -17,6 +17,8 @@ from scheduler.core.quota import CellAmounts
 from scheduler.core.resources import pod_requests
 from scheduler.core.topology import TopologyUsage
 from scheduler.core.workload import Admission, PodSet, Workload
+
+_PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
 
 class Place(Enum):
@@ -152,7 +154,7 @@ class WorkloadInfo:
         self._exceeded: str | None = None
         self.attempt: Attempt | None = None
         self.changes: tuple[Callable[[Workload], Workload], ...] = ()
-        self.outcome: tuple[PendingReason, str] | None = None
+        self.outcome = _last_outcome(workload)
         self.usage: CellAmounts = ()
         self.topology_usage: tuple[TopologyCharge, ...] = ()
         self.placement: Placement | None = None
@@ -258,6 +260,14 @@ def queue_order_timestamp(workload: Workload, configuration: Configuration) -> f
         if evicted.reason == EvictionReason.PODS_READY_TIMEOUT and by_eviction:
             return evicted.last_transition_time
     return workload.created_at
+
+
+def _last_outcome(workload: Workload) -> tuple[PendingReason, str] | None:
+    """Why it waited, as its status says."""
+    verdict = workload.condition(ConditionType.QUOTA_RESERVED)
+    if verdict is None or verdict.status is not ConditionStatus.FALSE or verdict.reason not in _PENDING_REASONS:
+        return None
+    return PendingReason(verdict.reason), verdict.message
 
 
 def _pod_sets(workload: Workload, configuration: Configuration) -> tuple[PodSetRequests, ...]:

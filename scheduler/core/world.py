@@ -65,7 +65,7 @@ class World(WorldObjects):
         state = self._state
         if before.attempt is not None and before.shape == info.shape:
             info.attempt = before.attempt
-        info.outcome = before.outcome
+        info.outcome = before.outcome or info.outcome
         if self._placer.replace_parked(before, info):
             return
         cq = state.cluster_queues.get(before.cluster_queue)
@@ -125,20 +125,17 @@ class World(WorldObjects):
         self._refresh()
         return self._parts.run_cycle()
 
-    def note_livelock(self, keys: Iterable[str]) -> None:
+    def note_livelock(self, keys: Iterable[str]) -> CycleResult:
         """Preemption goes in circles among these workloads at this instant: say so on those that wait (19.2 B11)."""
+        outcomes: list[Outcome] = []
         for key in keys:
             info = self._state.workloads.get(key)
             if info is not None and info.place in (Place.ACTIVE, Place.PARKED):
                 message = "workloads preempt each other in circles; it is tried again when something else changes"
                 reason = PendingReason.WAITING_FOR_QUOTA
                 kind = DecisionKind.SKIP if info.place is Place.ACTIVE else DecisionKind.PARK
-                self._placer.outcomes.append(self._state.refuse(info, info.cluster_queue, kind, reason, message))
-
-    def drain_outcomes(self) -> tuple[Outcome, ...]:
-        """Why workloads were put into no queue (gated, deactivated, no LocalQueue, ...), since the last call."""
-        found, self._placer.outcomes = tuple(self._placer.outcomes), []
-        return found
+                outcomes.append(self._state.refuse(info, info.cluster_queue, kind, reason, message))
+        return CycleResult(self._state.cycle, outcomes=tuple(outcomes))
 
     def _refresh(self) -> None:
         self._structure.settle()
@@ -200,7 +197,8 @@ class World(WorldObjects):
         info = self._state.workloads[key]
         if info.place is Place.RESERVING:
             return ""
-        message = info.outcome[1] if info.outcome else "it has not been looked at yet"
+        verdict = info.current().condition(ConditionType.QUOTA_RESERVED)
+        message = verdict.message if verdict is not None else "it has not been looked at yet"
         cq = self._state.cluster_queues.get(info.cluster_queue)
         if cq is None or info.place is Place.NOWHERE:
             return message
