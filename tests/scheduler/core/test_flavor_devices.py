@@ -1,0 +1,202 @@
+"""Quota and devices in one decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.core.device import Device
+from scheduler.core.node import Node
+from scheduler.core.placement_model import Placement
+from tests.scheduler.core.world_helpers import (
+    Builder,
+    admissions,
+    cycle,
+    flavors,
+    messages,
+    outcomes,
+    pod_set,
+    preemption,
+    preemptions,
+    settled,
+)
+
+GPU = "nvidia.com/gpu"
+MEMORY = "nvidia.com/gpumem"
+PLENTY = {GPU: 100, MEMORY: 10_000_000}
+
+
+def gpu_node(name: str, cards: int = 1, memory_mib: int = 16384, **labels: str) -> Node:
+    """A node of 16 GiB cards that ten containers may share each."""
+    devices = tuple(
+        Device(f"{name}-gpu{index}", index, "NVIDIA", "NVIDIA-Tesla V100", 10, memory_mib, 100)
+        for index in range(cards)
+    )
+    return Node(name, labels, allocatable={"cpu": 64000, "memory": 2**40, "pods": 110}, devices=devices)
+
+
+def gpus(count: int = 1, memory_mib: int = 8192, pods: int = 1, name: str = "main", **fields: Any) -> Any:
+    """A pod set whose pods ask for cards and as much memory of each."""
+    resources = {"limits": {GPU: str(count), MEMORY: str(memory_mib)}}
+    spec = {"containers": [{"name": "c", "resources": resources}]}
+    return pod_set({}, count=pods, name=name, spec=spec, **fields)
+
+
+def placement(result: Any, name: str) -> Placement:
+    """Where the pods of an admitted workload went."""
+    found = next(a for a in result.admissions if a.workload == f"team/{name}")
+    assert found.placement is not None
+    return found.placement
+
+
+def test_an_admission_names_the_devices() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}).pending("w", "q", [gpus()])
+    builder.world.set_node(gpu_node("n1"))
+    (pod,) = placement(cycle(builder.world), "w").pods
+    assert (pod.node, [held.uuid for held in pod.slices]) == ("n1", ["n1-gpu0"])
+    assert builder.world.device_usage("n1", "n1-gpu0") == (1, 8192, 0)
+    current = builder.world.workload("team/w")
+    assert current is not None
+    assert current.placement is not None
+
+
+def test_without_registered_devices_quota_alone_decides() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}).pending("w", "q", [gpus()])
+    builder.world.set_node(Node("n1"))
+    result = cycle(builder.world)
+    assert admissions(result) == ["w"]
+    assert result.admissions[0].placement is None
+
+
+def test_quota_without_a_device_parks_and_says_what_the_nearest_node_lacks() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}).pending("w", "q", [gpus(memory_mib=20000)])
+    builder.world.set_node(gpu_node("n1"))
+    result = cycle(builder.world)
+    assert outcomes(result) == {"w": "WaitingForDevices"}
+    assert "n1" in messages(result)["w"]
+    assert "CardInsufficientMemory" in messages(result)["w"]
+    assert not builder.world.has_active()
+
+
+def test_a_change_of_a_node_wakes_those_who_wait_for_it() -> None:
+    builder = Builder().flavor("v100", node_labels={"gpu": "v100"}).queue("q", {"v100": PLENTY})
+    builder.world.set_node(gpu_node("n1", gpu="v100"))
+    cycle(builder.pending("w", "q", [gpus(memory_mib=20000)]).world)
+    builder.world.set_node(gpu_node("other", memory_mib=32768, gpu="a100"))
+    assert not builder.world.has_active(), "the flavor does not reach that node"
+    builder.world.set_node(gpu_node("n2", memory_mib=32768, gpu="v100"))
+    assert placement(cycle(builder.world), "w").pods[0].node == "n2"
+
+
+def test_devices_that_become_free_wake_the_queues_of_other_cohorts() -> None:
+    builder = Builder().queue("a", {"default": PLENTY}).queue("b", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    assert admissions(cycle(builder.pending("first", "a", [gpus(memory_mib=16384)]).world)) == ["first"]
+    assert outcomes(cycle(builder.pending("second", "b", [gpus()]).world)) == {"second": "WaitingForDevices"}
+    builder.world.finish_workload("team/first", 1001.0)
+    assert admissions(cycle(builder.world, 1001.0)) == ["second"]
+
+
+def test_the_next_flavor_is_tried_when_the_first_has_quota_but_no_device() -> None:
+    builder = Builder().flavor("v100", node_labels={"gpu": "v100"}).flavor("a100", node_labels={"gpu": "a100"})
+    builder.queue("q", {"v100": PLENTY, "a100": PLENTY})
+    builder.world.set_node(gpu_node("small", gpu="v100"))
+    builder.world.set_node(gpu_node("large", memory_mib=81920, gpu="a100"))
+    result = cycle(builder.pending("w", "q", [gpus(memory_mib=40000)]).world)
+    assert flavors(result, "w")[GPU] == "a100"
+    assert placement(result, "w").pods[0].node == "large"
+
+
+def test_a_strict_head_without_devices_blocks_its_queue() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}, strict=True)
+    builder.world.set_node(gpu_node("n1"))
+    builder.pending("large", "q", [gpus(memory_mib=20000)]).pending("small", "q", [gpus()], at=1.0)
+    results = settled(builder.world)
+    assert [name for result in results for name in admissions(result)] == []
+    assert outcomes(results[0]) == {"large": "WaitingForDevices"}
+
+
+def test_gangs_are_placed_whole_or_not_at_all() -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    gang = [gpus(memory_mib=16384, name="leader"), gpus(memory_mib=16384, name="worker")]
+    result = cycle(builder.pending("gang", "q", gang).world)
+    assert outcomes(result) == {"gang": "WaitingForDevices"}
+    assert builder.world.device_usage("n1", "n1-gpu0") == (0, 0, 0)
+    builder.world.set_node(gpu_node("n2"))
+    placed = placement(cycle(builder.world), "gang")
+    assert {(pod.pod_set, pod.node) for pod in placed.pods} in (
+        {("leader", "n1"), ("worker", "n2")},
+        {("leader", "n2"), ("worker", "n1")},
+    )
+
+
+def test_two_heads_of_one_cycle_do_not_get_the_same_device() -> None:
+    builder = Builder().queue("a", {"default": PLENTY}).queue("b", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    builder.pending("first", "a", [gpus(memory_mib=16384)]).pending("second", "b", [gpus(memory_mib=16384)], at=1.0)
+    results = settled(builder.world)
+    assert [admissions(result) for result in results] == [["first"], []]
+    assert outcomes(results[-1]) == {"second": "WaitingForDevices"}
+
+
+def test_the_second_head_takes_another_device_when_its_own_was_given_away() -> None:
+    builder = Builder().queue("a", {"default": PLENTY}).queue("b", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    builder.world.set_node(gpu_node("n2"))
+    builder.pending("first", "a", [gpus(memory_mib=16384)]).pending("second", "b", [gpus(memory_mib=16384)], at=1.0)
+    result = cycle(builder.world)
+    assert {placement(result, name).pods[0].node for name in ("first", "second")} == {"n1", "n2"}
+
+
+def full_queue(**fields: Any) -> Builder:
+    """One card, quota for two, and a low-priority workload on the card."""
+    builder = Builder().queue("q", {"default": {GPU: 2, MEMORY: 40000}}, **fields)
+    builder.world.set_node(gpu_node("n1"))
+    assert admissions(cycle(builder.pending("low", "q", [gpus(memory_mib=16384)]).world)) == ["low"]
+    return builder
+
+
+def test_full_devices_with_free_quota_never_preempt() -> None:
+    builder = full_queue(preemption=preemption(within="LowerPriority"))
+    result = cycle(builder.pending("high", "q", [gpus()], priority=1).world)
+    assert not result.decided
+    assert outcomes(result) == {"high": "WaitingForDevices"}
+
+
+def test_unless_the_queue_lets_workloads_preempt_for_devices() -> None:
+    builder = full_queue(preemption=preemption(within="LowerPriority"), preempt_for_devices=True)
+    result = cycle(builder.pending("high", "q", [gpus()], priority=1).world)
+    assert preemptions(result) == {"low": "InClusterQueue"}
+    builder.world.release_workload("team/low", 1001.0)
+    assert admissions(cycle(builder.world, 1001.0)) == ["high"]
+
+
+def test_nobody_is_preempted_for_quota_when_the_workload_could_not_be_placed_then() -> None:
+    builder = Builder().queue("q", {"default": {GPU: 1, MEMORY: 40000}}, preemption=preemption(within="LowerPriority"))
+    builder.world.set_node(gpu_node("n1"))
+    assert admissions(cycle(builder.pending("low", "q", [gpus()]).world)) == ["low"]
+    result = cycle(builder.pending("huge", "q", [gpus(memory_mib=20000)], priority=1).world)
+    assert not result.decided
+    result = cycle(builder.pending("fits", "q", [gpus(memory_mib=16384)], priority=1).world)
+    assert preemptions(result) == {"low": "InClusterQueue"}
+
+
+def test_devices_follow_undo() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}).pending("w", "q", [gpus()])
+    builder.world.set_node(gpu_node("n1"))
+    builder.world.has_active()
+    point = builder.world.savepoint()
+    assert admissions(cycle(builder.world)) == ["w"]
+    builder.world.undo(point)
+    assert builder.world.device_usage("n1", "n1-gpu0") == (0, 0, 0)
+    point = builder.world.savepoint()
+    assert admissions(cycle(builder.world)) == ["w"]
+    builder.world.commit(point)
+    assert builder.world.device_usage("n1", "n1-gpu0") == (1, 8192, 0)
+
+
+def test_a_device_request_that_no_scheduler_would_take_is_misconfigured() -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    unreadable = gpus(annotations={"hami.io/device-scoring-weights": "gpumem=lots"})
+    assert outcomes(cycle(builder.pending("w", "q", [unreadable]).world)) == {"w": "Misconfigured"}
