@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.core.device import DeviceSlice
 from scheduler.core.device_requests import device_resource_names
@@ -78,6 +78,14 @@ class Fleet:
         self._candidates = CandidateNodes(())
 
     # -- what is there
+
+    def copy_without_reservations(self) -> Fleet:
+        """A fleet of the same nodes and settings that nobody holds anything of; quotas are not copied."""
+        copy = Fleet(self.settings.vendors.values())
+        copy.settings = replace(self.settings, rankings={**self.settings.rankings, Policy.FGD: copy.fragmentation})
+        copy.fragmentation.set_tasks(self.fragmentation.tasks)
+        copy._nodes.update(self._nodes)
+        return copy
 
     @property
     def nodes(self) -> Mapping[str, Node]:
