@@ -139,6 +139,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   if (kind === "decisions")
     return answer(response, page(fixture.decisions.slice(0, Number(url.searchParams.get("limit")))));
   if (kind === "workloads" && first === undefined) return answer(response, listWorkloads(url.searchParams));
+  if (kind === "workloads" && second === undefined) {
+    const { workloads } = JSON.parse(text) as { workloads: unknown[] };
+    return answer(response, { changed: workloads });
+  }
   if (kind === "workloads") {
     const found = fixture.workloads.find((each) => each.namespace === first && each.name === second);
     return workloadAnswer(response, found, third);
@@ -164,6 +168,16 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       response,
       page(fixture.localQueues.filter((queue) => wanted === null || queue.cluster_queue === wanted)),
     );
+  }
+  if (kind === "nodes") {
+    const names = [...new Set(Object.values(fixture.live.devices).map((device) => device.node))];
+    const node = (name: string, place: number) => ({
+      name,
+      ready: place !== 5,
+      unschedulable: place === 9,
+      labels: {},
+    });
+    return answer(response, page(names.map(node)));
   }
   if (kind === "namespaces") return answer(response, page(fixture.namespaces.map((name) => ({ name }))));
   if (kind === "workload-priority-classes")

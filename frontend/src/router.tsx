@@ -10,6 +10,7 @@ import {
   retainSearchParams,
 } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
+import { parseDecisionFilters } from "@/lib/decision-filters";
 import { parseGpuFilters } from "@/lib/gpu-filters";
 import { parseWorkloadFilters } from "@/lib/workload-filters";
 import { RouteError } from "@/routes/route-error";
@@ -86,6 +87,13 @@ const gpusRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/gpus"), "GpusRoute"),
 });
 
+const decisionsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/decisions",
+  validateSearch: parseDecisionFilters,
+  component: lazyRouteComponent(() => import("@/routes/decisions"), "DecisionsRoute"),
+});
+
 const routeTree = rootRoute.addChildren([
   loginRoute,
   appRoute.addChildren([
@@ -95,6 +103,7 @@ const routeTree = rootRoute.addChildren([
     queuesRoute,
     clusterQueueRoute,
     gpusRoute,
+    decisionsRoute,
   ]),
 ]);
 

@@ -104,6 +104,21 @@ export function useWorkloadAction(cluster: string, reference: WorkloadReference)
   });
 }
 
+export type BulkAction = "cancel" | "hold" | "release";
+
+/** One action on many workloads; the answer names those that it changed. */
+export function useBulkAction(cluster: string) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: ({ action, workloads }: { action: BulkAction; workloads: WorkloadReference[] }) =>
+      request<{ changed: WorkloadReference[] }>(endpoint(path("workloads", action), { cluster }), {
+        method: "POST",
+        json: { workloads: workloads.map(({ namespace, name }) => ({ namespace, name })) },
+      }),
+    onSettled: () => queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
+  });
+}
+
 export interface ManifestSubmission {
   manifest: string;
   dryRun: boolean;

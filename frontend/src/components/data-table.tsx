@@ -2,7 +2,7 @@
  * A table of any length: only the rows in view are in the page, more are asked for near the end, and the arrow keys walk
  * the rows. Sorting and paging are the server's; columns give way on narrow screens.
  */
-import { Skeleton } from "@mantine/core";
+import { Checkbox, Skeleton } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
@@ -17,6 +17,11 @@ export interface ColumnLook {
   width?: string;
 }
 
+export interface Selection {
+  keys: ReadonlySet<string>;
+  onChange: (keys: ReadonlySet<string>) => void;
+}
+
 const features = tableFeatures({ columnVisibilityFeature, columnMeta: {} as ColumnLook });
 
 export type DataColumn<Row extends object> = ColumnDef<typeof features, Row>;
@@ -28,6 +33,8 @@ export interface DataTableProps<Row extends object> {
   rows: Row[];
   rowKey: (row: Row) => string;
   onOpen?: (row: Row) => void;
+  /** With it each row has a checkbox. */
+  selection?: Selection | undefined;
   loading?: boolean;
   /** Shown instead of rows when there are none. */
   empty: ReactNode;
@@ -58,7 +65,18 @@ function useVisibility<Row extends object>(columns: DataColumn<Row>[]): Record<s
 }
 
 export function DataTable<Row extends object>(props: DataTableProps<Row>) {
-  const { label, columns, rows, rowKey, onOpen, loading = false, empty, onEnd, loadingMore = false } = props;
+  const {
+    label,
+    columns,
+    rows,
+    rowKey,
+    onOpen,
+    selection,
+    loading = false,
+    empty,
+    onEnd,
+    loadingMore = false,
+  } = props;
   const columnVisibility = useVisibility(columns);
   const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
   const frame = useRef<HTMLDivElement>(null);
@@ -88,7 +106,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     frame.current?.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus();
   };
 
-  const visible = table.getVisibleFlatColumns();
+  const columnCount = table.getVisibleFlatColumns().length + (selection === undefined ? 0 : 1);
   const rowModels = table.getRowModel().rows;
   if (!loading && rows.length === 0) return empty;
   return (
@@ -100,6 +118,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       >
         <thead>
           <tr>
+            {selection !== undefined && (
+              <th className={classes.check}>
+                <SelectAll selection={selection} keys={rowModels.map((row) => row.id)} />
+              </th>
+            )}
             {table.getHeaderGroups()[0]?.headers.map((header) => (
               <th
                 key={header.id}
@@ -113,8 +136,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
           </tr>
         </thead>
         <tbody>
-          {loading && rows.length === 0 && <SkeletonRows columns={visible.length} />}
-          <Spacer height={shown[0]?.start ?? 0} columns={visible.length} />
+          {loading && rows.length === 0 && <SkeletonRows columns={columnCount} />}
+          <Spacer height={shown[0]?.start ?? 0} columns={columnCount} />
           {shown.map(({ index }) => {
             const row = rowModels[index];
             if (row === undefined) return null;
@@ -128,9 +151,14 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                 onKeyDown={(event) => walk(event, index)}
                 onClick={(event) => {
                   // A link or button in the row does its own work.
-                  if (!(event.target as Element).closest("a, button")) onOpen?.(row.original);
+                  if (!(event.target as Element).closest("a, button, label, input")) onOpen?.(row.original);
                 }}
               >
+                {selection !== undefined && (
+                  <td className={classes.check}>
+                    <SelectOne selection={selection} rowKey={row.id} />
+                  </td>
+                )}
                 {row.getVisibleCells().map((cell) => (
                   <td key={cell.id} data-align={cell.column.columnDef.meta?.align}>
                     <table.FlexRender cell={cell} />
@@ -139,11 +167,39 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
               </tr>
             );
           })}
-          <Spacer height={virtual.getTotalSize() - (shown.at(-1)?.end ?? 0)} columns={visible.length} />
-          {loadingMore && <SkeletonRows columns={visible.length} count={2} />}
+          <Spacer height={virtual.getTotalSize() - (shown.at(-1)?.end ?? 0)} columns={columnCount} />
+          {loadingMore && <SkeletonRows columns={columnCount} count={2} />}
         </tbody>
       </table>
     </div>
+  );
+}
+
+function SelectAll({ selection, keys }: { selection: Selection; keys: string[] }) {
+  const all = keys.length > 0 && keys.every((key) => selection.keys.has(key));
+  return (
+    <Checkbox
+      size="xs"
+      aria-label="Select all rows that are loaded"
+      checked={all}
+      indeterminate={!all && selection.keys.size > 0}
+      onChange={() => selection.onChange(new Set(all ? [] : keys))}
+    />
+  );
+}
+
+function SelectOne({ selection, rowKey }: { selection: Selection; rowKey: string }) {
+  return (
+    <Checkbox
+      size="xs"
+      aria-label="Select this row"
+      checked={selection.keys.has(rowKey)}
+      onChange={() => {
+        const keys = new Set(selection.keys);
+        if (!keys.delete(rowKey)) keys.add(rowKey);
+        selection.onChange(keys);
+      }}
+    />
   );
 }
 

@@ -14,6 +14,9 @@ const LOOKS: Record<string, Look> = {
   Finish: { label: "Finished", color: "gray" },
 };
 
+/** The actions that the scheduler takes by itself: the choices of a filter. */
+export const DECISION_ACTIONS = ["Admit", "Preempt", "Evict", "Park", "Skip", "ReplaceNode"] as const;
+
 export function decisionLook(action: string): Look {
   return LOOKS[action] ?? { label: action, color: "gray" };
 }

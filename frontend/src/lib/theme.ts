@@ -26,7 +26,8 @@ const variantColorResolver: VariantColorsResolver = (input) => {
   const colors = defaultVariantColorsResolver(input);
   if (input.variant !== "light") return colors;
   const { color } = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme });
-  const tint = (percent: number) => `color-mix(in srgb, var(--mantine-color-${color}-6) ${percent}%, transparent)`;
+  const tint = (percent: number) =>
+    `color-mix(in srgb, var(--mantine-color-${color}-6) ${percent}%, transparent)`;
   return {
     ...colors,
     background: tint(14),

@@ -1,7 +1,9 @@
 /** Every card of every node, and who holds which slice of it. */
 import { Button, Group, Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { useLive } from "@/api/cluster";
+import { useCluster, useLive } from "@/api/cluster";
+import { nodesQuery } from "@/api/nodes";
 import type { LiveDevice } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
@@ -13,7 +15,7 @@ import classes from "./gpus.module.css";
 import { HeadroomTable } from "./headroom-table";
 import { NodeCards } from "./node-cards";
 import { StateCounts } from "./state-counts";
-import { type Card, groupByNode } from "./summary";
+import { type Card, groupByNode, nodeFaults } from "./summary";
 import { TenantLegend } from "./tenant-legend";
 
 export interface GpusPageProps {
@@ -45,6 +47,8 @@ function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record
   );
   const shown = useMemo(() => all.filter(({ device }) => matchesGpuFilters(device, filters)), [all, filters]);
   const groups = useMemo(() => groupByNode(shown), [shown]);
+  const nodes = useQuery(nodesQuery(useCluster()));
+  const faults = useMemo(() => nodeFaults(nodes.data ?? []), [nodes.data]);
   const view = filters.view ?? (all.length > MANY_CARDS ? "compact" : "cards");
   const opened = filters.device === undefined ? undefined : devices[filters.device];
 
@@ -87,6 +91,7 @@ function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record
             <NodeCards
               key={group.node}
               group={group}
+              fault={faults.get(group.node)}
               compact={view === "compact"}
               highlight={filters.namespace}
               onOpen={(device) => onFilter({ ...filters, device })}

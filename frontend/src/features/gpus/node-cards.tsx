@@ -11,6 +11,8 @@ import type { Card, NodeGroup } from "./summary";
 
 export interface NodeCardsProps {
   group: NodeGroup;
+  /** What keeps pods off the node. */
+  fault: string | undefined;
   compact: boolean;
   /** Slices of other namespaces fade. */
   highlight: string | undefined;
@@ -18,11 +20,11 @@ export interface NodeCardsProps {
 }
 
 export const NodeCards = memo(
-  function NodeCards({ group, compact, highlight, onOpen }: NodeCardsProps) {
+  function NodeCards({ group, fault, compact, highlight, onOpen }: NodeCardsProps) {
     const CardView = compact ? CompactCard : FullCard;
     return (
       <section className={classes.node} data-compact={compact || undefined} aria-label={`Node ${group.node}`}>
-        <NodeHead group={group} compact={compact} />
+        <NodeHead group={group} fault={fault} compact={compact} />
         <div className={compact ? classes.compactCards : classes.cards}>
           {group.cards.map((card) => (
             <CardView key={card.uuid} card={card} highlight={highlight} onOpen={onOpen} />
@@ -34,12 +36,13 @@ export const NodeCards = memo(
   // `onOpen` differs each time and means the same as long as the rest does.
   (before, after) =>
     before.compact === after.compact &&
+    before.fault === after.fault &&
     before.highlight === after.highlight &&
     before.group.cards.length === after.group.cards.length &&
     before.group.cards.every((card, place) => card.device === after.group.cards[place]?.device),
 );
 
-function NodeHead({ group, compact }: { group: NodeGroup; compact: boolean }) {
+function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fault" | "compact">) {
   const sum = (of: (device: LiveDevice) => number) =>
     group.cards.reduce((total, card) => total + of(card.device), 0);
   const memory = formatShare(
@@ -55,6 +58,7 @@ function NodeHead({ group, compact }: { group: NodeGroup; compact: boolean }) {
     <Group justify="space-between" gap={6} wrap="nowrap" className={classes.nodeHead}>
       <Text fz="sm" fw={620} truncate title={group.node}>
         {group.node}
+        {fault !== undefined && <span className={classes.fault}>{fault}</span>}
       </Text>
       <Text fz="xs" c="var(--kw-muted)" className="kw-number" truncate>
         {compact ? memory : `${types} · memory ${memory} · cores ${cores}`}

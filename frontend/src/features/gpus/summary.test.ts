@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LiveDevice, LiveSlice } from "@/api/types";
-import { type Card, countStates, groupByNode, headroom, tenants } from "./summary";
+import { type Card, countStates, groupByNode, headroom, nodeFaults, tenants } from "./summary";
 
 function slice(namespace: string | null, memory: number, cores = 0): LiveSlice {
   return {
@@ -40,6 +40,15 @@ it("orders nodes and cards as people count", () => {
     ["node-2", "node-2-0", "node-2-1"],
     ["node-10", "node-10-0"],
   ]);
+});
+
+it("names what keeps pods off a node", () => {
+  const nodes = [
+    { name: "a", ready: true, unschedulable: false },
+    { name: "b", ready: true, unschedulable: true },
+    { name: "c", ready: false, unschedulable: true },
+  ];
+  expect(Object.fromEntries(nodeFaults(nodes))).toEqual({ b: "cordoned", c: "not ready" });
 });
 
 it("adds up tenants over all cards, and keeps foreign slices apart", () => {

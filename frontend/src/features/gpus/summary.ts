@@ -30,6 +30,18 @@ export function groupByNode(cards: readonly Card[]): NodeGroup[] {
     .sort((a, b) => byName(a.node, b.node));
 }
 
+/** What keeps pods off a node, by the node's name; nodes that take pods are left out. */
+export function nodeFaults(
+  nodes: readonly { name: string; ready: boolean; unschedulable: boolean }[],
+): Map<string, string> {
+  const faults = new Map<string, string>();
+  for (const { name, ready, unschedulable } of nodes) {
+    if (!ready) faults.set(name, "not ready");
+    else if (unschedulable) faults.set(name, "cordoned");
+  }
+  return faults;
+}
+
 export interface Tenant {
   /** Null for all whose holder is not known to us. */
   namespace: string | null;

@@ -2,7 +2,7 @@
 import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import { decisionsQuery } from "@/api/overview";
+import { latestDecisionsQuery } from "@/api/decisions";
 import type { Decision } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
@@ -16,9 +16,17 @@ const MOST = 12;
 
 export function RecentDecisions() {
   const cluster = useCluster();
-  const decisions = useQuery(decisionsQuery(cluster, MOST));
+  const decisions = useQuery(latestDecisionsQuery(cluster, MOST));
   return (
-    <Panel title="Latest decisions" h="100%">
+    <Panel
+      title="Latest decisions"
+      aside={
+        <TextLink to="/decisions" fz="sm">
+          All decisions
+        </TextLink>
+      }
+      h="100%"
+    >
       {decisions.isPending && <Skeleton height={220} />}
       {decisions.error !== null && (
         <ErrorState

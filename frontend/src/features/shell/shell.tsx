@@ -18,6 +18,7 @@ const PAGES = [
   { to: "/workloads", label: "Workloads", icon: "workloads" },
   { to: "/queues", label: "Queues", icon: "queues" },
   { to: "/gpus", label: "GPUs", icon: "gpus" },
+  { to: "/decisions", label: "Decisions", icon: "decisions" },
 ] as const satisfies { to: string; label: string; icon: IconName }[];
 
 export function Shell({ session }: { session: Session }) {

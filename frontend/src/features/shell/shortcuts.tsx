@@ -3,13 +3,14 @@ import { Group, Kbd, Modal, Stack, Text } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 
-const GO = { o: "/", w: "/workloads", q: "/queues", g: "/gpus" } as const;
+const GO = { o: "/", w: "/workloads", q: "/queues", g: "/gpus", d: "/decisions" } as const;
 
 const HELP = [
   { keys: ["g", "o"], text: "Overview" },
   { keys: ["g", "w"], text: "Workloads" },
   { keys: ["g", "q"], text: "Queues" },
   { keys: ["g", "g"], text: "GPUs" },
+  { keys: ["g", "d"], text: "Decisions" },
   { keys: ["/"], text: "Search in this page" },
   { keys: ["↓", "↑"], text: "Walk the rows of a table (also j, k)" },
   { keys: ["Enter"], text: "Open the row" },

@@ -7,50 +7,20 @@ import { useCluster } from "@/api/cluster";
 import { namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
-import { useWorkloadAction, type WorkloadAction } from "@/api/workloads";
+import { useWorkloadAction } from "@/api/workloads";
 import { ErrorState } from "@/components/error-state";
-import { Icon, type IconName } from "@/components/icon";
-
-type Kind = WorkloadAction["kind"];
-
-const WORDS: Record<Kind, { label: string; icon: IconName; question: string; done: string }> = {
-  hold: {
-    label: "Hold",
-    icon: "pause",
-    question:
-      "It stops waiting, and is evicted if it was admitted: its pods stop. Release puts it back into its queue.",
-    done: "On hold",
-  },
-  release: {
-    label: "Release",
-    icon: "play",
-    question: "It goes back into its queue and waits for quota and devices.",
-    done: "Released",
-  },
-  priority: {
-    label: "Priority",
-    icon: "priority",
-    question: "Its place in the queue changes with the next scheduling cycle.",
-    done: "Priority changed",
-  },
-  cancel: {
-    label: "Cancel",
-    icon: "stop",
-    question:
-      "It ends for good: its pods stop and its quota and devices go to others. This cannot be undone.",
-    done: "Cancelled",
-  },
-};
+import { Icon } from "@/components/icon";
+import { ACTION_WORDS, type ActionKind } from "./action-words";
 
 /** What can be done to it now, in the order of the buttons. */
-export function possibleActions(workload: Pick<Workload, "status" | "active">): Kind[] {
+export function possibleActions(workload: Pick<Workload, "status" | "active">): ActionKind[] {
   if (workload.status === "Finished") return [];
   return [workload.active ? "hold" : "release", "priority", "cancel"];
 }
 
 export function WorkloadActions({ workload }: { workload: Workload }) {
   const { data: session } = useSuspenseQuery(sessionQuery());
-  const [asked, setAsked] = useState<Kind | null>(null);
+  const [asked, setAsked] = useState<ActionKind | null>(null);
   if (!maySubmit(session, workload.namespace)) return null;
   return (
     <>
@@ -60,16 +30,16 @@ export function WorkloadActions({ workload }: { workload: Workload }) {
           size="xs"
           variant={kind === "cancel" ? "light" : "default"}
           {...(kind === "cancel" ? { color: "red" } : {})}
-          leftSection={<Icon name={WORDS[kind].icon} size={14} />}
+          leftSection={<Icon name={ACTION_WORDS[kind].icon} size={14} />}
           onClick={() => setAsked(kind)}
         >
-          {WORDS[kind].label}
+          {ACTION_WORDS[kind].label}
         </Button>
       ))}
       <Modal
         opened={asked !== null}
         onClose={() => setAsked(null)}
-        title={asked === null ? "" : `${WORDS[asked].label}: ${workload.namespace}/${workload.name}`}
+        title={asked === null ? "" : `${ACTION_WORDS[asked].label}: ${workload.namespace}/${workload.name}`}
       >
         {asked !== null && <ActionForm kind={asked} workload={workload} onDone={() => setAsked(null)} />}
       </Modal>
@@ -77,7 +47,15 @@ export function WorkloadActions({ workload }: { workload: Workload }) {
   );
 }
 
-function ActionForm({ kind, workload, onDone }: { kind: Kind; workload: Workload; onDone: () => void }) {
+function ActionForm({
+  kind,
+  workload,
+  onDone,
+}: {
+  kind: ActionKind;
+  workload: Workload;
+  onDone: () => void;
+}) {
   const cluster = useCluster();
   const action = useWorkloadAction(cluster, workload);
   const classes = useQuery({
@@ -90,7 +68,7 @@ function ActionForm({ kind, workload, onDone }: { kind: Kind; workload: Workload
       onSuccess: () => {
         notifications.show({
           color: "teal",
-          title: WORDS[kind].done,
+          title: ACTION_WORDS[kind].done,
           message: `${workload.namespace}/${workload.name}`,
         });
         onDone();
@@ -104,7 +82,7 @@ function ActionForm({ kind, workload, onDone }: { kind: Kind; workload: Workload
       }}
     >
       <Stack>
-        <Text size="sm">{WORDS[kind].question}</Text>
+        <Text size="sm">{ACTION_WORDS[kind].consequence}</Text>
         {kind === "priority" && (
           <Select
             label="WorkloadPriorityClass"
@@ -126,7 +104,7 @@ function ActionForm({ kind, workload, onDone }: { kind: Kind; workload: Workload
             disabled={kind === "priority" && priorityClass === workload.priority_class}
             {...(kind === "cancel" ? { color: "red", "data-autofocus": true } : {})}
           >
-            {WORDS[kind].label}
+            {ACTION_WORDS[kind].label}
           </Button>
         </Group>
       </Stack>

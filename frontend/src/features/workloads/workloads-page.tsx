@@ -3,7 +3,7 @@ import { Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { maySubmitSomewhere, sessionQuery } from "@/api/session";
 import { workloadsQuery } from "@/api/workloads";
@@ -16,6 +16,7 @@ import { Panel } from "@/components/panel";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
 import { countFilters, type WorkloadFilters } from "@/lib/workload-filters";
+import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
 import { SubmitModal } from "./submit-modal";
 import { WORKLOAD_COLUMNS } from "./workload-columns";
@@ -52,6 +53,10 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
   const navigate = useNavigate();
   const list = useInfiniteQuery(workloadsQuery(cluster, filters));
   const rows = useMemo(() => list.data?.pages.flatMap((page) => page.results) ?? [], [list.data]);
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
+  const selected = rows.filter((row) => chosen.has(row.uid));
   const { fetchNextPage } = list;
   const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
   if (list.error !== null && rows.length === 0) {
@@ -64,38 +69,42 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
     );
   }
   return (
-    <Panel flush>
-      <DataTable
-        label="Workloads"
-        columns={WORKLOAD_COLUMNS}
-        rows={rows}
-        rowKey={(row) => row.uid}
-        loading={list.isPending}
-        onOpen={({ namespace, name }) =>
-          void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
-        }
-        onEnd={list.hasNextPage ? more : undefined}
-        loadingMore={list.isFetchingNextPage}
-        height="max(420px, calc(100dvh - 216px))"
-        empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
-      />
-      <Group
-        justify="space-between"
-        px="md"
-        py={8}
-        c="var(--kw-muted)"
-        style={{ borderTop: "1px solid var(--kw-line)" }}
-      >
-        <Text fz="xs" className="kw-number">
-          {formatCount(rows.length)} loaded{list.hasNextPage ? ", more below" : ""}
-        </Text>
-        <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
-          {list.error === null
-            ? `as of ${formatClock(list.dataUpdatedAt)}`
-            : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
-        </Text>
-      </Group>
-    </Panel>
+    <>
+      <BulkBar selected={selected} onClear={() => setChosen(new Set())} />
+      <Panel flush>
+        <DataTable
+          label="Workloads"
+          columns={WORKLOAD_COLUMNS}
+          rows={rows}
+          rowKey={(row) => row.uid}
+          selection={maySubmitSomewhere(session) ? { keys: chosen, onChange: setChosen } : undefined}
+          loading={list.isPending}
+          onOpen={({ namespace, name }) =>
+            void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+          }
+          onEnd={list.hasNextPage ? more : undefined}
+          loadingMore={list.isFetchingNextPage}
+          height="max(420px, calc(100dvh - 216px))"
+          empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
+        />
+        <Group
+          justify="space-between"
+          px="md"
+          py={8}
+          c="var(--kw-muted)"
+          style={{ borderTop: "1px solid var(--kw-line)" }}
+        >
+          <Text fz="xs" className="kw-number">
+            {formatCount(rows.length)} loaded{list.hasNextPage ? ", more below" : ""}
+          </Text>
+          <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
+            {list.error === null
+              ? `as of ${formatClock(list.dataUpdatedAt)}`
+              : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+          </Text>
+        </Group>
+      </Panel>
+    </>
   );
 }
 

@@ -1,0 +1,37 @@
+/** What can be done to workloads, and what that means: the words of buttons and questions. */
+import type { WorkloadAction } from "@/api/workloads";
+import type { IconName } from "@/components/icon";
+
+export type ActionKind = WorkloadAction["kind"];
+
+export const ACTION_WORDS: Record<
+  ActionKind,
+  { label: string; icon: IconName; consequence: string; done: string }
+> = {
+  hold: {
+    label: "Hold",
+    icon: "pause",
+    consequence:
+      "It stops waiting, and is evicted if it was admitted: its pods stop. Release puts it back into its queue.",
+    done: "On hold",
+  },
+  release: {
+    label: "Release",
+    icon: "play",
+    consequence: "It goes back into its queue and waits for quota and devices.",
+    done: "Released",
+  },
+  priority: {
+    label: "Priority",
+    icon: "priority",
+    consequence: "Its place in the queue changes with the next scheduling cycle.",
+    done: "Priority changed",
+  },
+  cancel: {
+    label: "Cancel",
+    icon: "stop",
+    consequence:
+      "It ends for good: its pods stop and its quota and devices go to others. This cannot be undone.",
+    done: "Cancelled",
+  },
+};
