@@ -38,6 +38,7 @@ class Recorder:
         self._now = now
         self._deactivated: set[str] = set()
         self._moved: set[str] = set()
+        self._told: dict[str, str] = {}
         self._accumulated: dict[str, int] = {}
         self.deadlines: dict[str, float | None] = {}
         self._touched: dict[str, None] = {}
@@ -186,7 +187,13 @@ class Recorder:
         )
 
     def _outcome(self, outcome: Outcome) -> None:
+        """The row gets every new message; event and log line come with a new reason only: a full queue would flood them."""
         workload = self._current(outcome.workload)
+        self._touched[workload.key] = None
+        entry = self._mirror.workloads.get(workload.key)
+        if self._told.get(workload.key, entry.reason if entry else "") == outcome.reason:
+            return
+        self._told[workload.key] = outcome.reason
         self._note(workload, outcome.reason, outcome.message, "Warning")
         self._log(
             workload, outcome.cycle, outcome.kind, outcome.reason, outcome.message, cluster_queue=outcome.cluster_queue

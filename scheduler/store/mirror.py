@@ -21,7 +21,7 @@ from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
 from scheduler.store.nodes import read_nodes
 from scheduler.store.placements import held_slices
-from scheduler.store.workloads import StoredWorkload, read_workloads
+from scheduler.store.workloads import StoredWorkload, read_workloads, why
 
 Place = tuple[str, str]
 """A device: (node, uuid)."""
@@ -34,6 +34,7 @@ class Entry:
     id: int
     generation: int
     uid: str
+    reason: str
     runs: bool
     devices: frozenset[Place]
     has_job: bool
@@ -181,6 +182,7 @@ class Mirror:
         self.workloads[key] = Entry(
             id=stored.id,
             generation=stored.generation,
+            reason=why(workload)[0],
             uid=workload.uid,
             runs=should_run(workload),
             devices=places(workload),
@@ -212,6 +214,7 @@ class Mirror:
             workload = write.workload
             self.workloads[workload.key] = replace(
                 self.workloads[workload.key],
+                reason=why(workload)[0],
                 runs=should_run(workload),
                 active=self.workloads[workload.key].active and not write.deactivate,
                 devices=places(workload),

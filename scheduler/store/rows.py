@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import orjson
 
-from scheduler.core.decisions import ConditionStatus, ConditionType, WorkloadStatus
+from scheduler.core.decisions import ConditionStatus, ConditionType
 from scheduler.core.workload import Workload
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
-from scheduler.store.workloads import moment, write_check_states, write_conditions, write_topology_assignment
+from scheduler.store.workloads import moment, why, write_check_states, write_conditions, write_topology_assignment
 
 _UPDATE_WORKLOADS: Final = """
 UPDATE queues_workload w SET
@@ -67,21 +67,6 @@ def _workload_values(write: WorkloadWrite) -> tuple[Any, ...]:
         None if write.counted_evictions is None else _json(write.counted_evictions),
         int(write.push),
     )
-
-
-_TOLD_BY: Final = {
-    WorkloadStatus.FINISHED: ConditionType.FINISHED,
-    WorkloadStatus.EVICTED: ConditionType.EVICTED,
-    WorkloadStatus.ADMITTED: ConditionType.ADMITTED,
-    WorkloadStatus.QUOTA_RESERVED: ConditionType.ADMITTED,
-    WorkloadStatus.PENDING: ConditionType.QUOTA_RESERVED,
-}
-
-
-def why(workload: Workload) -> tuple[str, str]:
-    """(reason, message) of the condition that tells why the workload is where it is; empty before the first verdict."""
-    condition = workload.condition(_TOLD_BY[workload.status])
-    return (str(condition.reason), condition.message) if condition else ("", "")
 
 
 def _since(workload: Workload, type_: ConditionType) -> datetime | None:

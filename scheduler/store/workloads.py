@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from django.db import connection
 
 from scheduler.core.admission_check import AdmissionCheckState
-from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType
+from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
 from scheduler.core.pod import PodTemplate
 from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
 from scheduler.core.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
@@ -211,6 +211,21 @@ def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict
         }
         for condition in conditions.values()
     ]
+
+
+_TOLD_BY: Final = {
+    WorkloadStatus.FINISHED: ConditionType.FINISHED,
+    WorkloadStatus.EVICTED: ConditionType.EVICTED,
+    WorkloadStatus.ADMITTED: ConditionType.ADMITTED,
+    WorkloadStatus.QUOTA_RESERVED: ConditionType.ADMITTED,
+    WorkloadStatus.PENDING: ConditionType.QUOTA_RESERVED,
+}
+
+
+def why(workload: Workload) -> tuple[str, str]:
+    """(reason, message) of the condition that tells why the workload is where it is; empty before the first verdict."""
+    condition = workload.condition(_TOLD_BY[workload.status])
+    return (str(condition.reason), condition.message) if condition else ("", "")
 
 
 def _check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
