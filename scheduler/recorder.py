@@ -187,7 +187,7 @@ class Recorder:
         )
 
     def _outcome(self, outcome: Outcome) -> None:
-        """The row gets every new message; event and log line come with a new reason only: a full queue would flood them."""
+        """The row gets every new message; event and log line come with a new reason only, or they would flood."""
         workload = self._current(outcome.workload)
         self._touched[workload.key] = None
         entry = self._mirror.workloads.get(workload.key)
