@@ -7,7 +7,7 @@ from typing import Any, Final
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
-from queues.models import Cluster, PodSet, Workload, WorkloadEvent
+from queues.models import Cluster, LocalQueue, PodSet, Workload, WorkloadEvent
 from queues.services.workloads import cancel
 from scheduler.core.decisions import WorkloadStatus
 
@@ -77,6 +77,8 @@ def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: 
     values["priority_class_group"] = PRIORITY_CLASS_GROUPS.get(values["priority_class_kind"], "")
     values["labels"], values["annotations"] = dict(spec.labels), dict(spec.annotations)
     values["preemption_gates"] = list(spec.preemption_gates)
+    if workload.queue_name != spec.queue_name and workload.quota_reserved_at is None:
+        values["cluster_queue_name"] = _cluster_queue_of(workload.cluster_id, spec)
     changed = [column for column, value in values.items() if getattr(workload, column) != value]
     for column in changed:
         setattr(workload, column, values[column])
@@ -89,6 +91,11 @@ def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: 
         return False
     _log(workload, "UpdatedWorkload", actor, now, ", ".join([*changed, *(["pod_sets"] if pods_changed else [])]))
     return True
+
+
+def _cluster_queue_of(cluster_id: int, spec: WorkloadSpec) -> str:
+    queue = LocalQueue.objects.filter(cluster_id=cluster_id, namespace=spec.namespace, name=spec.queue_name).first()
+    return queue.cluster_queue_name if queue else ""
 
 
 def _replace_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:

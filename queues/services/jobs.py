@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from django.db.models import F
 from django.utils import timezone
 
+from queues.events import request_push
 from queues.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
@@ -20,6 +22,7 @@ from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
 from queues.services.workloads import delete_workloads
+from scheduler.core.decisions import WorkloadStatus
 from scheduler.core.manifest import Fields, MistakeReason, Report
 
 DEFAULT_LOCAL_QUEUE = "default"
@@ -228,7 +231,15 @@ def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime)
         setattr(row, column, value)
     row.suspended = row.suspended and all(workload.quota_reserved_at is None for workload, _ in kept)
     row.save(update_fields=[*_columns(plan.job), "updated_at"])
+    _tell_cluster(cluster, row)
     return missing
+
+
+def _tell_cluster(cluster: Cluster, row: Job) -> None:
+    """A cluster that has heard of the job hears of its change."""
+    told = Workload.objects.filter(job=row, pushed_sequence__gt=0).exclude(status=WorkloadStatus.FINISHED)
+    if told.update(push_sequence=F("push_sequence") + 1):
+        request_push(cluster.name)
 
 
 def _match(

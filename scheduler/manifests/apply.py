@@ -19,7 +19,7 @@ from queues.exceptions import InvalidRequest, NotPermitted
 from queues.manifests.documents import Document, read_documents
 from queues.models import Cluster
 from queues.services import cluster_settings
-from queues.services.access import access_of
+from queues.services.access import Verb, access_of
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
 from queues.services.kinds import KINDS as CONFIGURATION_KINDS
@@ -147,8 +147,8 @@ def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
         raise NotPermitted("Pruning a set needs the role admin in all namespaces.")
     errors: list[LocatedError] = []
     for found in objects:
-        verb = "protect" if getattr(found.submitted.spec, "never_preempt", False) else "submit"
-        if access.may("protect" if verb == "protect" else "submit", found.kind.name, found.meta.namespace):
+        verb: Verb = "protect" if getattr(found.submitted.spec, "never_preempt", False) else "submit"
+        if access.may(verb, found.kind.name, found.meta.namespace):
             continue
         where = f" in namespace {found.meta.namespace}" if found.meta.namespace else ""
         errors.append(

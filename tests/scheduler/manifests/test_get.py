@@ -25,8 +25,10 @@ EVERYTHING = joined(
     texts.job(),
     texts.deployment(2),
     texts.workload(more="priority: 3"),
-    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nspec: {unschedulable: true, taints: [{key: a, effect: NoExecute}]}\n"
-    "status: {allocatable: {cpu: 1500m, memory: 4Gi}, capacity: {cpu: 2}, conditions: [{type: Ready, status: 'False'}]}\n",
+    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
+    "spec: {unschedulable: true, taints: [{key: a, effect: NoExecute}]}\n"
+    "status: {allocatable: {cpu: 1500m, memory: 4Gi}, capacity: {cpu: 2}, "
+    "conditions: [{type: Ready, status: 'False'}]}\n",
     "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nwaitForPodsReady: {enable: true, timeout: 5m}\n"
     "fairSharing: {enable: false}\n",
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hami}\ndata: {config.yaml: 'deviceSplitCount: 4'}\n",
