@@ -17,11 +17,12 @@ from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.node import Node
 from scheduler.core.placement_candidates import CandidateNodes
 from scheduler.core.placement_fit import peak_usage
-from scheduler.core.placement_model import Placement, PlacementRefusal, PodPlacement, PodSetToPlace
-from scheduler.core.placement_policy import Policy
+from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodPlacement, PodSetToPlace
+from scheduler.core.placement_policy import Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import FragmentationRanking, Ranking
 from scheduler.core.placement_refusal import Gang
+from scheduler.core.placement_room import most_pods
 from scheduler.core.placement_search import NodeTies, PodSetSearch, SearchSettings
 from scheduler.core.placement_table import DeviceTable
 
@@ -168,9 +169,16 @@ class Fleet:
                     self._hold(held, -1)
         return Placement(tuple(placed))
 
+    def most_pods(self, pod: PodDeviceRequest, *, without: Collection[str] = ()) -> dict[str, int]:
+        """Node name -> the most such pods that its cards could take; never too low (`placement_room`)."""
+        policy = device_policy(pod.device_policy or self.settings.device_policy)
+        with self._without(without):
+            return most_pods(self.table, self.settings.vendors, pod, mutex=policy.mutex)
+
     @contextmanager
     def _without(self, workload_keys: Collection[str]) -> Iterator[None]:
         gone = [held for key in dict.fromkeys(workload_keys) for held in self._held.get(key, ())]
+        self._ensure_table()
         self._apply(gone, -1)
         try:
             yield
@@ -180,6 +188,9 @@ class Fleet:
     @property
     def table(self) -> DeviceTable:
         """Cards and usage as arrays, built when needed."""
+        return self._ensure_table()
+
+    def _ensure_table(self) -> DeviceTable:
         if self._built is None:
             self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
             self._candidates = CandidateNodes(self._built.nodes)

@@ -138,7 +138,9 @@ class PodSetTopologyRequest:
     """One pod set to be placed in one flavor.
 
     `requests` are as in TopologyUsage. `topology` is None where the ClusterQueue implies topology-aware scheduling
-    (placed like `unconstrained`). The node selector includes what admission checks added.
+    (placed like `unconstrained`). The node selector includes what admission checks added. `room` is the most pods that
+    nodes can take for reasons that a topology does not know (devices), by node name; nodes left out take none, None is
+    no such limit.
     """
 
     pod_set: str
@@ -148,6 +150,7 @@ class PodSetTopologyRequest:
     tolerations: tuple[Toleration, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: RequiredNodeAffinity | None = None
+    room: Mapping[str, int] | None = None
 
     def usage(self, assignment: TopologyAssignment) -> TopologyUsage:
         """What this pod set uses of the flavor when it is placed so."""

@@ -115,6 +115,17 @@ class Capacities:
         own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
         return own
 
+    def limited_to(self, most: Sequence[int] | None, most_leaders: Sequence[int] | None) -> Self:
+        """The counts when each leaf takes at most so many pods, and leaders, for other reasons; None is no limit."""
+        own = self._copy()
+        if most is not None:
+            own.pods[-1][:] = map(min, own.pods[-1], most)
+            own.pods_with_leader[-1][:] = map(min, own.pods_with_leader[-1], most)
+        if most_leaders is not None:
+            own.leaders[-1][:] = map(min, own.leaders[-1], most_leaders)
+        own.sum_up(range(len(self._tree.leaf_keys)))
+        return own
+
     def _copy(self) -> Self:
         own = copy(self)
         own.pods, own.slices = _copied(self.pods), _copied(self.slices)
@@ -134,8 +145,11 @@ class Capacities:
             self._count_pods(used)
         else:
             self._count_pods_and_leader(used, self.shape.leader_requests)
+        self.sum_up(used)
+
+    def sum_up(self, domains: Iterable[int]) -> None:
+        """Bring everything above the leaves up to date with them."""
         level = self._tree.last_level
-        domains: Iterable[int] = used
         self._round_and_slice(level, domains)
         while level > 0:
             parents = self._tree.parents[level]

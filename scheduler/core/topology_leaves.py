@@ -113,6 +113,10 @@ class TopologyLeaves:
         """The nodes of a leaf; empty if there is no such leaf."""
         return frozenset(self._nodes_by_leaf.get(leaf, ()))
 
+    def room(self, room: Mapping[str, int]) -> list[int]:
+        """The sum over each leaf's nodes, by leaf number."""
+        return [sum(room.get(name, 0) for name in self._nodes_by_leaf[key]) for key in self.tree.leaf_keys]
+
     def capacities(self, shape: PodShape, selection: Selection | None) -> Capacities:
         """The counts of a pod shape now. `selection` None lets the pods use every leaf."""
         tree = self.tree
