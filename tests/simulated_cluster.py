@@ -121,3 +121,10 @@ def post(url: str, body: Any) -> JsonObject:
     with urllib.request.urlopen(request, timeout=10) as response:
         found: JsonObject = orjson.loads(response.read())
         return found
+
+
+def fetch(url: str) -> JsonObject:
+    """GET from a server that runs."""
+    with urllib.request.urlopen(url, timeout=10) as response:
+        found: JsonObject = orjson.loads(response.read())
+        return found

@@ -60,7 +60,7 @@ class JobWatch:
         ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
         push = False
         for job in jobs:
-            row = next((rows[uid] for uid in _uids(job) if uid in rows), None)
+            row = rows.get(_key(job))
             if row is None:
                 self._submit(job)
                 continue
@@ -111,7 +111,7 @@ class JobWatch:
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Jobs that should be in the cluster and were not in a whole list of it."""
-        uids = {uid for job in present for uid in _uids(job)}
+        there = {key for job in present for key in _keys(job)}
         running = Workload.objects.filter(
             cluster=self._cluster,
             job__kind=self._kind.kind.kind,
@@ -120,7 +120,7 @@ class JobWatch:
             evicted_at=None,
             pushed_sequence__gt=0,
         ).select_related("job")
-        missing = {row.job.pk: row.job for row in running if row.job is not None and str(row.job.uid) not in uids}
+        missing = {row.job.pk: row.job for row in running if row.job is not None and _row_key(row.job) not in there}
         self._without_job(missing.values())
 
     def _without_job(self, rows: Iterable[Job]) -> None:
@@ -139,13 +139,15 @@ class JobWatch:
             _raise_push(self._cluster, again)
             request_push(self._cluster.name)
 
-    def _rows(self, jobs: Sequence[JsonObject]) -> dict[str, Job]:
-        """The rows of these jobs by uid: the row's own label on the job, or the uid that the cluster gave it."""
-        uids = {uid for job in jobs for uid in _uids(job)}
-        keys = {(job["metadata"]["namespace"], job["metadata"]["name"]) for job in jobs}
-        rows = Job.objects.filter(cluster=self._cluster, kind=self._kind.kind.kind, uid__in=uids)
-        # A label can be written by anyone: it counts on a job of the same name only.
-        return {str(row.uid): row for row in rows if (row.namespace, row.name) in keys}
+    def _rows(self, jobs: Sequence[JsonObject]) -> dict[tuple[str, str], Job]:
+        """The rows of these jobs, by namespace and name.
+
+        A job is known by its row's uid in its label, or by the uid that the cluster gave it. Anyone can write a label:
+        it counts on a job of the row's namespace and name only.
+        """
+        keys = {key for job in jobs for key in _keys(job)}
+        rows = Job.objects.filter(cluster=self._cluster, kind=self._kind.kind.kind, uid__in={uid for _, _, uid in keys})
+        return {(row.namespace, row.name): row for row in rows if _row_key(row) in keys}
 
 
 def _raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
@@ -162,16 +164,23 @@ def _raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
         )
 
 
-def _uids(job: JsonObject) -> list[str]:
-    """The uids by which a job may be known: our label is believed only if it is a uid."""
-    metadata = job["metadata"]
-    found = [metadata["uid"]]
-    label = (metadata.get("labels") or {}).get(JOB_UID_LABEL, "")
+def _key(job: JsonObject) -> tuple[str, str]:
+    return job["metadata"]["namespace"], job["metadata"]["name"]
+
+
+def _keys(job: JsonObject) -> list[tuple[str, str, str]]:
+    """(namespace, name, uid) by which a job may be known: the cluster's uid, and our label's if it is a uid at all."""
+    found = [(*_key(job), str(job["metadata"]["uid"]))]
+    label = (job["metadata"].get("labels") or {}).get(JOB_UID_LABEL, "")
     try:
-        found.insert(0, str(uuid.UUID(label)))
+        found.append((*_key(job), str(uuid.UUID(label))))
     except ValueError:
         return found
     return found
+
+
+def _row_key(row: Job) -> tuple[str, str, str]:
+    return row.namespace, row.name, str(row.uid)
 
 
 def _as_submitted(job: JsonObject) -> JsonObject:

@@ -149,7 +149,12 @@ def contains(item: JsonObject, path: Path) -> bool:
 def without(item: JsonObject, paths: Iterable[Path]) -> JsonObject:
     """A copy without these leaves and entries; maps and lists that this leaves empty go too."""
     result: JsonObject = dict(item)
-    for path in sorted(paths, key=len, reverse=True):
+    entries: set[Path] = set()
+    for path in sorted(paths, key=len):
+        if any(path[:length] in entries for length in range(1, len(path))):
+            continue  # its list entry has gone as a whole
+        if path[-1][0] == "k":
+            entries.add(path)
         result = _removed(result, path, "")
     return result
 

@@ -66,20 +66,22 @@ class NodeController:
         return None
 
     def _collect_pods(self, name: str) -> None:
-        """Pods of a node that no longer exists fail and go, as Kubernetes' pod garbage collector has it."""
         for pod in self._usage.pods_on(name):
-            if not is_finished(pod):
-                entry = pod_condition(
-                    "DisruptionTarget", True, self._environment.now(), "DeletionByPodGC", "PodGC: node no longer exists"
-                )
-                conditions = with_pod_condition(pod, entry)
-                status = {**pod["status"], "phase": "Failed", "reason": "NodeLost", "conditions": conditions}
-                pod = self._environment.set_status("pods", pod, status, _MANAGER)
-            self._environment.registry.remove(BY_PLURAL["pods"], pod)
+            collect_pod(self._environment, pod, "PodGC: node no longer exists")
+
+
+def collect_pod(environment: Environment, pod: JsonObject, why: str) -> None:
+    """What Kubernetes' pod garbage collector does with a pod that no kubelet will end: it fails, and goes."""
+    if not is_finished(pod):
+        entry = pod_condition("DisruptionTarget", True, environment.now(), "DeletionByPodGC", why)
+        conditions = with_pod_condition(pod, entry)
+        status = {**pod["status"], "phase": "Failed", "conditions": conditions}
+        pod = environment.set_status("pods", pod, status, _MANAGER)
+    environment.registry.remove(BY_PLURAL["pods"], pod)
 
 
 class PodCollector:
-    """Pods that were bound to a node that is not there."""
+    """Pods that were bound to a node that is not there, and those that are deleted before they were bound."""
 
     def __init__(self, environment: Environment, nodes: NodeController) -> None:
         self._environment = environment
@@ -87,7 +89,12 @@ class PodCollector:
 
     def reconcile(self, namespace: str, name: str) -> float | None:
         pod = self._environment.store.get("pods", namespace, name)
-        if pod is not None and node_of(pod) and self._environment.store.get("nodes", "", node_of(pod)) is None:
+        if pod is None:
+            return None
+        if not node_of(pod):
+            if is_deleting(pod) and not is_finished(pod):
+                collect_pod(self._environment, pod, "PodGC: unscheduled and terminating")
+        elif self._environment.store.get("nodes", "", node_of(pod)) is None:
             self._nodes.reconcile("", node_of(pod))
         return None
 

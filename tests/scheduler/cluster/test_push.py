@@ -2,98 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from gpus.models import Device, DeviceAllocation
-from queues.manifests.job_workloads import workload_specs
 from queues.models import Cluster, Job, Pod, Workload
-from queues.services.submission import create_workloads
 from queues.services.workloads import cancel, hold, release
-from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, JsonObject, TokenBucket, connect
+from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
 from scheduler.cluster.push import PushReport, push_pending
-from scheduler.cluster.simulated.server import ServerThread
-from scheduler.cluster.watcher import Watcher
-from scheduler.engine import Engine
-from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
-from tests.simulated_cluster import job, make_simulated, post
+from tests.scheduler.cluster.system import System, gpu_job, queued
+from tests.simulated_cluster import job
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-QUOTAS = {
-    "gpu-flavor": {
-        "cpu": 100_000,
-        "nvidia.com/gpu": 16,
-        "nvidia.com/gpumem": 200_000,
-        "nvidia.com/gpucores": 1_000,
-    }
-}
-
-
-class System:
-    """A database, an engine, a pusher and a watcher around one simulated cluster."""
-
-    def __init__(self, server: ServerThread) -> None:
-        self._url = server.url
-        self.cluster = make_cluster(mode="simulated", server_url=server.url)
-        make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
-        make_cluster_queue(self.cluster, quotas=QUOTAS)
-        self.client = connect(server.url, TokenBucket(10_000, 10_000))
-        self.watcher = Watcher(self.cluster, self.client, clock=self.now)
-        self.engine = Engine(self.cluster, "test", clock=self.now)
-        self.watcher.resync()
-
-    def now(self) -> float:
-        with_clock = connect(self._url, TokenBucket(10_000, 10_000))
-        return float(with_clock._json("GET", "/_clock")["now"])
-
-    def advance(self, seconds: float) -> None:
-        post(f"{self._url}/_clock", {"advance": seconds})
-
-    def chaos(self, **changes: Any) -> None:
-        post(f"{self._url}/_chaos", changes)
-
-    def submit(self, manifest: JsonObject) -> None:
-        create_workloads(self.cluster, workload_specs(manifest), actor="alice")
-
-    def push(self) -> PushReport:
-        return push_pending(self.cluster, self.client, self.now)
-
-    def turn(self, seconds: float = 3.0) -> None:
-        """Everybody does their part once, then time passes."""
-        self.engine.run()
-        self.push()
-        self.push()
-        self.advance(seconds)
-        self.push()
-        self.watcher.resync()
-        self.engine.run()
-
-    def pods(self) -> list[JsonObject]:
-        return list(self.client.list(PODS).items)
-
-    def workload(self, name: str = "") -> Workload:
-        rows = Workload.objects.filter(job__name=name) if name else Workload.objects.all()
-        return rows.get()
-
-
-@pytest.fixture
-def system() -> Iterator[System]:
-    with ServerThread(make_simulated()) as server:
-        yield System(server)
-
-
-def queued(manifest: JsonObject) -> JsonObject:
-    """The same manifest in namespace `team`, labelled for its LocalQueue."""
-    labels = {"kueue.x-k8s.io/queue-name": "queue", **(manifest["metadata"].get("labels") or {})}
-    return {**manifest, "metadata": {**manifest["metadata"], "namespace": "team", "labels": labels}}
-
-
-def gpu_job(name: str = "train", *, mib: int = 4000, cores: int = 30, **spec: Any) -> JsonObject:
-    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(mib), "nvidia.com/gpucores": str(cores)}
-    return queued(job(name, limits=limits, **spec))
 
 
 def test_a_job_runs_on_the_cards_that_were_decided_and_finishes(system: System) -> None:
