@@ -11,9 +11,10 @@ from __future__ import annotations
 import csv
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from scheduler.core.device import Device, DeviceRequest
 from scheduler.core.fragmentation import task_shape, typical_tasks
@@ -178,7 +179,7 @@ def fleet_of(nodes: Sequence[TraceNode], policy: str, chance: random.Random) -> 
 
 
 def run(nodes: Sequence[TraceNode], pods: Sequence[TracePod], policy: str, seed: int) -> Outcome:
-    """One run of one policy. The allocation is the mean over the arrivals that round to 130 %."""
+    """One run of one policy. The allocation is the mean over the arrivals that round to 130 %, else the last."""
     chance = random.Random(seed)  # noqa: S311 - a benchmark's dice
     capacity = MILLI * sum(node.gpus for node in nodes)
     arriving = arrivals(pods, capacity, chance)
@@ -199,9 +200,5 @@ def run(nodes: Sequence[TraceNode], pods: Sequence[TracePod], policy: str, seed:
             at_the_end.append(100 * used / capacity)
     seconds = time.process_time() - started
     fragmented = 100 * float(fleet.fragmentation.model(fleet.table).fragmentation.sum()) / capacity
-    return Outcome(policy, seed, _mean(at_the_end), fragmented, placed, len(arriving), seconds)
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 0.0
+    allocated = fmean(at_the_end or [100 * used / capacity])
+    return Outcome(policy, seed, allocated, fragmented, placed, len(arriving), seconds)

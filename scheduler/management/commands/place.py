@@ -45,6 +45,8 @@ class Command(BaseCommand):
         try:
             text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             cases = json.loads(text)
+            if not isinstance(cases, list):
+                raise TypeError("the top level is not a list")
             results = [{"name": case["name"], "result": placements(case["scenario"])} for case in cases]
         except OSError as error:
             raise CommandError(f"{path}: {error}") from error

@@ -1,0 +1,61 @@
+"""The `place` command's files, in and out."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from gpus.annotations.inventory import encode_devices_json
+from scheduler.core.device import Device
+
+
+def scenario(*events: dict[str, Any]) -> list[dict[str, Any]]:
+    device = Device("GPU-0", 0, "NVIDIA", "NVIDIA A10", 10, 24_576, 100)
+    node = {"metadata": {"name": "n1", "annotations": {"hami.io/node-nvidia-register": encode_devices_json([device])}}}
+    return [
+        {
+            "name": "one",
+            "scenario": {"nodePolicy": "binpack", "gpuPolicy": "spread", "nodes": [node], "events": list(events)},
+        }
+    ]
+
+
+def pod(name: str, memory: int) -> dict[str, Any]:
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(memory)}
+    containers = [{"name": "c", "resources": {"limits": limits}}]
+    return {"place": {"metadata": {"name": name, "namespace": "team"}, "spec": {"containers": containers}}}
+
+
+@pytest.mark.parametrize("name", ["in.json", "in.json.gz"])
+def test_pods_come_and_go(tmp_path: Path, name: str) -> None:
+    text = json.dumps(
+        scenario(pod("a", 20_000), pod("b", 8000), {"remove": "team/b"}, {"remove": "team/a"}, pod("b", 8000))
+    ).encode()
+    source, output = tmp_path / name, tmp_path / "out.json"
+    source.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    call_command("place", str(source), output=output)
+    (result,) = json.loads(output.read_text())
+    assert result["name"] == "one"
+    first, second, third = result["result"]
+    assert first["containers"] == [[{"uuid": "GPU-0", "memoryMiB": 20_000, "cores": 0}]]
+    assert second == {"pod": "team/b", "refused": {"n1": "1/1 CardInsufficientMemory"}}
+    assert (third["pod"], third["node"]) == ("team/b", "n1")
+
+
+@pytest.mark.parametrize("text", ["", "{}", '[{"name": "x"}]', '[{"name": "x", "scenario": []}]'])
+def test_what_is_no_list_of_scenarios_is_refused(tmp_path: Path, text: str) -> None:
+    source, output = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(text)
+    with pytest.raises(CommandError, match="not a list of placement scenarios"):
+        call_command("place", str(source), output=output)
+    assert not output.exists()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"absent\.json"):
+        call_command("place", str(tmp_path / "absent.json"), output=tmp_path / "out.json")
