@@ -1,7 +1,11 @@
 import { cleanup } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+});
 
 // What jsdom lacks and Mantine asks for.
 Object.defineProperty(window, "matchMedia", {

@@ -40,7 +40,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "queue",
     header: "Queue",
-    meta: { hideBelow: 760, width: "15%" },
+    meta: { hideBelow: 760, width: "14%" },
     cell: ({ row: { original } }) => (
       <div className={classes.two}>
         <span>{original.cluster_queue || "–"}</span>
@@ -51,7 +51,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "requests",
     header: "Asks for",
-    meta: { hideBelow: 1000, width: "21%" },
+    meta: { hideBelow: 1000, width: "17%" },
     cell: ({ row: { original } }) => {
       const summary = summarizeRequests(original.pod_sets);
       return <span title={summary}>{summary}</span>;
@@ -71,7 +71,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: "Why",
-    meta: { hideBelow: 760, width: "22%" },
+    meta: { hideBelow: 760, width: "20%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   {

@@ -1,0 +1,91 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { useState } from "react";
+import { beforeEach, expect, it, vi } from "vitest";
+import { renderPart } from "@/test-render";
+import { type DataColumn, DataTable, type DataTableProps } from "./data-table";
+
+interface Row {
+  name: string;
+}
+
+const COLUMNS: DataColumn<Row>[] = [{ id: "name", header: "Name", cell: ({ row }) => row.original.name }];
+
+function rows(count: number): Row[] {
+  return Array.from({ length: count }, (_, place) => ({ name: `row-${place}` }));
+}
+
+function Table(props: Partial<DataTableProps<Row>>) {
+  return (
+    <DataTable
+      label="Rows"
+      columns={COLUMNS}
+      rows={[]}
+      rowKey={(row) => row.name}
+      empty={<p>Nothing</p>}
+      {...props}
+    />
+  );
+}
+
+beforeEach(() => {
+  // jsdom lays nothing out; a frame of 400 px shows some ten rows.
+  vi.spyOn(Element.prototype, "clientHeight", "get").mockReturnValue(400);
+});
+
+it("says what it says when empty, but not while it loads", async () => {
+  await renderPart(<Table />);
+  expect(screen.getByText("Nothing")).toBeDefined();
+});
+
+it("shows no empty message while it loads", async () => {
+  await renderPart(<Table loading />);
+  expect(screen.queryByText("Nothing")).toBeNull();
+  expect(screen.getByRole("table", { name: "Rows" })).toBeDefined();
+});
+
+it("puts only the rows in view into the page", async () => {
+  await renderPart(<Table rows={rows(5_000)} />);
+  expect(screen.getByText("row-0")).toBeDefined();
+  expect(screen.getAllByText(/^row-/).length).toBeLessThan(60);
+});
+
+it("asks for more when the end is in view, and not before", async () => {
+  const onEnd = vi.fn();
+  await renderPart(<Table rows={rows(5)} onEnd={onEnd} />);
+  expect(onEnd).toHaveBeenCalled();
+  const far = vi.fn();
+  await renderPart(<Table rows={rows(500)} onEnd={far} />);
+  expect(far).not.toHaveBeenCalled();
+});
+
+it("walks the rows with arrows or j and k, and opens one with Enter", async () => {
+  const onOpen = vi.fn();
+  await renderPart(<Table rows={rows(5)} onOpen={onOpen} />);
+  const user = userEvent.setup();
+  await user.tab();
+  await user.keyboard("{ArrowDown}jk{ArrowDown}{Enter}");
+  expect(onOpen).toHaveBeenCalledExactlyOnceWith({ name: "row-2" });
+});
+
+it("selects one row, all rows that are loaded, and none again", async () => {
+  function Selecting() {
+    const [keys, onChange] = useState<ReadonlySet<string>>(new Set());
+    return (
+      <>
+        <Table rows={rows(3)} selection={{ keys, onChange }} />
+        <output>{[...keys].join()}</output>
+      </>
+    );
+  }
+  await renderPart(<Selecting />);
+  const user = userEvent.setup();
+  const chosen = screen.getByRole("status");
+  await user.click(within(screen.getByText("row-1").closest("tr") as HTMLElement).getByRole("checkbox"));
+  expect(chosen.textContent).toBe("row-1");
+  const all = screen.getByRole("checkbox", { name: /Select all/ });
+  await user.click(all);
+  expect(chosen.textContent).toBe("row-0,row-1,row-2");
+  await user.click(all);
+  expect(chosen.textContent).toBe("");
+});

@@ -1,0 +1,99 @@
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it, vi } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
+import type { ClusterQueue } from "@/api/types";
+import { renderPart, serve } from "@/test-render";
+import { QuotaForm } from "./quota-form";
+
+const QUEUE: ClusterQueue = {
+  name: "research",
+  cohort: "company",
+  queueing_strategy: "BestEffortFIFO",
+  stop_policy: "None",
+  fair_weight: "1",
+  preemption: {},
+  flavor_fungibility: {},
+  conditions: [],
+  resource_groups: [
+    {
+      covered_resources: ["nvidia.com/gpu"],
+      flavors: [
+        {
+          name: "v100",
+          resources: [
+            { name: "nvidia.com/gpu", nominal_quota: "8", borrowing_limit: null, lending_limit: null },
+          ],
+        },
+      ],
+    },
+  ],
+};
+
+class SilentSocket {
+  close(): void {}
+}
+
+function render(onDone: () => void) {
+  vi.stubGlobal("WebSocket", SilentSocket);
+  return renderPart(
+    <ClusterProvider cluster="default">
+      <QuotaForm queue={QUEUE} onDone={onDone} />
+    </ClusterProvider>,
+  );
+}
+
+const field = (name: string) =>
+  screen.getByRole("textbox", { name: new RegExp(`^${name} of nvidia.com/gpu`) });
+
+it("sends the whole quotas with what was changed", async () => {
+  const calls = serve([[/^PATCH/, { body: QUEUE }]]);
+  const onDone = vi.fn();
+  await render(onDone);
+  const user = userEvent.setup();
+  await user.type(field("Borrowing limit"), "4");
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  await vi.waitFor(() => expect(onDone).toHaveBeenCalled());
+  expect(calls).toHaveLength(1);
+  expect(calls[0]).toMatchObject({
+    address: "/api/v1/cluster-queues/research/?cluster=default",
+    body: {
+      resource_groups: [
+        { flavors: [{ resources: [{ nominal_quota: "8", borrowing_limit: "4", lending_limit: null }] }] },
+      ],
+    },
+  });
+});
+
+it("does not send what is no quantity, and says so at the field", async () => {
+  const calls = serve([]);
+  await render(vi.fn());
+  const user = userEvent.setup();
+  await user.clear(field("Nominal quota"));
+  await user.type(field("Nominal quota"), "8GB");
+  expect(screen.getByText(/"8GB" is not a quantity/)).toBeDefined();
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  expect(calls).toEqual([]);
+});
+
+it("puts the server's fault at its field and stays open", async () => {
+  const fault = {
+    document: 0,
+    path: "spec.resourceGroups[0].flavors[0].resources[0].lendingLimit",
+    value: "9",
+    rule: "must not be more than nominalQuota",
+    remedy: "lower it",
+  };
+  serve([
+    [/^PATCH/, { status: 400, body: { reason: "Invalid", message: "It was refused.", errors: [fault] } }],
+  ]);
+  const onDone = vi.fn();
+  await render(onDone);
+  const user = userEvent.setup();
+  await user.type(field("Lending limit"), "9");
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  expect(await screen.findByText("must not be more than nominalQuota – lower it")).toBeDefined();
+  expect(field("Lending limit").getAttribute("aria-invalid")).toBe("true");
+  expect(screen.getByText("It was refused.")).toBeDefined();
+  expect(onDone).not.toHaveBeenCalled();
+});

@@ -1,0 +1,88 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
+import type { Session, Workload } from "@/api/types";
+import { renderPart, serve } from "@/test-render";
+import { possibleActions, WorkloadActions } from "./workload-actions";
+
+const WORKLOAD: Workload = {
+  id: 1,
+  uid: "u",
+  cluster: "default",
+  namespace: "research",
+  name: "train",
+  queue_name: "main",
+  cluster_queue: "research",
+  priority: 0,
+  priority_class: "",
+  status: "Pending",
+  active: true,
+  reason: "",
+  message: "",
+  created_at: "2026-11-20T10:00:00Z",
+  queued_at: null,
+  quota_reserved_at: null,
+  admitted_at: null,
+  evicted_at: null,
+  finished_at: null,
+  owner: null,
+  pod_sets: [],
+};
+
+function session(role: "submitter" | "viewer", namespace: string): Session {
+  return {
+    authenticated: true,
+    user: { username: "ada", is_cluster_admin: false },
+    roles: [{ role, namespace }],
+    clusters: [],
+  };
+}
+
+class SilentSocket {
+  close(): void {}
+}
+
+beforeEach(() => {
+  vi.stubGlobal("WebSocket", SilentSocket);
+});
+
+describe("what can be done", () => {
+  it.each([
+    [{ status: "Pending", active: true }, ["hold", "priority", "cancel"]],
+    [{ status: "Pending", active: false }, ["release", "priority", "cancel"]],
+    [{ status: "Finished", active: true }, []],
+  ] as const)("%o: %o", (workload, actions) => {
+    expect(possibleActions(workload)).toEqual(actions);
+  });
+});
+
+it("offers nothing to those who may only look", async () => {
+  serve([[/session/, { body: session("viewer", "research") }]]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <WorkloadActions workload={WORKLOAD} />
+    </ClusterProvider>,
+  );
+  await vi.waitFor(() => expect(fetch).toBeDefined());
+  expect(screen.queryByRole("button")).toBeNull();
+});
+
+it("asks first, and shows the server's refusal", async () => {
+  const calls = serve([
+    [/session/, { body: session("submitter", "research") }],
+    [/^POST/, { status: 409, body: { reason: "Conflict", message: "It has ended, or is being cancelled." } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <WorkloadActions workload={WORKLOAD} />
+    </ClusterProvider>,
+  );
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Cancel" }));
+  expect(calls.filter(({ method }) => method === "POST")).toEqual([]);
+  const dialog = await screen.findByRole("dialog");
+  await user.click(within(dialog).getByRole("button", { name: "Cancel" }));
+  expect(await within(dialog).findByText("It has ended, or is being cancelled.")).toBeDefined();
+  expect(calls.at(-1)?.address).toBe("/api/v1/workloads/research/train/cancel/?cluster=default");
+});

@@ -1,0 +1,63 @@
+/** Renders a part of a page with what pages stand on: theme, query cache and router; the network is the test's. */
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import {
+  createMemoryHistory,
+  createRootRoute,
+  createRouter,
+  type RouterHistory,
+  RouterProvider,
+} from "@tanstack/react-router";
+import { render } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { vi } from "vitest";
+import { theme } from "@/lib/theme";
+
+export interface Answer {
+  status?: number;
+  body: unknown;
+}
+
+export interface Call {
+  method: string;
+  address: string;
+  body: unknown;
+}
+
+/** Answers requests by the first pattern that matches "METHOD address"; what nobody answers fails the test. */
+export function serve(answers: [RegExp, Answer][]): Call[] {
+  const calls: Call[] = [];
+  vi.stubGlobal("fetch", async (address: string, init: RequestInit = {}) => {
+    const method = init.method ?? "GET";
+    calls.push({ method, address, body: typeof init.body === "string" ? JSON.parse(init.body) : null });
+    const found = answers.find(([pattern]) => pattern.test(`${method} ${address}`));
+    if (found === undefined) throw new Error(`nobody answers ${method} ${address}`);
+    const { status = 200, body } = found[1];
+    return new Response(JSON.stringify(body), { status });
+  });
+  return calls;
+}
+
+export interface Rendered {
+  history: RouterHistory;
+  queries: QueryClient;
+}
+
+export async function renderPart(part: ReactNode): Promise<Rendered> {
+  const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const history = createMemoryHistory({ initialEntries: ["/"] });
+  const router = createRouter({
+    routeTree: createRootRoute({ component: () => part, notFoundComponent: () => part }),
+    history,
+  });
+  await router.load();
+  render(
+    <MantineProvider theme={theme} env="test">
+      <QueryClientProvider client={queries}>
+        {/* The test's router has one route; the application's type knows them all. */}
+        <RouterProvider router={router as never} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  return { history, queries };
+}
