@@ -23,14 +23,14 @@ class CohortSpec:
 
 
 def read_cohort(top: Fields, version: str) -> CohortSpec:
-    """Read a Cohort (kueue-semantics 1.4): as a ClusterQueue's quotas, but lending may exceed the nominal quota."""
+    """Read a Cohort (kueue-semantics 1.4): lending may exceed the nominal quota."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=False)
     protection = read_protection(top, meta)
     spec = top.fields("spec")
     if spec is None:
         return CohortSpec(without_columns(meta), preemption_protection=protection)
-    parent = spec.text("parentName", syntax=dns_subdomain)
+    parent = spec.text("parent" if version == "v1alpha1" else "parentName", syntax=dns_subdomain)
     groups = read_resource_groups(spec, in_cohort=bool(parent), lending_within_nominal=False)
     cohort = CohortSpec(without_columns(meta), parent, read_weight(spec), protection, groups)
     spec.close()

@@ -79,17 +79,18 @@ def job_workloads(
         job=stored,
         document=job.document,
     )
-    return [replace(template, name=name) for name in _names(job, stored)]
+    return [replace(template, name=name) for name in workload_names(job, stored, job.workload_count)]
 
 
-def _names(job: JobManifest, stored: JobSpec) -> list[str]:
+def workload_names(job: JobManifest, stored: JobSpec, count: int) -> list[str]:
+    """The names of a job's first workloads; only a Deployment has more than one."""
     if job.kind != "Deployment":
         return [workload_name(job.kind, GROUPS[job.kind], stored.name, str(stored.uid))]
     content = json.dumps(job.pod_sets[0].template, sort_keys=True)
     template_hash = _hash(content, _TEMPLATE_HASH_LENGTH)
     pods = [
         f"{stored.name}-{template_hash}-{_hash(f'{stored.uid}/{replica}', _POD_HASH_LENGTH)}"
-        for replica in range(job.workload_count)
+        for replica in range(count)
     ]
     return [workload_name("Pod", "", pod, str(uuid.uuid5(stored.uid, pod))) for pod in pods]
 

@@ -12,6 +12,7 @@ from queues.exceptions import InvalidRequest, ManifestErrors, NotFound, Unsuppor
 from queues.manifests.generated_name import generated_name
 from queues.models import Cluster, PriorityClass, Workload
 from queues.services.kinds import KINDS, ConfigurationKind
+from queues.services.namespaces import create_missing_namespaces
 from queues.services.quotas import groups_of, replace_groups
 from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
 from queues.services.workloads import change_priority
@@ -27,7 +28,10 @@ def apply_object(
     if kind and document.get("kind") != kind:
         report.error("kind", document.get("kind"), f"must be {kind} here")
         raise ManifestErrors(report.errors)
+    now = now or timezone.now()
     with transaction.atomic():
+        if submitted.spec.meta.namespace:
+            create_missing_namespaces(cluster, [(submitted.spec.meta.namespace, submitted)], now=now)
         return apply_objects(cluster, KINDS[str(document["kind"])], [submitted], actor=actor, now=now)[0]
 
 

@@ -14,10 +14,10 @@ from queues.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job import JobManifest
-from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads
+from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads, workload_names
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Cluster, Job, LocalQueue, Workload
-from queues.services.job_changes import change_workload, frozen_paths, remove_workloads
+from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs, remove_workloads
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
@@ -220,7 +220,7 @@ def _columns(job: JobSpec) -> dict[str, Any]:
 def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime) -> list[WorkloadSpec]:
     """Make the row and its workloads what was submitted; returns the workloads that are to be created."""
     rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
-    kept, surplus, missing = _match(row.kind, list(rows), plan.workloads)
+    kept, surplus, missing = _match(list(rows), plan)
     _refuse_frozen(plan, row, kept, surplus)
     if plan.submitted.report.errors:
         return []
@@ -243,19 +243,32 @@ def _tell_cluster(cluster: Cluster, row: Job) -> None:
 
 
 def _match(
-    kind: str, there: list[Workload], wanted: list[WorkloadSpec]
+    there: list[Workload], plan: _Plan
 ) -> tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]:
-    """Which workload that is there becomes which that is wanted, by name; what is too much; what is missing.
+    """Which workload that is there becomes which that is wanted; what is too much; what is missing.
 
-    Other jobs than Deployments have one workload, whatever its name: the cluster may have named it.
+    A job has one workload, whatever its name: the cluster may have named it. A Deployment keeps as many as it wants of
+    those with its template, those with quota first.
     """
-    if kind != "Deployment" and there and wanted:
-        return [(there[0], replace(wanted[0], name=there[0].name))], there[1:], []
-    names = {workload.name: workload for workload in there}
-    kept = [(names[spec.name], spec) for spec in wanted if spec.name in names]
-    kept_names = {workload.name for workload, _ in kept}
-    surplus = [workload for workload in there if workload.name not in kept_names]
-    return kept, surplus, [spec for spec in wanted if spec.name not in names]
+    wanted = plan.workloads
+    if plan.job.kind != "Deployment":
+        if there and wanted:
+            return [(there[0], replace(wanted[0], name=there[0].name))], there[1:], []
+        return [], there, wanted
+    alike = [row for row in there if wanted and _is_replica(row, wanted[0])]
+    alike.sort(key=lambda row: (row.quota_reserved_at is None, row.pk))
+    kept = [(row, replace(spec, name=row.name)) for row, spec in zip(alike, wanted, strict=False)]
+    taken = {row.name for row in there}
+    names = workload_names(plan.submitted.spec, plan.job, len(wanted) + len(there))
+    free = [name for name in names if name not in taken]
+    missing = [replace(spec, name=name) for spec, name in zip(wanted[len(kept) :], free, strict=False)]
+    surplus = [row for row in there if row not in alike[: len(kept)]]
+    return kept, surplus, missing
+
+
+def _is_replica(row: Workload, spec: WorkloadSpec) -> bool:
+    ending = row.status == WorkloadStatus.FINISHED or row.deletion_requested_at is not None
+    return not ending and pod_set_specs(row) == spec.pod_sets
 
 
 def _refuse_frozen(

@@ -15,6 +15,7 @@ from django.utils import timezone
 from gpus.manifests import configured_vendors, write_config_map
 from gpus.services.applied import apply_nodes
 from gpus.vendors import VENDORS
+from queues.events import wake_scheduler
 from queues.exceptions import InvalidRequest, NotPermitted
 from queues.manifests.documents import Document, read_documents
 from queues.models import Cluster
@@ -265,6 +266,8 @@ class _Call:
             applied_set=self._set,
             now=self._now,
         )
+        if set(actions.values()) != {Action.UNCHANGED}:
+            wake_scheduler(self._cluster.name)
         return [self._applied(found, Action(actions[found.meta.name])) for found in group]
 
     @staticmethod

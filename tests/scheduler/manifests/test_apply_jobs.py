@@ -166,6 +166,17 @@ def test_a_deployment_scales_and_keeps_the_pods_that_stay(apply: Apply) -> None:
     assert set(Workload.objects.values_list("name", flat=True)) < first
 
 
+def test_a_deployment_that_scales_down_gives_up_waiting_pods_first(apply: Apply) -> None:
+    apply(texts.deployment(3))
+    last = Workload.objects.order_by("pk").last()
+    assert last is not None
+    hold_quota(pk=last.pk)
+    apply(texts.deployment(1))
+    assert [workload.pk for workload in Workload.objects.all()] == [last.pk]
+    apply(texts.deployment(3))
+    assert Workload.objects.filter(active=True).count() == 3
+
+
 def test_a_deployment_that_scales_down_cancels_pods_with_quota(apply: Apply) -> None:
     apply(texts.deployment(2))
     hold_quota()
