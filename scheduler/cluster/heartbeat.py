@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
@@ -32,6 +33,26 @@ def beat(cluster: str, now: float, heard: bool) -> None:
         )
     except RedisError as error:
         _log.warning("The watcher's heartbeat is not seen: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class WatcherHealth:
+    """Whether a watcher lives, and when it last heard of its cluster (RFC 3339, None: not yet)."""
+
+    alive: bool
+    last_event_at: str | None
+
+
+def watcher_health(cluster: str) -> WatcherHealth:
+    """What the last heartbeat said; not alive, too, where Redis does not answer."""
+    try:
+        content = _redis().get(watcher_key(cluster))
+    except RedisError as error:
+        _log.warning("Whether the watcher lives is not known: %s", error)
+        return WatcherHealth(False, None)
+    if not isinstance(content, bytes):
+        return WatcherHealth(False, None)
+    return WatcherHealth(True, orjson.loads(content)["last_event_at"])
 
 
 @cache
