@@ -39,7 +39,7 @@ class CycleParts:
             fair_sharing=fair is not None,
         )
         self._state = state
-        self._topology = TopologyAssigner(state.topology_flavors, state.flavors, state.simulation)
+        self._topology = TopologyAssigner(state.topology_flavors, state.simulation, state.device_resources)
         self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor)
         self._admitter = Admitter(state)
 

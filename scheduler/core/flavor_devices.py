@@ -12,8 +12,10 @@ from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, R
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
 from scheduler.core.decisions import PendingReason
 from scheduler.core.device_requests import pod_device_request
+from scheduler.core.flavor_topology import Rooms
 from scheduler.core.node_selection import Toleration
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodSetToPlace
+from scheduler.core.placement_room import MOST
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyAssignment
 from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
@@ -48,18 +50,25 @@ class DeviceAssigner:
                 flavors.append(slot.name)
             pod_sets += self._pod_sets_of(info, result, flavors)
         found = self._place(pod_sets)
-        return _describe(found) if isinstance(found, PlacementRefusal) else None
+        return describe(found) if isinstance(found, PlacementRefusal) else None
 
-    def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Place what fits the quota. What finds no place does not fit; it needs preemption where the ClusterQueue lets
-        workloads preempt for devices alone."""
-        if assignment.mode is not Mode.FIT or not self.concerns(info):
-            return
-        found = self.find(info, assignment)
-        if not isinstance(found, PlacementRefusal):
-            assignment.placement = found
-            return
-        assignment.refusals.append([_refusal(_describe(found))])
+    def rooms(self, info: WorkloadInfo, assignment: Assignment) -> Rooms:
+        """The most pods that each node's cards could take, by pod set, for those that ask for devices."""
+        gone = list(self._state.simulation.removed)
+        return {
+            result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=gone)
+            for result in assignment.pod_sets
+            if self._request(result.pod_set).asks_for_devices
+        }
+
+    def unlimited_room(self) -> dict[str, int]:
+        """Room without a limit on every node."""
+        return dict.fromkeys(self._state.fleet.nodes, MOST)
+
+    def refuse(self, cq: ClusterQueueState, assignment: Assignment, message: str) -> None:
+        """The assignment finds no place: it does not fit, or needs preemption where the ClusterQueue lets workloads
+        preempt for devices alone."""
+        assignment.refusals.append([_refusal(message)])
         if not cq.spec.preempt_for_devices:
             assignment.mode = Mode.NO_FIT
             return
@@ -148,7 +157,7 @@ class DeviceAssigner:
         )
 
 
-def _describe(refusal: PlacementRefusal) -> str:
+def describe(refusal: PlacementRefusal) -> str:
     """The refusal as a sentence, with the nearest node's own words."""
     if refusal.nearest_node is None or refusal.nearest_reason in refusal.message:
         return refusal.message

@@ -9,11 +9,11 @@ from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, R
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import PendingReason
 from scheduler.core.preemption import Target
-from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.simulation import Simulation
 from scheduler.core.topology import (
     PodSetTopologyRequest,
     TopologyAssignment,
+    TopologyDomain,
     TopologyFailure,
     TopologyUsage,
 )
@@ -23,6 +23,11 @@ from scheduler.core.workload_info import PodSetRequests, TopologyCharge, Workloa
 Requests = list[tuple[str, list[PodSetTopologyRequest]]]
 """Per flavor, in the order of first appearance, the pod sets to place in it."""
 
+Rooms = dict[str, dict[str, int]]
+"""Pod set -> node -> the most pods that it can take; nodes left out take none, pod sets left out have no limit."""
+
+NO_ROOMS: Mapping[str, Mapping[str, int]] = {}
+
 
 class TopologyAssigner:
     """Places the pod sets of an assignment in the topologies of their flavors."""
@@ -30,30 +35,30 @@ class TopologyAssigner:
     def __init__(
         self,
         topologies: Mapping[str, TopologyFlavor],
-        flavors: Mapping[str, ResourceFlavor],
         simulation: Simulation,
+        ignored_resources: Callable[[], frozenset[str]],
     ) -> None:
-        """Works on the live usage of the topologies."""
+        """Works on the live usage of the topologies. `ignored_resources` are those that something else places."""
         self._topologies = topologies
-        self._flavors = flavors
         self._simulation = simulation
+        self._ignored_resources = ignored_resources
 
     def place(self, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Place what fits the quota; what does not fit the topology needs preemption, or can never fit (6.10)."""
-        if not self._topologies or assignment.mode is Mode.NO_FIT:
+        if assignment.mode is Mode.NO_FIT:
             return
-        requests = self._requests(assignment)
+        requests = self.requests(assignment)
         if not requests:
             return
         now: list[Refusal] = []
         if assignment.mode is Mode.FIT:
-            found = self._find(requests)
+            found = self.find(requests)
             if not isinstance(found, TopologyFailure):
-                self._record(assignment, requests, found)
+                self.record(assignment, requests, found)
                 return
             self._downgrade(assignment, found)
             now = [_refusal(found, PendingReason.WAITING_FOR_QUOTA)]
-        found = self._find(requests, simulate_empty=True)
+        found = self.find(requests, simulate_empty=True)
         if isinstance(found, TopologyFailure):
             assignment.refusals.append([_refusal(found, PendingReason.TOPOLOGY_PLACEMENT_FAILED)])
             assignment.mode = Mode.NO_FIT
@@ -70,25 +75,25 @@ class TopologyAssigner:
     ) -> None:
         """Place a workload that waits for preemption: with its targets gone, or without targets on empty nodes, to keep
         that room for it (4.4.5, 19 B9)."""
-        if not self._topologies or assignment.mode is not Mode.PREEMPT:
+        if assignment.mode is not Mode.PREEMPT:
             return
-        requests = self._requests(assignment)
+        requests = self.requests(assignment)
         if not requests:
             return
         for target in targets:
             self._simulation.remove(target.info)
-        found = self._find(requests, simulate_empty=not targets)
+        found = self.find(requests, simulate_empty=not targets)
         for target in targets:
             self._simulation.restore(target.info)
         if not isinstance(found, TopologyFailure):
-            self._record(assignment, requests, found)
+            self.record(assignment, requests, found)
 
     def can_place(self, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find their place in the usage as it is then; None when no topology is concerned."""
-        requests = self._requests(assignment) if self._topologies else []
+        requests = self.requests(assignment)
         if not requests:
             return None
-        return lambda: not isinstance(self._find(requests), TopologyFailure)
+        return lambda: not isinstance(self.find(requests), TopologyFailure)
 
     def fits(self, charges: Sequence[TopologyCharge]) -> bool:
         """Whether every domain of an assignment still has its room."""
@@ -97,21 +102,32 @@ class TopologyAssigner:
             by_flavor.setdefault(flavor, []).append(usage)
         return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
 
-    def _requests(self, assignment: Assignment) -> Requests:
+    def requests(self, assignment: Assignment, rooms: Mapping[str, Mapping[str, int]] = NO_ROOMS) -> Requests:
+        """What the assignment's pod sets ask of topologies. `rooms` limits the pods per node, by pod set."""
+        if not self._topologies:
+            return []
+        ignored = self._ignored_resources()
         found: dict[str, list[PodSetTopologyRequest]] = {}
         for result in assignment.pod_sets:
             flavor = self._topology_flavor(result)
             if flavor is not None and result.pod_set.count > 0:
-                found.setdefault(flavor, []).append(topology_request(result.pod_set))
+                request = topology_request(result.pod_set, ignored, rooms.get(result.name))
+                found.setdefault(flavor, []).append(request)
         return list(found.items())
+
+    def node_names(self, result: PodSetResult, domain: TopologyDomain) -> frozenset[str]:
+        """The nodes of a domain that the pod set was assigned."""
+        flavor = self._topology_flavor(result)
+        return self._topologies[flavor].node_names(domain) if flavor is not None else frozenset()
 
     def _topology_flavor(self, result: PodSetResult) -> str | None:
         names = (choice.flavor for choice in result.flavors.values())
         return next((name for name in names if name in self._topologies), None)
 
-    def _find(
+    def find(
         self, requests: Requests, *, simulate_empty: bool = False
     ) -> dict[str, TopologyAssignment] | TopologyFailure:
+        """Leaves for every pod set, or the first that finds none."""
         found: dict[str, TopologyAssignment] = {}
         assumed: list[TopologyUsage] = []
         for flavor, members in requests:
@@ -125,7 +141,8 @@ class TopologyAssigner:
                 assumed += [request.usage(placed[request.pod_set]) for request in members if request.pod_set in placed]
         return found
 
-    def _record(self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]) -> None:
+    def record(self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]) -> None:
+        """Write the leaves, and what they are charged, into the assignment."""
         results = {result.name: result for result in assignment.pod_sets}
         assignment.topology_usage = []
         for flavor, members in requests:
@@ -151,15 +168,21 @@ def _refusal(failure: TopologyFailure, reason: PendingReason) -> Refusal:
     return Refusal(RefusalKind.TOPOLOGY, reason, text=f"pod set {failure.pod_set}: {failure.message}")
 
 
-def topology_request(pod_set: PodSetRequests) -> PodSetTopologyRequest:
+def topology_request(
+    pod_set: PodSetRequests, ignored_resources: frozenset[str], room: Mapping[str, int] | None = None
+) -> PodSetTopologyRequest:
     """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use."""
     template = pod_set.pod_set.template
+    requests = pod_set.node_requests
+    if ignored_resources and not ignored_resources.isdisjoint(requests):
+        requests = {name: amount for name, amount in requests.items() if name not in ignored_resources}
     return PodSetTopologyRequest(
         pod_set=pod_set.name,
         count=pod_set.count,
-        requests=pod_set.node_requests,
+        requests=requests,
         topology=pod_set.pod_set.topology_request,
         tolerations=template.tolerations,
         node_selector=template.node_selector,
         affinity=template.affinity,
+        room=room,
     )

@@ -91,7 +91,7 @@ class NodeReplacer:
             flavor = self._state.topology_flavors.get(name or "")
             if flavor is None:
                 return TopologyFailure(assignment.name, f"flavor {name} has no topology any more")
-            request = topology_request(pod_sets[assignment.name])
+            request = topology_request(pod_sets[assignment.name], self._state.device_resources())
             after = replace_failed_node(flavor, request, before, host, moved)
             if isinstance(after, TopologyFailure):
                 return after

@@ -15,6 +15,7 @@ from scheduler.core.decisions import (
 )
 from scheduler.core.flavor_assigner import FlavorAssigner, Pins
 from scheduler.core.flavor_devices import DeviceAssigner
+from scheduler.core.flavor_placement import PlacementAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.preemption import PreemptionRequest, Preemptor, Target
 from scheduler.core.quota import Cell
@@ -87,6 +88,7 @@ class Nominator:
         self._assigner = assigner
         self._topology = topology
         self._devices = devices
+        self._placement = PlacementAssigner(topology, devices)
         self._preemptor = preemptor
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
@@ -138,8 +140,7 @@ class Nominator:
         self, info: WorkloadInfo, cq: ClusterQueueState, pod_sets: Sequence[PodSetRequests], pins: Pins | None
     ) -> Assignment:
         assignment = self._assigner.assign(cq, info, pod_sets, pins)
-        self._topology.place(cq, assignment)
-        self._devices.place(info, cq, assignment)
+        self._placement.place(info, cq, assignment)
         return assignment
 
     def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
@@ -151,19 +152,10 @@ class Nominator:
             info,
             assignment.usage,
             frozenset(cell.key for cell in cells),
-            self._can_place(info, cq, assignment),
+            self._placement.can_place(info, cq, assignment),
             self._state.now,
         )
         return self._preemptor.find_targets(request)
-
-    def _can_place(
-        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment
-    ) -> Callable[[], bool] | None:
-        """What preemption must make possible beside the quota: topology and devices; None when neither is concerned."""
-        topology, devices = self._topology.can_place(cq, assignment), self._devices.can_place(info, assignment)
-        if topology is None or devices is None:
-            return topology or devices
-        return lambda: topology() and devices()
 
     def _search_reduced(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None

@@ -181,6 +181,10 @@ class State:
         self.topology_flavors.set_node(node)
         self._node_changed(*(n for n in (before, node) if n is not None))
 
+    def device_resources(self) -> frozenset[str]:
+        """The resources that are placed as devices, not counted per node: none while no node has a device."""
+        return self.fleet.settings.device_resources if self.has_devices else frozenset()
+
     def delete_node(self, name: str) -> None:
         """Forget a node."""
         before = self.fleet.nodes.get(name)

@@ -1,0 +1,88 @@
+"""Topology and devices of an assignment, found together: leaves whose cards hold the pods.
+
+A topology knows nothing of cards. It is told how many pods each node's cards could take at most; the search for devices
+then has the last word on the leaves that it chose, and a leaf that turns out too small is capped and chosen around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scheduler.core.assignment import Assignment, Mode
+from scheduler.core.cluster_queue_state import ClusterQueueState
+from scheduler.core.flavor_devices import DeviceAssigner, describe
+from scheduler.core.flavor_topology import Rooms, TopologyAssigner
+from scheduler.core.placement_model import Placement, PlacementRefusal
+from scheduler.core.topology import TopologyFailure
+from scheduler.core.workload_info import WorkloadInfo
+
+ATTEMPTS = 16
+"""How often leaves are chosen anew before the workload counts as not placeable now."""
+
+
+class PlacementAssigner:
+    """Places the pod sets of an assignment that fits its quota."""
+
+    def __init__(self, topology: TopologyAssigner, devices: DeviceAssigner) -> None:
+        """Both work on the same live numbers."""
+        self._topology = topology
+        self._devices = devices
+
+    def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """Place what fits the quota. What fits neither now nor on empty nodes does not fit; what only other workloads
+        are in the way of needs preemption (6.10), for devices where the ClusterQueue says so."""
+        self._topology.place(cq, assignment)
+        if assignment.mode is not Mode.FIT or not self._devices.concerns(info):
+            return
+        found = self._find(info, assignment)
+        if isinstance(found, Placement):
+            assignment.placement = found
+        else:
+            self._devices.refuse(cq, assignment, found)
+
+    def can_place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
+        """A test whether the pods find their place in the usage as it is then; None when neither is concerned."""
+        topology, devices = self._topology.can_place(cq, assignment), self._devices.can_place(info, assignment)
+        if topology is None or devices is None:
+            return topology or devices
+        return lambda: topology() and self._finds_both(info, assignment)
+
+    def _finds_both(self, info: WorkloadInfo, assignment: Assignment) -> bool:
+        found = self._find(info, assignment)
+        for result in assignment.pod_sets:
+            result.topology = None
+        assignment.topology_usage = []
+        return isinstance(found, Placement)
+
+    def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | str:
+        """A place for every pod, its leaves recorded in the assignment; else why there is none."""
+        rooms = self._devices.rooms(info, assignment)
+        message = ""
+        for _ in range(ATTEMPTS):
+            requests = self._topology.requests(assignment, rooms)
+            if requests:
+                leaves = self._topology.find(requests)
+                if isinstance(leaves, TopologyFailure):
+                    return message or f"pod set {leaves.pod_set}: {leaves.message} with free devices"
+                self._topology.record(assignment, requests, leaves)
+            found = self._devices.find(info, assignment)
+            if isinstance(found, Placement):
+                return found
+            message = describe(found)
+            if not requests or not self._cap(rooms, assignment, found):
+                return message
+        return message
+
+    def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
+        """Cap the leaf whose pod was refused to the pods that it did take; False if the pod is in no leaf."""
+        result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
+        first = 0
+        for domain in result.topology.domains if result.topology else ():
+            if first <= refused.replica < first + domain.count:
+                room = rooms.setdefault(result.name, self._devices.unlimited_room())
+                for name in sorted(self._topology.node_names(result, domain)):
+                    room[name] = refused.replica - first
+                    first = refused.replica
+                return True
+            first += domain.count
+        return False
