@@ -111,6 +111,9 @@ class Cycle:
         """What to do with one head (4.7)."""
         fits = self._recompute_if_needed(entry)
         assignment = entry.assignment
+        if fits and assignment.mode is Mode.FIT:
+            self._admit(entry)
+            return
         entry.info.attempt = Attempt(self._state.cycle, entry.cq.generation, assignment.tried)
         if assignment.mode is Mode.NO_FIT:
             self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
@@ -128,10 +131,8 @@ class Cycle:
             self._skip(entry, "the workloads that it would preempt are already being preempted for another workload")
         elif not fits:
             self._skip(entry, "another workload took the room in this cycle")
-        elif assignment.mode is Mode.PREEMPT:
-            self._preempt(entry)
         else:
-            self._admit(entry)
+            self._preempt(entry)
 
     def _leave(self, entry: Entry, requeue: RequeueReason, reason: PendingReason) -> None:
         entry.requeue = requeue
@@ -152,8 +153,7 @@ class Cycle:
         return self._claimed.setdefault(id(entry.cq.node.root), {})
 
     def _overlaps(self, entry: Entry) -> bool:
-        claims = self._claims(entry)
-        return bool(claims) and any(target.info.key in claims for target in entry.targets)
+        return bool(entry.targets) and any(target.info.key in self._claims(entry) for target in entry.targets)
 
     def _recompute_if_needed(self, entry: Entry) -> bool:
         """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its

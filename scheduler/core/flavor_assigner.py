@@ -8,7 +8,7 @@ in order, from where the last attempt stopped, until one is good enough for the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from scheduler.core.assignment import Assignment, Choice, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot, GroupState
@@ -79,20 +79,21 @@ class FlavorAssigner:
         return assignment
 
     def fit(
-        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal]
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
     ) -> tuple[Mode, int]:
-        """How an amount fits one cell, and at which borrowing level (6.8)."""
-        level, may_reclaim = cell.borrow_level(wanted)
+        """How an amount fits one cell, and at which borrowing level (6.8). Unless it may `ask` whom to preempt, what
+        does not fit counts as without candidates."""
         available = max(0, cell.available())
         if wanted <= available and wanted <= cell.potential:
-            return FIT, level
+            return FIT, 0 if cell.usage + wanted <= cell.subtree else cell.borrow_level(wanted)[0]
+        level, may_reclaim = cell.borrow_level(wanted)
         if wanted > cell.potential:
             refusals.append(_refusal(RefusalKind.EXCEEDS_MAXIMUM, cell, wanted, cell.potential))
             return NO_FIT, level
         refusals.append(_refusal(RefusalKind.LACKS, cell, wanted, available))
         if not (cell.nominal >= wanted or may_reclaim or self._can_preempt_while_borrowing(cq)):
             return NO_FIT, level
-        if not cq.can_preempt:
+        if not ask or not cq.can_preempt:
             return NO_CANDIDATES, level
         return self._oracle(cq, info, cell, wanted, level)
 
@@ -129,6 +130,17 @@ class FlavorAssigner:
             if problem is not None:
                 return problem
         return None
+
+
+class _Best(NamedTuple):
+    """The best flavor so far, with the mode and level of its worst resource and of each; `attempted` is the last index
+    looked at."""
+
+    slot: FlavorSlot | None
+    mode: Mode
+    level: int
+    fits: dict[str, tuple[Mode, int]]
+    attempted: int
 
 
 class _GroupSearch:
@@ -206,39 +218,61 @@ class _GroupSearch:
         return attempt.tried[first].get(resource, -1) + 1
 
     def _find_flavor(self, group: GroupState, trigger: str, refusals: list[Refusal]) -> tuple[dict[str, Choice], bool]:
-        """The best flavor of a resource group for all its resources: choices, and whether the worst of them fits."""
+        """The best flavor of a resource group for all its resources: choices, and whether the worst of them fits.
+
+        Where every flavor that needs preemption lets the search go on, and a fit beats it, nobody has to know whom it
+        would preempt as long as some flavor fits: then the question is asked only in a second search.
+        """
+        fungibility = self._cq.spec.flavor_fungibility
+        may_wait = (
+            self._cq.can_preempt
+            and fungibility.when_can_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR
+            and fungibility.preference is not FungibilityPreference.PREEMPTION_OVER_BORROWING
+        )
+        found = self._search(group, trigger, refusals, ask=not may_wait)
+        if may_wait and found.mode is not FIT:
+            refusals.clear()
+            found = self._search(group, trigger, refusals, ask=True)
+        if found.slot is None:
+            return {}, False
+        tried = -1 if found.attempted == group.last else found.attempted
+        name, cells = found.slot.name, found.slot.cells
+        choices = {
+            resource: Choice(name, cells.get(resource), mode, level, tried)
+            for resource, (mode, level) in found.fits.items()
+        }
+        return choices, found.mode is FIT
+
+    def _search(self, group: GroupState, trigger: str, refusals: list[Refusal], *, ask: bool) -> _Best:
+        """Try the flavors from where the last attempt stopped until one is good enough (6.6)."""
         fungibility = self._cq.spec.flavor_fungibility
         by_level = fungibility.preference is FungibilityPreference.PREEMPTION_OVER_BORROWING
         requested = {name: self._requests[name] for name in group.covered if name in self._requests}
-        best: dict[str, tuple[Mode, int]] = {}
-        best_slot: FlavorSlot | None = None
-        best_mode, best_level, attempted = NO_FIT, 0, -1
-        for index in range(self._start(trigger), len(group.flavors)):
-            attempted = index
-            slot = group.flavors[index]
-            if not self._may_use(slot, trigger):
-                refusals.append(_mismatch(slot, f"flavor {slot.name} may not be used by this workload now"))
-                continue
-            checked = slot.selective or self._info.asks_for_topology
-            problem = self._assigner.mismatch(self._cq, self._results, group, slot) if checked else None
+        best = _Best(None, NO_FIT, 0, {}, -1)
+        attempted = -1
+        for attempted in range(self._start(trigger), len(group.flavors)):
+            slot = group.flavors[attempted]
+            problem = self._problem(group, slot, trigger)
             if problem is not None:
                 refusals.append(_mismatch(slot, problem))
                 continue
-            mode, level, fits = self._fit_flavor(slot, requested, by_level, refusals)
+            mode, level, fits = self._fit_flavor(slot, requested, by_level, refusals, ask)
             if mode is FIT:
                 mode, fits = self._check_devices(group, slot, fits, refusals)
             stop = not _tries_next(mode, level, fungibility.when_can_borrow, fungibility.when_can_preempt)
-            if stop or _is_preferred(mode, level, best_mode, best_level, by_level):
-                best, best_slot, best_mode, best_level = fits, slot, mode, level
+            if stop or _is_preferred(mode, level, best.mode, best.level, by_level):
+                best = _Best(slot, mode, level, fits, attempted)
             if stop:
                 break
-        if best_slot is None:
-            return {}, False
-        tried = -1 if attempted == group.last else attempted
-        cells = best_slot.cells
-        return {
-            name: Choice(best_slot.name, cells.get(name), mode, level, tried) for name, (mode, level) in best.items()
-        }, best_mode is FIT
+        return best._replace(attempted=attempted)
+
+    def _problem(self, group: GroupState, slot: FlavorSlot, trigger: str) -> str | None:
+        """Why a flavor is not for this workload at all, or None."""
+        if not self._may_use(slot, trigger):
+            return f"flavor {slot.name} may not be used by this workload now"
+        if slot.selective or self._info.asks_for_topology:
+            return self._assigner.mismatch(self._cq, self._results, group, slot)
+        return None
 
     def _check_devices(
         self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
@@ -261,7 +295,7 @@ class _GroupSearch:
         return any(self._pins[index].get(trigger) == slot.name for index in self._indexes if index < len(self._pins))
 
     def _fit_flavor(
-        self, slot: FlavorSlot, requested: Mapping[str, int], by_level: bool, refusals: list[Refusal]
+        self, slot: FlavorSlot, requested: Mapping[str, int], by_level: bool, refusals: list[Refusal], ask: bool
     ) -> tuple[Mode, int, dict[str, tuple[Mode, int]]]:
         """Mode and level of the worst resource, and those of each."""
         usage = self._assignment.usage
@@ -272,7 +306,8 @@ class _GroupSearch:
             if cell is None:
                 fits[name] = (FIT, 0)
                 continue
-            mode, level = self._assigner.fit(self._cq, self._info, cell, usage.get(cell, 0) + amount, refusals)
+            wanted = usage.get(cell, 0) + amount if usage else amount
+            mode, level = self._assigner.fit(self._cq, self._info, cell, wanted, refusals, ask=ask)
             fits[name] = (mode, level)
             if _is_preferred(worst_mode, worst_level, mode, level, by_level):
                 worst_mode, worst_level = mode, level
