@@ -138,7 +138,7 @@ def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> di
             name__in={job.meta.name for job in jobs},
         )
         .select_for_update()
-        .prefetch_related("workloads")
+        .order_by("pk")
     )
     return {(row.kind, row.key): row for row in rows}
 
