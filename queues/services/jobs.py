@@ -1,7 +1,7 @@
 """Jobs, Pods and Deployments as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,8 @@ from queues.services.job_changes import change_workload, frozen_paths, pod_set_s
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
-from queues.services.workloads import delete_workloads
+from queues.services.withdrawn_jobs import free_names
+from queues.services.workloads import cancel, delete_workloads
 from scheduler.core.decisions import WorkloadStatus
 from scheduler.core.manifest import Fields, MistakeReason, Report
 
@@ -88,11 +89,10 @@ def apply_jobs(
             if not plan.workloads:
                 alone.append(plan.job)
             action = Action.CREATED
-        elif _is_same(row, plan):
+        elif _check(submitted, row) and _is_same(row, plan):
             _join_set(row, applied_set)
             action = Action.UNCHANGED
         else:
-            _check(submitted, row)
             changed.append((plan, row))
             action = Action.CONFIGURED
         applied.append(
@@ -107,30 +107,33 @@ def apply_jobs(
     return applied
 
 
-def delete_jobs(cluster: Cluster, jobs: Sequence[Job], *, actor: str, now: datetime) -> dict[int, str]:
+def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datetime) -> dict[int, str]:
     """Delete jobs (with their workloads prefetched) and their workloads; their events stay.
 
     Answers why a job has to wait, by primary key: it leaves when its pods have stopped, or when the cluster, which was
-    told of it, has dropped it.
+    told of it, has dropped it; its ended workloads stay as history then.
     """
     waiting: dict[int, str] = {}
     for job in jobs:
         workloads = list(job.workloads.all())
-        told = any(workload.pushed_sequence > 0 for workload in workloads) or job.found_in_cluster
-        gone = delete_workloads(cluster, [(row.namespace, row.name) for row in workloads], actor=actor, now=now)
-        if len(gone) < len(workloads):
+        names = [(workload.namespace, workload.name) for workload in workloads]
+        if any(workload.pushed_sequence > 0 for workload in workloads):
+            cancel(cluster, names, actor=actor, now=now)
+            waiting[job.pk] = "goes when its pods have stopped and the cluster has dropped it"
+        elif len(delete_workloads(cluster, names, actor=actor, now=now)) < len(names):
             waiting[job.pk] = "holds quota: it goes when its pods have stopped"
-        elif told:
-            waiting[job.pk] = "waits until the cluster has dropped it"
-        if job.pk in waiting:
-            Job.objects.filter(pk=job.pk).update(deletion_requested_at=now)
-        else:
+        if job.pk not in waiting:
             Job.objects.filter(pk=job.pk).delete()
+            continue
+        Job.objects.filter(pk=job.pk).update(deletion_requested_at=now)
+        Workload.objects.filter(job=job).update(push_sequence=F("push_sequence") + 1)
+        request_push(cluster.name)
     return waiting
 
 
 def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> dict[tuple[str, str], Job]:
     jobs = [submitted.spec for submitted in submissions if not submitted.spec.meta.generate_name]
+    free_names(cluster, ((job.kind, job.meta.namespace, job.meta.name) for job in jobs))
     rows = (
         Job.objects.filter(
             cluster=cluster,
@@ -186,15 +189,18 @@ def _join_set(row: Job, applied_set: str) -> None:
         Job.objects.filter(pk=row.pk).update(applied_set=applied_set)
 
 
-def _check(submitted: Submitted[JobManifest], row: Job) -> None:
-    if row.deletion_requested_at is not None:
-        submitted.report.error(
-            submitted.at("metadata.name"),
-            row.key,
-            f"this {row.kind} is being deleted",
-            "Wait until it is gone, or use another name.",
-            MistakeReason.IN_USE,
-        )
+def _check(submitted: Submitted[JobManifest], row: Job) -> bool:
+    """Whether the row may be replaced: it is not being deleted."""
+    if row.deletion_requested_at is None:
+        return True
+    submitted.report.error(
+        submitted.at("metadata.name"),
+        row.key,
+        f"this {row.kind} is being deleted",
+        "Wait until it is gone, or use another name.",
+        MistakeReason.IN_USE,
+    )
+    return False
 
 
 def _store_alone(cluster: Cluster, jobs: Sequence[JobSpec], now: datetime) -> None:

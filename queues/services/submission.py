@@ -27,6 +27,7 @@ from queues.models import (
     WorkloadPriorityClass,
 )
 from queues.services.bulk import copy_rows, json_text, next_ids
+from queues.services.withdrawn_jobs import free_names
 from scheduler.core.manifest import LocatedError
 
 _GENERATED: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -209,6 +210,7 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
     jobs: dict[int, JobSpec] = {id(spec.job): spec.job for spec in specs if spec.job is not None}
     stored = {identity: job.row_id for identity, job in jobs.items() if job.row_id is not None}
     new = {identity: job for identity, job in jobs.items() if identity not in stored}
+    free_names(cluster, ((job.kind, job.namespace, job.name) for job in new.values()))
     rows = Job.objects.bulk_create(
         Job(
             cluster=cluster,

@@ -41,7 +41,8 @@ def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str
         return lambda cluster, filters: map(manifest_of, objects(cluster, CONFIGURATION_KINDS[kind]).filter(**filters))
     if kind in JOB_KINDS:
         return lambda cluster, filters: (
-            _ordered(row.manifest) for row in Job.objects.filter(cluster=cluster, kind=kind, **filters)
+            _ordered(row.manifest)
+            for row in Job.objects.filter(cluster=cluster, kind=kind, deletion_requested_at=None, **filters)
         )
     return {"Workload": _workloads, "Node": _nodes, "ConfigMap": _config_maps, "Configuration": _configuration}[kind]
 

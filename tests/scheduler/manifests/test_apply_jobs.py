@@ -3,11 +3,15 @@
 import hashlib
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 
 from queues.exceptions import ManifestErrors
-from queues.models import Job, PodSet, Workload, WorkloadEvent
+from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
+from queues.services.jobs import delete_jobs
+from queues.services.workloads import cancel
 from scheduler.core.manifest import MistakeReason
+from scheduler.manifests import get_manifests
 from tests import manifest_texts as texts
 from tests.manifest_texts import Apply, actions, joined
 
@@ -210,6 +214,40 @@ def test_topology_annotations_are_the_pod_sets_request(apply: Apply) -> None:
         "required": "rack",
         "podIndexLabel": "batch.kubernetes.io/job-completion-index",
     }
+
+
+def test_a_cancelled_job_makes_way_for_one_of_its_name_once_the_cluster_has_heard(
+    apply: Apply, cluster: Cluster
+) -> None:
+    apply(texts.job())
+    first = Workload.objects.get()
+    Workload.objects.update(push_sequence=1, pushed_sequence=1)
+    cancel(cluster, [(first.namespace, first.name)], actor="alice")
+    with pytest.raises(ManifestErrors) as caught:
+        apply(texts.job())
+    assert refusals(caught) == [("metadata.name", MistakeReason.IN_USE)]
+    Workload.objects.update(pushed_sequence=F("push_sequence"))
+    assert actions(apply(texts.job())) == ["Job team/train created"]
+    first.refresh_from_db()
+    assert (first.status, first.job) == ("Finished", None)
+    assert Workload.objects.exclude(pk=first.pk).get().status == "Pending"
+
+
+def test_a_deleted_job_that_the_cluster_never_heard_of_is_gone_at_once(apply: Apply, cluster: Cluster) -> None:
+    apply(texts.job())
+    assert delete_jobs(cluster, Job.objects.prefetch_related("workloads"), actor="alice", now=timezone.now()) == {}
+    assert not Job.objects.exists()
+    assert not Workload.objects.exists()
+
+
+def test_a_deleted_job_that_the_cluster_knows_is_to_be_withdrawn_there(apply: Apply, cluster: Cluster) -> None:
+    apply(texts.job())
+    Workload.objects.update(push_sequence=1, pushed_sequence=1)
+    jobs = Job.objects.prefetch_related("workloads")
+    assert "cluster has dropped it" in delete_jobs(cluster, jobs, actor="alice", now=timezone.now())[jobs[0].pk]
+    workload = Workload.objects.get()
+    assert (workload.status, workload.push_sequence > workload.pushed_sequence) == ("Finished", True)
+    assert get_manifests(cluster, "jobs") == []
 
 
 # --- Workload objects -------------------------------------------------------------------------------------------------

@@ -1,0 +1,36 @@
+"""Jobs that were cancelled or deleted: the rows stay until the cluster has dropped them, then their names are free."""
+
+from collections.abc import Iterable
+
+from django.db.models import F, Q
+
+from queues.models import Cluster, Job, Workload
+from scheduler.core.decisions import WorkloadStatus
+
+JobKey = tuple[str, str, str]
+"""kind, namespace, name."""
+
+
+def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
+    """Let withdrawn jobs of these names go, if their workloads have ended and the cluster has heard of it.
+
+    The ended workloads stay, as history, without a job.
+    """
+    wanted = set(keys)
+    if not wanted:
+        return
+    at_work = Workload.objects.exclude(
+        Q(pushed_sequence=0) | Q(pushed_sequence__gte=F("push_sequence")), status=WorkloadStatus.FINISHED
+    )
+    rows = (
+        Job.objects.filter(
+            cluster=cluster, deletion_requested_at__isnull=False, name__in={name for _, _, name in wanted}
+        )
+        .exclude(pk__in=at_work.filter(job__isnull=False).values("job"))
+        .select_for_update()
+        .order_by("pk")
+    )
+    gone = [row.pk for row in rows if (row.kind, row.namespace, row.name) in wanted]
+    if gone:
+        Workload.objects.filter(job__in=gone).update(job=None)
+        Job.objects.filter(pk__in=gone).delete()
