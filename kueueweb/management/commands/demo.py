@@ -71,16 +71,18 @@ class Command(BaseCommand):
             shell = _write_environment(state, told)
             supervisor = stack.enter_context(Supervisor(settings.BASE_DIR, told, _fresh_logs(state), self._say))
             supervisor.run(seed())
-            for process in processes(
+            *servers, jobs = processes(
                 host=host,
                 port=port,
                 cluster_port=cluster_port,
                 time_scale=options["time_scale"],
                 snapshot=state / "simulated-cluster.json",
-            ):
+            )
+            for process in servers:
                 supervisor.start(process)
             if _wait_for_page(port, supervisor, stop):
                 self._welcome(f"http://{host}:{port}", state, shell, time.monotonic() - began)
+                supervisor.start(jobs)
             supervisor.watch(stop)
             self._say("Stopping ...")
 
