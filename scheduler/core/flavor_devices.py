@@ -12,7 +12,7 @@ from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, R
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
 from scheduler.core.decisions import PendingReason
 from scheduler.core.device_requests import pod_device_request
-from scheduler.core.flavor_topology import Rooms
+from scheduler.core.flavor_topology import Room
 from scheduler.core.node_selection import Toleration
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodSetToPlace
 from scheduler.core.placement_room import MOST
@@ -52,7 +52,7 @@ class DeviceAssigner:
         found = self._place(pod_sets)
         return describe(found) if isinstance(found, PlacementRefusal) else None
 
-    def rooms(self, info: WorkloadInfo, assignment: Assignment) -> Rooms:
+    def room(self, assignment: Assignment) -> Room:
         """The most pods that each node's cards could take, by pod set, for those that ask for devices."""
         gone = list(self._state.simulation.removed)
         return {

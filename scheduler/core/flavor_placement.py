@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler.core.assignment import Assignment, Mode
+from scheduler.core.assignment import Assignment, Mode, PodSetResult
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.flavor_devices import DeviceAssigner, describe
 from scheduler.core.flavor_topology import Rooms, TopologyAssigner
@@ -56,7 +56,7 @@ class PlacementAssigner:
 
     def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | str:
         """A place for every pod, its leaves recorded in the assignment; else why there is none."""
-        rooms = self._devices.rooms(info, assignment)
+        rooms = Rooms(self._devices.room(assignment))
         message = ""
         for _ in range(ATTEMPTS):
             requests = self._topology.requests(assignment, rooms)
@@ -74,15 +74,31 @@ class PlacementAssigner:
         return message
 
     def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
-        """Cap the leaf whose pod was refused to the pods that it did take; False if the pod is in no leaf."""
+        """Cap the leaf whose pod was refused to the pods that it did take, only beside the leader where that is there;
+        False if the pod is in no leaf."""
         result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
         first = 0
         for domain in result.topology.domains if result.topology else ():
             if first <= refused.replica < first + domain.count:
-                room = rooms.setdefault(result.name, self._devices.unlimited_room())
+                leads = domain.values in _leader_domains(assignment, result)
+                limited = rooms.beside_leader if leads else rooms.pods
+                room = limited.setdefault(result.name, self._devices.unlimited_room())
                 for name in sorted(self._topology.node_names(result, domain)):
                     room[name] = refused.replica - first
                     first = refused.replica
                 return True
             first += domain.count
         return False
+
+
+def _leader_domains(assignment: Assignment, workers: PodSetResult) -> set[tuple[str, ...]]:
+    """Where the leader of the pod set's group is; empty for the leader itself."""
+    request = workers.pod_set.pod_set.topology_request
+    return {
+        domain.values
+        for other in assignment.pod_sets
+        if request is not None and request.group and other is not workers and other.topology is not None
+        if (asked := other.pod_set.pod_set.topology_request) is not None and asked.group == request.group
+        if other.pod_set.count <= workers.pod_set.count
+        for domain in other.topology.domains
+    }

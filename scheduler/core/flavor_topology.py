@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState
@@ -23,10 +24,19 @@ from scheduler.core.workload_info import PodSetRequests, TopologyCharge, Workloa
 Requests = list[tuple[str, list[PodSetTopologyRequest]]]
 """Per flavor, in the order of first appearance, the pod sets to place in it."""
 
-Rooms = dict[str, dict[str, int]]
+Room = dict[str, dict[str, int]]
 """Pod set -> node -> the most pods that it can take; nodes left out take none, pod sets left out have no limit."""
 
-NO_ROOMS: Mapping[str, Mapping[str, int]] = {}
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What limits pods per node beside what topologies know, on all nodes and on those that seat the leader."""
+
+    pods: Room = field(default_factory=dict)
+    beside_leader: Room = field(default_factory=dict)
+
+
+NO_ROOMS = Rooms()
 
 
 class TopologyAssigner:
@@ -102,8 +112,8 @@ class TopologyAssigner:
             by_flavor.setdefault(flavor, []).append(usage)
         return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
 
-    def requests(self, assignment: Assignment, rooms: Mapping[str, Mapping[str, int]] = NO_ROOMS) -> Requests:
-        """What the assignment's pod sets ask of topologies. `rooms` limits the pods per node, by pod set."""
+    def requests(self, assignment: Assignment, rooms: Rooms = NO_ROOMS) -> Requests:
+        """What the assignment's pod sets ask of topologies."""
         if not self._topologies:
             return []
         ignored = self._ignored_resources()
@@ -111,7 +121,10 @@ class TopologyAssigner:
         for result in assignment.pod_sets:
             flavor = self._topology_flavor(result)
             if flavor is not None and result.pod_set.count > 0:
-                request = topology_request(result.pod_set, ignored, rooms.get(result.name))
+                request = topology_request(result.pod_set, ignored)
+                if rooms is not NO_ROOMS:
+                    beside_leader = rooms.beside_leader.get(result.name)
+                    request = replace(request, room=rooms.pods.get(result.name), room_beside_leader=beside_leader)
                 found.setdefault(flavor, []).append(request)
         return list(found.items())
 
@@ -168,9 +181,7 @@ def _refusal(failure: TopologyFailure, reason: PendingReason) -> Refusal:
     return Refusal(RefusalKind.TOPOLOGY, reason, text=f"pod set {failure.pod_set}: {failure.message}")
 
 
-def topology_request(
-    pod_set: PodSetRequests, ignored_resources: frozenset[str], room: Mapping[str, int] | None = None
-) -> PodSetTopologyRequest:
+def topology_request(pod_set: PodSetRequests, ignored_resources: frozenset[str]) -> PodSetTopologyRequest:
     """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use."""
     template = pod_set.pod_set.template
     requests = pod_set.node_requests
@@ -184,5 +195,4 @@ def topology_request(
         tolerations=template.tolerations,
         node_selector=template.node_selector,
         affinity=template.affinity,
-        room=room,
     )

@@ -140,7 +140,7 @@ class PodSetTopologyRequest:
     `requests` are as in TopologyUsage. `topology` is None where the ClusterQueue implies topology-aware scheduling
     (placed like `unconstrained`). The node selector includes what admission checks added. `room` is the most pods that
     nodes can take for reasons that a topology does not know (devices), by node name; nodes left out take none, None is
-    no such limit.
+    no such limit. `room_beside_leader` is the same for nodes that seat the leader, where it is known to be less.
     """
 
     pod_set: str
@@ -151,6 +151,7 @@ class PodSetTopologyRequest:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: RequiredNodeAffinity | None = None
     room: Mapping[str, int] | None = None
+    room_beside_leader: Mapping[str, int] | None = None
 
     def usage(self, assignment: TopologyAssignment) -> TopologyUsage:
         """What this pod set uses of the flavor when it is placed so."""

@@ -115,14 +115,20 @@ class Capacities:
         own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
         return own
 
-    def limited_to(self, most: Sequence[int] | None, most_leaders: Sequence[int] | None) -> Self:
-        """The counts when each leaf takes at most so many pods, and leaders, for other reasons; None is no limit."""
+    def limited_to(
+        self, pods: Sequence[int] | None, beside_leader: Sequence[int] | None, leaders: Sequence[int] | None
+    ) -> Self:
+        """The counts when each leaf takes at most so many pods, pods beside the leader, and leaders for other reasons;
+        None is no limit."""
         own = self._copy()
-        if most is not None:
-            own.pods[-1][:] = map(min, own.pods[-1], most)
-            own.pods_with_leader[-1][:] = map(min, own.pods_with_leader[-1], most)
-        if most_leaders is not None:
-            own.leaders[-1][:] = map(min, own.leaders[-1], most_leaders)
+        if pods is not None:
+            own.pods[-1][:] = map(min, own.pods[-1], pods)
+            own.pods_with_leader[-1][:] = map(min, own.pods_with_leader[-1], pods)
+        if self.shape.leader_requests is not None:
+            if leaders is not None:
+                own.leaders[-1][:] = map(min, own.leaders[-1], leaders)
+            if beside_leader is not None:
+                own.pods_with_leader[-1][:] = map(min, own.pods_with_leader[-1], beside_leader)
         own.sum_up(range(len(self._tree.leaf_keys)))
         return own
 

@@ -138,8 +138,8 @@ class TopologyFlavor:
         extra = {tree.leaf_numbers[leaf]: amounts for leaf, amounts in taken.items() if leaf in tree.leaf_numbers}
         if extra:
             capacities = capacities.with_assumed(extra)
-        rooms = [None if simulate_empty or request is None else request.room for request in (workers, leader)]
-        if any(room is not None for room in rooms):
+        rooms = (workers.room, workers.room_beside_leader, leader.room if leader else None)
+        if not simulate_empty and any(room is not None for room in rooms):
             capacities = capacities.limited_to(*(None if room is None else self.leaves.room(room) for room in rooms))
         balanced = place_balanced(plan, tree, capacities) if self.balanced_placement else None
         placed = balanced or place(plan, tree, capacities)
