@@ -8,7 +8,7 @@ from queues.models import AdmissionCheck, Cluster, PriorityClass, ResourceFlavor
 from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
 
-OPEN = {
+OPEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "admission-checks": (AdmissionCheck, {"controller_name": "example.com/budget"}),
     "priority-classes": (PriorityClass, {"value": 10}),
     "resource-flavors": (ResourceFlavor, {"node_labels": {"gpu": "v100"}, "tolerations": [{"key": "gpu"}]}),
@@ -24,8 +24,8 @@ def test_what_everybody_with_a_role_may_read(
     model, fields = OPEN[kind]
     other = Cluster.objects.create(name="other")
     for name in ("b", "a", "c"):
-        model.objects.create(cluster=cluster, name=name, created_at=EPOCH, **fields)  # type: ignore[attr-defined]  # each has it
-    model.objects.create(cluster=other, name="elsewhere", created_at=EPOCH, **fields)  # type: ignore[attr-defined]  # each has it
+        model.objects.create(cluster=cluster, name=name, created_at=EPOCH, **fields)
+    model.objects.create(cluster=other, name="elsewhere", created_at=EPOCH, **fields)
     url = f"/api/v1/{kind}/"
     page = bob.get(url, {"limit": 2}).json()
     assert [row["name"] for row in page["results"]] == ["a", "b"]

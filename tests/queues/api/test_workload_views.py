@@ -150,10 +150,10 @@ metadata: {generateName: sweep-, namespace: team-a, labels: {kueue.x-k8s.io/queu
 spec:
   template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
 """
-    response = bob.generic("POST", URL, f"{manifest}---{manifest}".encode(), content_type="application/yaml")
+    response = bob.post(URL, f"{manifest}---{manifest}".encode(), content_type="application/yaml")
     assert response.status_code == 201
     assert Workload.objects.count() == 2
-    hostile = bob.generic("POST", URL, b"a: &x 1\nb: *x", content_type="application/yaml")
+    hostile = bob.post(URL, b"a: &x 1\nb: *x", content_type="application/yaml")
     assert (hostile.status_code, hostile.json()["reason"]) == (400, "HostileManifest")
 
 
@@ -293,7 +293,7 @@ def test_another_cluster(alice: SchemaClient) -> None:
     ],
 )
 def test_bodies_that_are_none(bob: SchemaClient, body: bytes, content_type: str, status: int, reason: str) -> None:
-    response = bob.generic("POST", URL, body, content_type=content_type)
+    response = bob.post(URL, body, content_type=content_type)
     assert (response.status_code, response.json()["reason"]) == (status, reason)
 
 

@@ -1,0 +1,91 @@
+"""The live stream over a websocket: one per tab, authorised, resumable, merged for who is slow."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import orjson
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from kueueweb.live.authentication import Refusal, audience_of
+from kueueweb.live.feed import Feed, Socket
+from kueueweb.live.hub import hub
+
+HEARTBEAT_SECONDS: Final = 5.0
+RECHECK_SECONDS: Final = 15.0
+_LONGEST_MESSAGE: Final = 1000
+
+
+class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library is not typed
+    """Sends the numbers of the cluster that `?cluster=` names; see `scheduler.live` for the frames.
+
+    The client may send `{"type": "resume"}`: it gets a snapshot. Closes with 4401 when nobody is logged in (any more),
+    4403 without any role, 4404 for a cluster that is not there.
+    """
+
+    def __init__(self, heartbeat_seconds: float = HEARTBEAT_SECONDS, recheck_seconds: float = RECHECK_SECONDS) -> None:
+        super().__init__()
+        self._heartbeat_seconds = heartbeat_seconds
+        self._recheck_seconds = recheck_seconds
+        self._cluster = "default"
+        self._socket: Socket | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def connect(self) -> None:
+        """Accept first: a browser sees a close code only of a socket that was open."""
+        query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
+        self._cluster = query.get("cluster", ["default"])[-1]
+        await self.accept()
+        audience = await audience_of(self.scope, self._cluster)
+        if isinstance(audience, Refusal):
+            await self.close(audience.code, audience.reason)
+            return
+        self._socket = Socket(audience)
+        feed = await hub().join(self._cluster, self._socket)
+        self._tasks = [
+            asyncio.create_task(self._pump(feed, self._socket)),
+            asyncio.create_task(self._recheck(self._socket)),
+        ]
+
+    async def disconnect(self, code: int) -> None:
+        """Stop what writes to the socket, and leave the feed."""
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        if self._socket is not None:
+            await hub().leave(self._cluster, self._socket)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Anything but a request to resume is ignored: what a client sends must never hurt it."""
+        if self._socket is None or text_data is None or len(text_data) > _LONGEST_MESSAGE:
+            return
+        with suppress(orjson.JSONDecodeError):
+            message: Any = orjson.loads(text_data)
+            if isinstance(message, dict) and message.get("type") == "resume":
+                self._socket.forget()
+
+    async def _pump(self, feed: Feed, socket: Socket) -> None:
+        """Send what is next whenever there is something, or a heartbeat when there was nothing for a while."""
+        while True:
+            try:
+                await asyncio.wait_for(socket.wake.wait(), self._heartbeat_seconds)
+            except TimeoutError:
+                frame = feed.heartbeat()
+            else:
+                socket.wake.clear()
+                frame = feed.next_frame(socket)
+            if frame is not None:
+                await self.send(text_data=frame)
+
+    async def _recheck(self, socket: Socket) -> None:
+        """Close when the right ends; show another picture when it changes."""
+        while True:
+            await asyncio.sleep(self._recheck_seconds)
+            audience = await audience_of(self.scope, self._cluster)
+            if isinstance(audience, Refusal):
+                await self.close(audience.code, audience.reason)
+                return
+            if audience != socket.audience:
+                socket.audience = audience
+                socket.forget()

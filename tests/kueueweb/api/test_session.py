@@ -1,0 +1,111 @@
+"""Logging in and out, by session and by token; guessing is slow."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from knox.models import AuthToken
+
+from queues.models import Cluster
+from tests.accounts import make_user
+from tests.api_client import SchemaClient
+
+SESSION = "/api/v1/session/"
+LOGIN = "/api/v1/auth/login/"
+TOKEN = "/api/v1/auth/token/"
+LOGOUT = "/api/v1/auth/logout/"
+CREDENTIALS = {"username": "bob", "password": "bob-secret"}
+
+
+@pytest.fixture(autouse=True)
+def throttles_start_anew(live_services: None) -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def browser(cluster: Cluster) -> Any:
+    """A browser that has asked for the session once, and so has the CSRF cookie."""
+    make_user("bob")
+    client = SchemaClient(enforce_csrf_checks=True)
+    client.get(SESSION)
+    return client
+
+
+def csrf(client: SchemaClient) -> dict[str, Any]:
+    return {"headers": {"X-CSRFToken": client.cookies["csrftoken"].value}}
+
+
+def test_a_visitor_learns_nothing(browser: SchemaClient) -> None:
+    assert browser.get(SESSION).json() == {"authenticated": False, "user": None, "roles": [], "clusters": []}
+
+
+def test_a_browser_logs_in_and_out(browser: SchemaClient) -> None:
+    response = browser.post(LOGIN, CREDENTIALS, **csrf(browser))
+    assert response.status_code == 200
+    expected = {
+        "authenticated": True,
+        "user": {"username": "bob", "is_cluster_admin": False},
+        "roles": [{"role": "submitter", "namespace": "team-a"}],
+        "clusters": [{"name": "default", "mode": "schedule"}],
+    }
+    assert response.json() == expected
+    assert browser.get(SESSION).json() == expected
+    assert browser.get("/api/v1/workloads/").status_code == 200
+    assert browser.post(LOGOUT).status_code == 403  # without the CSRF header
+    assert browser.post(LOGOUT, **csrf(browser)).status_code == 204
+    assert browser.get("/api/v1/workloads/").status_code == 401
+
+
+def test_a_login_needs_the_csrf_header(browser: SchemaClient) -> None:
+    refused = browser.post(LOGIN, CREDENTIALS)
+    assert (refused.status_code, refused.json()["reason"]) == (403, "CsrfFailed")
+
+
+def test_a_wrong_password(browser: SchemaClient) -> None:
+    for wrong in ({**CREDENTIALS, "password": "x"}, {**CREDENTIALS, "username": "x"}):
+        refused = browser.post(LOGIN, wrong, **csrf(browser))
+        assert (refused.status_code, refused.json()["reason"]) == (401, "InvalidCredentials")
+    assert browser.post(LOGIN, {"username": "bob"}, **csrf(browser)).status_code == 400
+    assert browser.post(LOGIN, ["bob"], **csrf(browser)).status_code == 400
+
+
+def test_guessing_is_slow(browser: SchemaClient) -> None:
+    wrong = {**CREDENTIALS, "password": "x"}
+    statuses = [browser.post(TOKEN, wrong).status_code for _ in range(11)]
+    assert statuses == [401] * 10 + [429]
+    refused = browser.post(TOKEN, CREDENTIALS)
+    assert (refused.status_code, refused.json()["reason"]) == (429, "Throttled")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert browser.post(TOKEN, {"username": "someone-else", "password": "x"}).status_code == 401
+
+
+def test_a_tool_gets_a_token(cluster: Cluster) -> None:
+    make_user("bob")
+    client = SchemaClient()
+    body = client.post(TOKEN, CREDENTIALS).json()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {body['token']}")
+    assert client.get(SESSION).json()["user"]["username"] == "bob"
+    assert client.post(LOGOUT).status_code == 204
+    assert not AuthToken.objects.exists()
+    refused = client.get("/api/v1/workloads/")
+    assert (refused.status_code, refused.json()["reason"]) == (401, "AuthenticationFailed")
+
+
+def test_a_deactivated_account(cluster: Cluster) -> None:
+    user = make_user("bob")
+    client = SchemaClient()
+    token = client.post(TOKEN, CREDENTIALS).json()["token"]
+    user.is_active = False
+    user.save()
+    assert client.post(TOKEN, CREDENTIALS).status_code == 401
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token}")
+    assert client.get("/api/v1/workloads/").status_code == 401
+
+
+def test_the_demo_shows_its_accounts(cluster: Cluster, settings: Any) -> None:
+    settings.DEMO = True
+    settings.DEMO_ACCOUNTS = [{"username": "admin", "password": "admin"}]
+    assert SchemaClient().get(SESSION).json()["demo_accounts"] == settings.DEMO_ACCOUNTS

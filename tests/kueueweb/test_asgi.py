@@ -1,0 +1,78 @@
+"""The whole application behind a real uvicorn: HTTP and the live stream on one port."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import httpx
+import orjson
+import pytest
+import uvicorn
+from django.conf import settings
+from django.db import connection
+from knox.models import AuthToken
+from redis import Redis
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
+
+from kueueweb.asgi import application
+from queues.models import Cluster
+from scheduler.live import snapshot_key
+from tests.accounts import make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def address(live_services: None) -> Iterator[str]:
+    """Where it listens."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", ws="websockets-sansio"))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    yield f"127.0.0.1:{listener.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+    listener.close()
+    with connection.cursor() as cursor:  # the server's threads keep theirs for the next request
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+@pytest.fixture
+def token(address: str) -> str:
+    """Alice's."""
+    Cluster.objects.create(name="default")
+    _, token = AuthToken.objects.create(make_user("alice"))
+    return str(token)
+
+
+def test_http(address: str, token: str) -> None:
+    with httpx.Client(base_url=f"http://{address}", headers={"Authorization": f"Token {token}"}) as client:
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/readyz").json() == {"status": "ok", "database": "ok", "redis": "ok"}
+        listed = client.get("/api/v1/workloads/")
+        assert (listed.status_code, listed.json()) == (200, {"results": [], "next": None})
+        assert client.get("/api/v1/nothing/").json()["reason"] == "NotFound"
+
+
+def test_the_live_stream(address: str, token: str) -> None:
+    data: dict[str, dict[str, str]] = {"totals": {}, "cluster_queues": {}, "cohorts": {}, "devices": {}}
+    frame = {"type": "snapshot", "cluster": "default", "epoch": 1, "sequence": 1, "time": "t", "data": data}
+    with Redis.from_url(settings.REDIS_URL) as redis:
+        redis.set(snapshot_key("default"), orjson.dumps(frame))
+    url = f"ws://{address}/ws/live/?cluster=default"
+    with connect(url, additional_headers={"Authorization": f"Token {token}"}) as live:
+        assert orjson.loads(live.recv(5)) == frame
+    with connect(url, origin=Origin("http://127.0.0.1")) as live, pytest.raises(ConnectionClosed) as closed:
+        live.recv(5)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4401
+    with pytest.raises(InvalidStatus):
+        connect(url, origin=Origin("https://evil.example"))
+    with Redis.from_url(settings.REDIS_URL) as redis:
+        redis.delete(snapshot_key("default"))
