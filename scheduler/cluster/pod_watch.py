@@ -185,7 +185,7 @@ class PodWatch:
                 record_finished(self._cluster, [key], pod.finished, pod.message)
 
     def _record_found(self, batch: _Batch, now: float) -> None:
-        """Slices and amounts of pods that stand for no reservation of ours."""
+        """Slices and amounts of pods that stand for no reservation of ours, bound or promised a node by HAMi."""
         foreign = {uid: pod for uid, pod in self._pods.items() if self._is_foreign(pod)}
         holding = [
             FoundPod(pod.namespace, pod.name, uid, pod.found)
@@ -206,13 +206,18 @@ class PodWatch:
             wake_scheduler(self._cluster.name)
 
     def _is_foreign(self, pod: _Pod) -> bool:
-        return bool(pod.node) and not pod.ended and not self._placed.get((pod.namespace, pod.workload_uid), False)
+        promised = pod.found is not None
+        return (
+            (bool(pod.node) or promised)
+            and not pod.ended
+            and not self._placed.get((pod.namespace, pod.workload_uid), False)
+        )
 
 
 def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:
     usage: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for pod in pods:
-        on_node = usage[pod.node]
+        on_node = usage[pod.node or (pod.found.node if pod.found else "")]
         for resource, amount in pod.requests.items():
             on_node[resource] += amount
         on_node[PODS] += 1
@@ -246,7 +251,7 @@ def _observed(manifest: JsonObject) -> _Pod:
         workload_uid=labels.get(WORKLOAD_UID_LABEL, ""),
         node=spec.get("nodeName") or "",
         phase=status.get("phase", "Pending"),
-        ready=progress.ready > 0,
+        ready=progress.ready > 0 and not metadata.get("deletionTimestamp"),
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=pod_requests(PodTemplate.from_manifest({"metadata": metadata, "spec": spec})),
         found=None,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -92,16 +91,16 @@ def test_binding_twice_conflicts(client: ClusterClient) -> None:
 
 def test_a_watch_hands_out_changes_and_can_be_ended(client: ClusterClient) -> None:
     version = client.list(JOBS).resource_version
-    ends: list[threading.Event] = []
+    ends: list[Callable[[], None]] = []
     found: list[WatchEvent] = []
 
-    def opened(end: object) -> None:
+    def opened(end: Callable[[], None]) -> None:
         client.create(JOBS, job(suspend=True))
-        ends.append(end)  # type: ignore[arg-type]  # a function; kept to be called
+        ends.append(end)
 
     for event in client.watch(JOBS, version, timeout_seconds=30, opened=opened):
         found.append(event)
-        ends[0]()  # type: ignore[operator]  # see above
+        ends[0]()
     assert found[0].type == "ADDED"
 
 
@@ -120,7 +119,8 @@ def test_no_answer_is_unreachable() -> None:
 
 
 def test_a_token_bucket_lets_bursts_through_and_then_paces() -> None:
-    now, slept = [0.0], []
+    now = [0.0]
+    slept: list[float] = []
     bucket = TokenBucket(10, 3, clock=lambda: now[0], sleep=slept.append)
     for _ in range(5):
         bucket.take()

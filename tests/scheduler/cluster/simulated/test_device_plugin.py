@@ -24,7 +24,7 @@ def cards(api: Api, node: str = "node-01") -> list[dict[str, Any]]:
     return found
 
 
-def annotations(api: Api, **changed: str) -> dict[str, str]:
+def promise(api: Api, **changed: str) -> dict[str, str]:
     uuid = cards(api)[0]["id"]
     return {
         "hami.io/vgpu-node": "node-01",
@@ -46,7 +46,7 @@ def bind(api: Api, noted: dict[str, str], count: str = "1") -> dict[str, Any]:
 
 
 def test_the_handshake_ends_in_success_and_gives_the_lock_back(api: Api) -> None:
-    bound = bind(api, annotations(api))
+    bound = bind(api, promise(api))
     assert bound["status"]["phase"] == "Running"
     noted = bound["metadata"]["annotations"]
     assert (noted["hami.io/bind-phase"], noted["hami.io/vgpu-devices-to-allocate"]) == ("success", ";")
@@ -65,14 +65,14 @@ def test_the_handshake_ends_in_success_and_gives_the_lock_back(api: Api) -> None
     ],
 )
 def test_annotations_that_do_not_add_up_fail_the_pod(api: Api, changed: dict[str, str]) -> None:
-    bound = bind(api, annotations(api, **changed))
+    bound = bind(api, promise(api, **changed))
     assert (bound["status"]["phase"], bound["status"]["reason"]) == ("Failed", "UnexpectedAdmissionError")
     assert bound["metadata"]["annotations"]["hami.io/bind-phase"] == "failed"
     assert "hami.io/mutex.lock" not in api.get(f"{NODES}/node-01")["metadata"]["annotations"]
 
 
 def test_the_kubelets_count_must_be_the_annotations(api: Api) -> None:
-    assert bind(api, annotations(api), count="2")["status"]["phase"] == "Failed"
+    assert bind(api, promise(api), count="2")["status"]["phase"] == "Failed"
 
 
 def test_a_pod_that_asks_for_cards_and_was_promised_none_fails(api: Api) -> None:
@@ -80,7 +80,7 @@ def test_a_pod_that_asks_for_cards_and_was_promised_none_fails(api: Api) -> None
 
 
 def test_the_lock_of_another_pod_stays(api: Api) -> None:
-    api.create(PODS, pod(schedulerName="ours", limits={"nvidia.com/gpu": "1"}, annotations=annotations(api)))
+    api.create(PODS, pod(schedulerName="ours", limits={"nvidia.com/gpu": "1"}, annotations=promise(api)))
     theirs = "2026-01-01T00:00:00Z,default,another"
     api.patch(f"{NODES}/node-01", {"metadata": {"annotations": {"hami.io/mutex.lock": theirs}}})
     api.call("POST", f"{PODS}/worker/binding", {"target": {"name": "node-01"}})

@@ -57,7 +57,7 @@ def test_strategic_merge_replaces_lists_without_a_key_and_merges_taints_by_key()
 
 
 def test_json_patch() -> None:
-    operations = [
+    operations: list[dict[str, Any]] = [
         {"op": "test", "path": "/a", "value": 1},
         {"op": "add", "path": "/list/-", "value": 3},
         {"op": "replace", "path": "/list/0", "value": 0},

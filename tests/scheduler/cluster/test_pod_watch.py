@@ -1,0 +1,187 @@
+"""What pods say: the progress of workloads, and what others take of nodes and cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpus.models import Device, DeviceAllocation, Node
+from queues.models import Pod
+from scheduler.cluster.client import NODES, PODS, Listing, WatchEvent
+from scheduler.cluster.pod_watch import PodWatch
+from tests.scheduler.cluster.system import System, gpu_job
+from tests.simulated_cluster import pod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def condition(system: System) -> dict[str, Any]:
+    entries = system.workload().conditions
+    return next((entry for entry in entries if entry["type"] == "PodsReady"), {})
+
+
+def foreign(system: System, name: str = "theirs", **spec: Any) -> None:
+    """A pod that the cluster's own scheduler binds."""
+    system.client.create(PODS, pod(name, requests={"cpu": "2", "memory": "1Gi"}, **spec))
+    system.advance(3)
+
+
+def test_pods_become_ready_lose_one_and_recover(system: System) -> None:
+    system.submit(gpu_job(parallelism=2, completions=2, run_seconds=1000))
+    for _ in range(2):
+        system.turn()
+    assert (condition(system)["status"], condition(system)["reason"]) == ("True", "Started")
+    (first, _) = system.pods()
+    system.client.delete(PODS, "team", first["metadata"]["name"])
+    system.watcher.resync()
+    assert (condition(system)["status"], condition(system)["reason"]) == ("False", "WaitForRecovery")
+    for _ in range(6):
+        system.turn(5)
+    assert (condition(system)["status"], condition(system)["reason"]) == ("True", "Recovered")
+
+
+def test_pods_that_succeeded_count_as_ready(system: System) -> None:
+    system.submit(gpu_job(parallelism=2, completions=2, run_seconds=20))
+    for _ in range(2):
+        system.turn()
+    system.advance(17)
+    system.watcher.resync()
+    assert set(Pod.objects.values_list("phase", flat=True)) == {"Succeeded", "Running"}
+    assert system.workload().pods_ready_at is not None
+
+
+def test_rows_of_pods_follow_and_go(system: System) -> None:
+    system.submit(gpu_job(run_seconds=30, ttlSecondsAfterFinished=10))
+    system.turn()
+    row = Pod.objects.get()
+    assert (row.pod_set, row.replica, row.phase, row.started_at is not None) == ("main", 0, "Running", True)
+    system.turn(30)
+    row.refresh_from_db()
+    assert (row.phase, row.ready, row.finished_at is not None) == ("Succeeded", False, True)
+    system.turn(30)
+    assert not Pod.objects.exists()
+
+
+def test_amounts_of_others_are_counted_per_node_and_ours_are_not(system: System) -> None:
+    foreign(system)
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    assert Node.objects.get(name="node-01").foreign_usage == {"cpu": 2000, "memory": 2**30, "pods": 1}
+    assert Node.objects.get(name="node-02").foreign_usage == {}
+    system.client.delete(PODS, "default", "theirs")
+    system.turn()
+    assert Node.objects.get(name="node-01").foreign_usage == {}
+
+
+def test_slices_of_others_are_found_kept_and_forgotten(system: System) -> None:
+    uuid = Device.objects.filter(node__name="node-01").order_by("index")[0].uuid
+    annotations = {
+        "hami.io/vgpu-node": "node-01",
+        "hami.io/vgpu-devices-allocated": f"{uuid},NVIDIA,30000,50:;",
+    }
+    system.client.create(
+        PODS, pod("theirs", annotations=annotations, schedulerName="hami-scheduler", limits={"nvidia.com/gpu": "1"})
+    )
+    system.watcher.resync()
+    # HAMi has promised the slice already, though the pod is not bound yet.
+    assert Device.objects.get(uuid=uuid).found_slots == 1
+    uid = system.client.list(PODS).items[0]["metadata"]["uid"]
+    system.client.bind("default", "theirs", uid, "node-01")
+    system.watcher.resync()
+    device = Device.objects.get(uuid=uuid)
+    assert (device.found_memory_mib, device.found_cores_percent, device.found_slots) == (30_000, 50, 1)
+    system.submit(gpu_job(mib=4000, run_seconds=1000))
+    system.turn()
+    assert DeviceAllocation.objects.get(source="decided").device_uuid != uuid
+    system.client.delete(PODS, "default", "theirs")
+    system.turn()
+    device.refresh_from_db()
+    assert device.found_memory_mib == 0
+
+
+def test_an_annotation_that_can_not_be_read_closes_every_card_of_its_node(system: System) -> None:
+    annotations = {"hami.io/vgpu-node": "node-01", "hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,much,50:;"}
+    system.client.create(
+        PODS, pod("theirs", annotations=annotations, schedulerName="x", limits={"nvidia.com/gpu": "1"})
+    )
+    uid = system.client.list(PODS).items[0]["metadata"]["uid"]
+    system.client.bind("default", "theirs", uid, "node-01")
+    system.watcher.resync()
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    assert DeviceAllocation.objects.get(source="decided").node.name == "node-02"
+
+
+def test_somebody_elses_pod_with_our_label_is_still_somebody_elses(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    liar = pod("liar", requests={"cpu": "3"})
+    liar["metadata"]["labels"] = {"kueueweb.io/workload-uid": str(system.workload().uid)}
+    system.client.create(PODS, liar)
+    system.advance(3)
+    system.watcher.resync()
+    assert sum(usage.get("cpu", 0) for usage in Node.objects.values_list("foreign_usage", flat=True)) == 3000
+    assert Pod.objects.count() == 1
+
+
+def test_late_repeated_and_lost_events_end_in_the_same_rows(system: System) -> None:
+    system.submit(gpu_job(parallelism=2, completions=2, run_seconds=1000))
+    for _ in range(2):
+        system.turn()
+    truth = system.client.list(PODS)
+    watch = PodWatch(system.cluster)
+    now = system.now()
+    older = {**truth.items[0], "status": {"phase": "Pending"}}
+    gone = {**truth.items[1], "metadata": {**truth.items[1]["metadata"], "uid": "ghost", "name": "ghost"}}
+    events = [
+        WatchEvent("ADDED", older),
+        WatchEvent("ADDED", older),
+        WatchEvent("ADDED", gone),
+        WatchEvent("DELETED", truth.items[1]),
+        WatchEvent("DELETED", truth.items[1]),
+    ]
+    watch.apply(events, now)
+    watch.apply([truth], now)
+    assert set(Pod.objects.values_list("uid", "phase")) == {
+        (item["metadata"]["uid"], "Running") for item in truth.items
+    }
+    watch.apply([Listing((), "1")], now)
+    assert not Pod.objects.exists()
+
+
+def test_nodes_that_fail_are_noted_on_the_workloads_that_run_there(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    node = DeviceAllocation.objects.get().node.name
+    system.chaos(nodes={node: "not-ready"})
+    system.watcher.resync()
+    system.watcher.tick()
+    assert (Node.objects.get(name=node).ready, system.workload().unhealthy_nodes) == (False, [])
+    system.advance(31)
+    system.watcher.tick()
+    assert system.workload().unhealthy_nodes == [node]
+    system.chaos(nodes={node: "ready"})
+    system.watcher.resync()
+    assert system.workload().unhealthy_nodes == []
+
+
+def test_a_node_that_left_is_noted_at_once_and_its_row_stays_for_what_is_held(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    node = DeviceAllocation.objects.get().node.name
+    other = "node-02" if node == "node-01" else "node-01"
+    system.chaos(nodes={node: "gone", other: "gone"})
+    system.watcher.resync()
+    assert list(Node.objects.values_list("name", "ready")) == [(node, False)]
+    assert system.workload().unhealthy_nodes == [node]
+    assert system.client.list(NODES).items == ()
+
+
+def test_an_unhealthy_card_takes_no_new_slice(system: System) -> None:
+    for device in Device.objects.filter(node__name="node-01"):
+        system.chaos(devices={device.uuid: False})
+    system.watcher.resync()
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    assert DeviceAllocation.objects.get().node.name == "node-02"
