@@ -50,6 +50,8 @@ class Admitter:
         info.placement = assignment.placement
         cq.queue.discard(info)
         state.charge(info, cq, tuple(assignment.usage.items()), charged=True)
+        if state.history is not None and cq.usage_based:
+            state.history.charge_entry(info)
         info.outcome = None
         admission, admitted, placement, now = info.admission, info.admitted, info.placement, state.now
         info.change(lambda workload: _reserve(workload, admission, admitted, placement, now))
@@ -67,7 +69,7 @@ class Admitter:
     def mark_preempted(self, target: Target, message: str) -> None:
         """A target was told to stop: it keeps its quota until it has."""
         info = target.info
-        self._state.note_info(info)
+        self._state.journal.note_once(info)
         info.evicted = True
         info.preempted_at = self._state.now
         reason, now = target.reason, self._state.now

@@ -122,7 +122,11 @@ class ClusterQueueState:
         """Whether its LocalQueues are ordered by their past usage, where the configuration has that on."""
         return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
 
-    def restore(self, generation: int, queue: QueueState) -> None:
-        """Go back to a noted generation and queue."""
-        self.generation = generation
-        self.queue.restore(queue)
+    def snapshot(self) -> tuple[int, QueueState]:
+        """Generation and queue as they are."""
+        return self.generation, self.queue.snapshot()
+
+    def restore(self, values: tuple[int, QueueState]) -> None:
+        """Go back to a snapshot."""
+        self.generation = values[0]
+        self.queue.restore(values[1])

@@ -92,10 +92,10 @@ class Cycle:
         state, cycle = self._state, self._state.cycle
         heads = []
         for cq in state.ready_queues():
-            state.note_queue(cq)
+            state.journal.note_once(cq)
             info = cq.queue.pop()
             if info is not None:
-                state.note_info(info)
+                state.journal.note_once(info)
                 heads.append((info, cq))
         nominate = self._nominator.nominate
         return [nominate(info, cq, cycle) for info, cq in heads]
@@ -112,7 +112,10 @@ class Cycle:
         fits = self._recompute_if_needed(entry)
         assignment = entry.assignment
         if fits and assignment.mode is Mode.FIT:
-            self._admit(entry)
+            if self._state.not_ready:
+                self._wait_for_pods_ready(entry)
+            else:
+                self._admit(entry)
             return
         entry.info.attempt = Attempt(self._state.cycle, entry.cq.generation, assignment.tried)
         if assignment.mode is Mode.NO_FIT:
@@ -257,6 +260,12 @@ class Cycle:
         entry.message = f"waiting for {len(entry.targets)} preempted workload(s) to stop"
         self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
+    def _wait_for_pods_ready(self, entry: Entry) -> None:
+        """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it (4.7.11)."""
+        entry.status = Status.SKIPPED
+        entry.message = "waiting for the pods of all admitted workloads to be ready"
+        self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_PODS_READY)
+
     def _admit(self, entry: Entry) -> None:
         add_usage(tuple(entry.assignment.usage.items()))
         for flavor, charge in entry.assignment.topology_usage:
@@ -298,7 +307,7 @@ class Cycle:
         new."""
         text = ""
         for like in entry.cq.queue.park_shape(entry.info.shape):
-            self._state.note_info(like)
+            self._state.journal.note_once(like)
             if like.outcome is not None and like.outcome[0] is entry.reason:
                 continue
             text = text or f"an equal workload, {entry.info.key}, was refused: {describe_refusals(entry.assignment)}"

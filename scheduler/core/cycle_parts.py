@@ -12,9 +12,9 @@ from scheduler.core.decisions import CycleResult, QuotaCheckStrategy
 from scheduler.core.flavor_assigner import FlavorAssigner
 from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
-from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node_replacement import NodeReplacer
 from scheduler.core.nomination import Nominator, PreemptionOracle
+from scheduler.core.pending import UsageOf
 from scheduler.core.preemption import Preemptor
 from scheduler.core.preemption_candidates import CandidateFinder
 from scheduler.core.state import State
@@ -26,9 +26,10 @@ class CycleParts:
 
     def __init__(self, state: State) -> None:
         """Wire the parts for the state."""
+        self._state = state
         configuration = state.configuration
         fair = configuration.fair_sharing
-        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, None)
+        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, self._usage_of())
         preemptor = Preemptor(finder, state.simulation, fair.preemption_strategies if fair else None)
         self._devices = DeviceAssigner(state)
         assigner = FlavorAssigner(
@@ -38,16 +39,19 @@ class CycleParts:
             ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
             fair_sharing=fair is not None,
         )
-        self._state = state
         self._topology = TopologyAssigner(state.topology_flavors, state.simulation, state.device_resources)
         self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor)
         self._admitter = Admitter(state)
+        for cq in state.cluster_queues.values():
+            self.queue_usage(cq)
 
     def queue_usage(self, cq: ClusterQueueState) -> None:
         """Order a ClusterQueue's LocalQueues by their usage, where admission fair sharing says so."""
+        cq.queue.order_by_usage(self._usage_of() if cq.usage_based else None)
 
-    def local_queue_changed(self, local_queue: LocalQueue) -> None:
-        """A LocalQueue is new or another."""
+    def _usage_of(self) -> UsageOf | None:
+        history = self._state.history
+        return (lambda info: history.usage(info.queue_key)) if history is not None else None
 
     def is_blocked(self) -> bool:
         """Whether nothing is admitted until the pods of those admitted are ready (4.7.11)."""

@@ -55,7 +55,7 @@ class NodeReplacer:
             hosts = failed_hosts(info.current())
             if info.evicted or not hosts:
                 continue
-            self._state.note_info(info)
+            self._state.journal.note_once(info)
             if len(hosts) > 1:
                 self._evict(info, f"the nodes {', '.join(hosts)} failed")
             else:

@@ -13,7 +13,7 @@ QueueState = tuple[
     dict[str, HeapItem],
     dict[str, WorkloadInfo],
     set[Hashable],
-    list[HeapItem],
+    dict[str, list[HeapItem]],
     str,
     dict[Hashable, dict[str, None]] | None,
 ]
@@ -26,7 +26,7 @@ class PendingQueue:
     with admission fair sharing LocalQueues with less usage before everything. `parked` waits for an event.
     """
 
-    __slots__ = ("_by_shape", "_heap", "_serial", "active", "parked", "parked_shapes", "sticky", "usage_of")
+    __slots__ = ("_by_shape", "_heaps", "_serial", "_usage_of", "active", "parked", "parked_shapes", "sticky")
 
     def __init__(self) -> None:
         """An empty queue."""
@@ -34,10 +34,28 @@ class PendingQueue:
         self.parked: dict[str, WorkloadInfo] = {}
         self.parked_shapes: set[Hashable] = set()
         self.sticky = ""
-        self.usage_of: UsageOf | None = None
-        self._heap: list[HeapItem] = []
+        self._usage_of: UsageOf | None = None
+        self._heaps: dict[str, list[HeapItem]] = {}
         self._serial = 0
         self._by_shape: dict[Hashable, dict[str, None]] | None = None
+
+    def order_by_usage(self, usage_of: UsageOf | None) -> None:
+        """Order LocalQueues by their usage from now on (admission fair sharing), or, with None, not any more."""
+        if usage_of is None and self._usage_of is None:
+            return
+        self._usage_of = usage_of
+        self._heaps = {}
+        for item in self.active.values():
+            heappush(self._heap_of(item[5]), item)
+
+    def _heap_of(self, info: WorkloadInfo) -> list[HeapItem]:
+        """The heap of its LocalQueue where these are told apart, else the only one. Left items stay until they
+        surface."""
+        key = info.queue_key if self._usage_of is not None else ""
+        heap = self._heaps.get(key)
+        if heap is None:
+            heap = self._heaps[key] = []
+        return heap
 
     def push(self, info: WorkloadInfo) -> None:
         """Make it active."""
@@ -45,7 +63,7 @@ class PendingQueue:
         item = (*info.order, self._serial, info)
         self.active[info.key] = item
         info.place = Place.ACTIVE
-        heappush(self._heap, item)
+        heappush(self._heap_of(info), item)
         if self._by_shape is not None:
             self._by_shape.setdefault(info.shape, {})[info.key] = None
 
@@ -105,32 +123,35 @@ class PendingQueue:
         return info
 
     def _first(self) -> HeapItem | None:
-        active = self.active
-        if not active:
-            self._heap.clear()
+        if not self.active:
+            self._heaps.clear()
             return None
-        if self.usage_of is not None:
-            return min(active.values(), key=self._order_by_usage)
-        if self.sticky in active:
-            return active[self.sticky]
-        heap = self._heap
+        usage_of = self._usage_of
+        if usage_of is None:
+            return self.active.get(self.sticky) or self._first_of("")
+        sticky = self.active.get(self.sticky)
+        firsts = [sticky] if sticky is not None else []
+        firsts += [item for item in map(self._first_of, list(self._heaps)) if item is not None]
+        return min(firsts, key=lambda item: (usage_of(item[5]), item[3] != self.sticky, item))
+
+    def _first_of(self, key: str) -> HeapItem | None:
+        """The first active item of a heap; an empty heap is dropped."""
+        heap, active = self._heaps[key], self.active
         if len(heap) > 64 and len(heap) > 4 * len(active):
-            heap = self._heap = list(active.values())
+            heap = self._heaps[key] = [item for item in heap if active.get(item[3]) is item]
             heapify(heap)
-        while True:
+        while heap:
             item = heap[0]
             if active.get(item[3]) is item:
                 return item
             heappop(heap)
-
-    def _order_by_usage(self, item: HeapItem) -> tuple[float, bool, HeapItem]:
-        usage = self.usage_of(item[5]) if self.usage_of else 0.0
-        return (usage, item[3] != self.sticky, item)
+        del self._heaps[key]
+        return None
 
     def in_order(self) -> list[WorkloadInfo]:
         """Everyone who waits, parked or not, in the order of the queue (15.1)."""
         waiting: Iterable[WorkloadInfo] = (*(item[5] for item in self.active.values()), *self.parked.values())
-        usage_of = self.usage_of
+        usage_of = self._usage_of
         return sorted(
             waiting, key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self.sticky, info.order)
         )
@@ -138,11 +159,12 @@ class PendingQueue:
     def snapshot(self) -> QueueState:
         """A copy of the state, to undo to."""
         shapes = None if self._by_shape is None else {shape: dict(keys) for shape, keys in self._by_shape.items()}
-        return (dict(self.active), dict(self.parked), set(self.parked_shapes), list(self._heap), self.sticky, shapes)
+        heaps = {key: list(heap) for key, heap in self._heaps.items()}
+        return (dict(self.active), dict(self.parked), set(self.parked_shapes), heaps, self.sticky, shapes)
 
     def restore(self, state: QueueState) -> None:
         """Go back to a snapshot. The places of the workloads follow."""
-        self.active, self.parked, self.parked_shapes, self._heap, self.sticky, self._by_shape = state
+        self.active, self.parked, self.parked_shapes, self._heaps, self.sticky, self._by_shape = state
         for item in self.active.values():
             item[5].place = Place.ACTIVE
         for info in self.parked.values():

@@ -57,9 +57,13 @@ class Placer:
         if workload.pod_sets != known.pod_sets or workload.queue_name != known.queue_name:
             return False
         state = self._state
-        state.note_info(before)
+        state.journal.note_once(before)
         before.changes = ()
+        was_admitted = before.admitted
         before.set_status(workload, state.configuration)
+        state.watch_readiness(before)
+        if state.history is not None and before.admitted and not was_admitted:
+            state.history.admit(before)
         if before.priority != known.effective_priority:
             state.touched.add(before.cluster_queue)
         self._note_failed_node(before)

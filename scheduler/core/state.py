@@ -6,19 +6,21 @@ for everyone else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from scheduler.core.admission_check import AdmissionCheck
+from scheduler.core.admission_fair_sharing import UsageHistory
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
 from scheduler.core.cohort_tree import CohortTree
 from scheduler.core.conditions import pending
 from scheduler.core.configuration import Configuration
-from scheduler.core.decisions import DecisionKind, Outcome, PendingReason
+from scheduler.core.decisions import ConditionType, DecisionKind, Outcome, PendingReason
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.flavor_matching import FlavorMatcher
+from scheduler.core.journal import Journal
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.node_selection import matches_node_selector
@@ -30,8 +32,6 @@ from scheduler.core.topology import Topology
 from scheduler.core.topology_flavor import TopologyFlavors
 from scheduler.core.workload import Admission
 from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
-
-Journal = list[tuple[Callable[..., object], tuple[Any, ...]]]
 
 
 class State:
@@ -69,16 +69,22 @@ class State:
         """Admitted workloads whose pods are not ready, where that blocks admission."""
         self.second_pass: dict[str, WorkloadInfo] = {}
         """Admitted workloads with a failed node, which the next cycle decides on first."""
-        self.journal: Journal | None = None
-        self._noted: set[int] = set()
+        self.history = _history(configuration)
+        """Past usage of LocalQueues; None without admission fair sharing."""
+        self.journal = Journal()
 
     # -- the journal ------------------------------------------------------------------------------------------------
 
     def start_journal(self) -> None:
         """Remember from now on how to go back."""
-        self.journal = []
-        self._noted = set()
-        simple = (
+        self.journal.open()
+        self.journal.note_once(self)
+        if self.history is not None:
+            self.journal.note_once(self.history)
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """The small things that a cycle changes."""
+        return (
             self.now,
             self.cycle,
             dict(self.ready),
@@ -87,45 +93,11 @@ class State:
             set(self.waiting_for_devices),
             dict(self.second_pass),
         )
-        self.journal.append((self._restore_simple, simple))
 
-    def _restore_simple(
-        self,
-        now: float,
-        cycle: int,
-        ready: dict[str, ClusterQueueState],
-        touched: set[str],
-        not_ready: set[str],
-        waiting_for_devices: set[str],
-        second_pass: dict[str, WorkloadInfo],
-    ) -> None:
-        self.now, self.cycle, self.ready = now, cycle, ready
-        self.touched, self.not_ready, self.second_pass = touched, not_ready, second_pass
-        self.waiting_for_devices = waiting_for_devices
-
-    def stop_journal(self, *, undo: bool) -> None:
-        """Forget how to go back, after going back when `undo`."""
-        journal, self.journal = self.journal, None
-        if undo:
-            for function, arguments in reversed(journal or ()):
-                function(*arguments)
-
-    def note(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Remember one step back."""
-        if self.journal is not None:
-            self.journal.append((function, arguments))
-
-    def note_queue(self, cq: ClusterQueueState) -> None:
-        """Remember a queue and its counters as they are, once per savepoint."""
-        if self.journal is not None and id(cq) not in self._noted:
-            self._noted.add(id(cq))
-            self.journal.append((cq.restore, (cq.generation, cq.queue.snapshot())))
-
-    def note_info(self, info: WorkloadInfo) -> None:
-        """Remember a workload as it is, once per savepoint."""
-        if self.journal is not None and id(info) not in self._noted:
-            self._noted.add(id(info))
-            self.journal.append((info.restore, (info.snapshot(),)))
+    def restore(self, values: tuple[Any, ...]) -> None:
+        """Go back to a snapshot."""
+        self.now, self.cycle, self.ready, self.touched = values[:4]
+        self.not_ready, self.waiting_for_devices, self.second_pass = values[4:]
 
     # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -136,6 +108,10 @@ class State:
     def set_configuration(self, configuration: Configuration) -> None:
         """Take over a configuration while no workload is known."""
         self.configuration = configuration
+        self.history = _history(configuration)
+        if self.history is not None:
+            for queue in self.local_queues.values():
+                self.history.set_local_queue(queue)
         self.topology_flavors = TopologyFlavors(balanced_placement=configuration.balanced_placement)
         self.topology_flavors.set_nodes(self.fleet.nodes.values())
         for name in self.flavors:
@@ -211,12 +187,12 @@ class State:
         """Know a workload (placed nowhere yet)."""
         self.workloads[info.key] = info
         self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
-        self.note(self._forget, info)
+        self.journal.note(self._forget, info)
 
     def forget(self, info: WorkloadInfo) -> None:
         """Do not know it any more; it must have left its place."""
         self._forget(info)
-        self.note(self._insert_again, info)
+        self.journal.note(self._insert_again, info)
 
     def _forget(self, info: WorkloadInfo) -> None:
         del self.workloads[info.key]
@@ -235,8 +211,8 @@ class State:
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """Put a workload into a queue: parked while it backs off or when its like is parked, else active."""
-        self.note_queue(cq)
-        self.note_info(info)
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
         info.cluster_queue = cq.name
         if not info.backoff_expired(self.now):
             cq.queue.park(info)
@@ -250,26 +226,35 @@ class State:
         cq = self.cluster_queues.get(info.cluster_queue)
         if cq is None or info.place not in (Place.ACTIVE, Place.PARKED):
             return
-        self.note_queue(cq)
-        self.note_info(info)
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
         cq.queue.discard(info)
 
     def charge(self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, *, charged: bool = False) -> None:
         """Let a workload hold quota; `charged`: the cells have been charged already."""
-        self.note_queue(cq)
-        self.note_info(info)
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
         if not charged:
             add_usage(usage)
             self._charge_topology(info.topology_usage)
         if info.placement is not None:
             self.fleet.reserve(info.key, info.placement)
-            self.note(self.fleet.release, info.key)
+            self.journal.note(self.fleet.release, info.key)
         info.usage = usage
         info.cluster_queue = cq.name
         info.place = Place.RESERVING
         cq.workloads[info.key] = info
         cq.generation += 1
-        self.note(self._uncharge, info, cq, usage, info.topology_usage)
+        self.journal.note(self._uncharge, info, cq, usage, info.topology_usage)
+        self.watch_readiness(info)
+
+    def watch_readiness(self, info: WorkloadInfo) -> None:
+        """Note whether a workload that holds quota keeps others from being admitted until its pods are ready (10.6)."""
+        ready = self.configuration.wait_for_pods_ready
+        if ready is not None and ready.block_admission and not info.workload.is_true(ConditionType.PODS_READY):
+            self.not_ready.add(info.key)
+        else:
+            self.not_ready.discard(info.key)
 
     def _uncharge(
         self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
@@ -282,13 +267,13 @@ class State:
     def discharge(self, info: WorkloadInfo) -> None:
         """Give back what a workload holds, and note that its tree was touched."""
         cq = self.cluster_queues[info.cluster_queue]
-        self.note_queue(cq)
-        self.note_info(info)
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
         self._uncharge(info, cq, info.usage, info.topology_usage)
-        self.note(self._recharge, info, cq, info.usage, info.topology_usage)
+        self.journal.note(self._recharge, info, cq, info.usage, info.topology_usage)
         if info.placement is not None:
             placement = self.fleet.release(info.key)
-            self.note(self.fleet.reserve, info.key, placement)
+            self.journal.note(self.fleet.reserve, info.key, placement)
             info.placement = None
             self.touched |= self.waiting_for_devices
             self.waiting_for_devices = set()
@@ -299,15 +284,17 @@ class State:
         self.not_ready.discard(info.key)
         self.second_pass.pop(info.key, None)
         self.touched.add(cq.name)
+        if self.history is not None:
+            self.history.cancel(info)
 
     def move(self, info: WorkloadInfo, admission: Admission, topology: tuple[TopologyCharge, ...]) -> None:
         """Let a workload that holds quota use other topology domains for it."""
         cq = self.cluster_queues[info.cluster_queue]
-        self.note_queue(cq)
-        self.note_info(info)
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
         before = info.topology_usage
         self._exchange_topology(before, topology)
-        self.note(self._exchange_topology, topology, before)
+        self.journal.note(self._exchange_topology, topology, before)
         info.topology_usage = topology
         info.admission = admission
         cq.generation += 1
@@ -330,7 +317,7 @@ class State:
 
     def refuse(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> Outcome:
         """Note why a workload waits."""
-        self.note_info(info)
+        self.journal.note_once(info)
         info.outcome = (reason, message)
         now = self.now
         info.change(lambda workload: pending(workload, reason.value, message, now))
@@ -354,7 +341,7 @@ class State:
         for members in trees.values():
             for cq in members:
                 if cq.active and (cq.queue.parked or cq.queue.parked_shapes):
-                    self.note_queue(cq)
+                    self.journal.note_once(cq)
                     cq.queue.wake(partial(self._may_wake, cq))
                     if cq.queue.active:
                         self.ready[cq.name] = cq
@@ -375,3 +362,8 @@ class State:
                 del self.ready[name]
             elif cq.active:
                 yield cq
+
+
+def _history(configuration: Configuration) -> UsageHistory | None:
+    settings = configuration.admission_fair_sharing
+    return UsageHistory(settings) if settings is not None else None

@@ -125,6 +125,21 @@ class World(WorldObjects):
         self._refresh()
         return self._parts.run_cycle()
 
+    def sample_usage(self, now: float) -> dict[str, dict[str, float]]:
+        """Decay the past usage of LocalQueues whose sampling interval is over (8.3). Returns what each of them
+        consumed, resource -> natural units, to be stored in `LocalQueue.consumed`; empty without admission fair
+        sharing."""
+        state = self._state
+        state.advance(now)
+        if state.history is None:
+            return {}
+        running: dict[str, list[WorkloadInfo]] = {}
+        for cq in state.cluster_queues.values():
+            for info in cq.workloads.values():
+                if info.admitted:
+                    running.setdefault(info.queue_key, []).append(info)
+        return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
+
     def note_livelock(self, keys: Iterable[str]) -> CycleResult:
         """Preemption goes in circles among these workloads at this instant: say so on those that wait (19.2 B11)."""
         outcomes: list[Outcome] = []
@@ -145,7 +160,7 @@ class World(WorldObjects):
 
     def savepoint(self) -> Savepoint:
         """Start to remember how to go back. Savepoints do not nest: raises RuntimeError inside another."""
-        if self._state.journal is not None:
+        if self._state.journal.is_open:
             raise RuntimeError("a savepoint is open already: commit or undo it first")
         self._structure.settle()
         self._state.start_journal()
@@ -154,11 +169,11 @@ class World(WorldObjects):
     def undo(self, savepoint: Savepoint) -> None:
         """Go back: every `run_cycle` and change of a workload since the savepoint has not been.
         Configuration and nodes must not change between savepoint and undo."""
-        self._state.stop_journal(undo=True)
+        self._state.journal.close(undo=True)
 
     def commit(self, savepoint: Savepoint) -> None:
         """Keep what happened and forget how to go back."""
-        self._state.stop_journal(undo=False)
+        self._state.journal.close(undo=False)
 
     # -- views ---------------------------------------------------------------------------------------------------------
 

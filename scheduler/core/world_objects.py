@@ -156,12 +156,15 @@ class WorldObjects:
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
         if before != local_queue:
-            self._parts.local_queue_changed(local_queue)
+            if self._state.history is not None:
+                self._state.history.set_local_queue(local_queue)
             self._put_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
 
     def delete_local_queue(self, key: str) -> None:
         """Forget the LocalQueue `namespace/name`; its pending workloads leave the queue."""
         if self._state.local_queues.pop(key, None) is not None:
+            if self._state.history is not None:
+                self._state.history.delete_local_queue(key)
             self._put_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
 
     def _put_again(self, *keys: str, only_waiting: bool = False) -> None:
