@@ -141,9 +141,21 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
     },
+    "ask-webhook-checks": {
+        "task": "scheduler.tasks.ask_webhook_checks",
+        "schedule": 2.0,
+        "options": {"queue": "push", "expires": 2},
+    },
+    "apply-retention": {
+        "task": "scheduler.tasks.apply_retention",
+        "schedule": 30.0,
+        "options": {"queue": "push", "expires": 30},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 
+# Signs what webhook admission checks are asked, so that they can tell our questions from anybody's.
+ADMISSION_CHECK_SIGNING_KEY = env.text("ADMISSION_CHECK_SIGNING_KEY", default=SECRET_KEY)
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------

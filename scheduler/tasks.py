@@ -10,6 +10,7 @@ from typing import Any
 from celery import Task, shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown
 from django.db import DatabaseError, close_old_connections, connection
+from django.utils import timezone
 
 from queues.events import PUSH_TASK, SCHEDULE_TASK, wake_scheduler, wake_taken
 from queues.models import Cluster
@@ -17,6 +18,8 @@ from scheduler.cluster.push import push_pending
 from scheduler.engine import Engine
 from scheduler.lease import Leadership, LeaseLost
 from scheduler.partitions import maintain_partitions
+from scheduler.retention import apply_retention
+from scheduler.webhook_checks import ask_pending
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +84,20 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     for found in _scheduled(cluster):
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)
+
+
+@shared_task(name="scheduler.tasks.ask_webhook_checks")
+def ask_webhook_checks() -> None:
+    """Ask the URLs of admission checks that wait for an answer."""
+    for found in _scheduled(None):
+        ask_pending(found)
+
+
+@shared_task(name="scheduler.tasks.apply_retention")
+def retain_workloads() -> None:
+    """Delete workloads that were kept long enough."""
+    for found in Cluster.objects.order_by("pk"):
+        apply_retention(found, timezone.now())
 
 
 @shared_task(name="scheduler.tasks.maintain")

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from queues.api import action_views, configuration_views, edit_views, workload_views
+from queues.api import action_views, admission_check_views, configuration_views, edit_views, workload_views
 
 _WORKLOAD = "workloads/<str:namespace>/<str:name>/"
 
@@ -27,6 +27,7 @@ urlpatterns = [
     path("workloads/hold/", action_views.BulkHoldView.as_view()),
     path("workloads/release/", action_views.BulkReleaseView.as_view()),
     path(_WORKLOAD, workload_views.WorkloadView.as_view()),
+    path(f"{_WORKLOAD}admission-checks/<str:check>/", admission_check_views.CheckAnswerView.as_view()),
     path(f"{_WORKLOAD}cancel/", action_views.CancelView.as_view()),
     path(f"{_WORKLOAD}events/", workload_views.WorkloadEventsView.as_view()),
     path(f"{_WORKLOAD}hold/", action_views.HoldView.as_view()),

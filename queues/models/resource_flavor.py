@@ -40,4 +40,5 @@ class AdmissionCheck(ClusterObject):
 
     class Meta:
         ordering = ["name"]
+        permissions = [("answer_admissioncheck", "Can say whether a workload passes an admission check")]
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="admission_check_unique")]

@@ -1,0 +1,60 @@
+"""The answer of an admission check, for the systems that decide whether a workload may start."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from queues.api.scope import ClusterView, json_object
+from queues.api.serializers import Shape, WorkloadDetailSerializer
+from queues.api.workload_rows import workload_detail_json, workload_values
+from queues.exceptions import NotPermitted
+from queues.models import Workload
+from queues.services.admission_checks import CheckAnswer, set_check_state
+from scheduler.core.decisions import AdmissionCheckStatus
+
+_RIGHT = "queues.answer_admissioncheck"
+
+
+class CheckAnswerSerializer(Shape):
+    """What a check says of a workload."""
+
+    state = serializers.ChoiceField([state.value for state in AdmissionCheckStatus])
+    message = serializers.CharField(required=False, allow_blank=True, default="")
+    requeue_after_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=0, default=None)
+    pod_set_updates = serializers.ListField(child=serializers.DictField(), required=False, default=list)
+
+
+class CheckAnswerView(ClusterView):
+    """`workloads/{namespace}/{name}/admission-checks/{check}/`."""
+
+    serializer_class = WorkloadDetailSerializer
+
+    @extend_schema(request=CheckAnswerSerializer, responses={200: WorkloadDetailSerializer})
+    def put(self, request: Request, namespace: str, name: str, check: str) -> Response:
+        """Set the state of an admission check. It needs a cluster admin, or the permission to answer checks."""
+        self._require_the_right(request, namespace)
+        serializer = CheckAnswerSerializer(data=json_object(request.data))
+        serializer.is_valid(raise_exception=True)
+        given: dict[str, Any] = serializer.validated_data
+        answer = CheckAnswer(
+            AdmissionCheckStatus(given["state"]),
+            given["message"],
+            given["requeue_after_seconds"],
+            tuple(given["pod_set_updates"]),
+        )
+        set_check_state(self.cluster, namespace, name, check, answer, actor=self.access.username)
+        found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
+        return Response(workload_detail_json(workload_values(found, detail=True).get()))
+
+    def _require_the_right(self, request: Request, namespace: str) -> None:
+        if self.access.is_cluster_admin or request.user.has_perm(_RIGHT):
+            return
+        if not self.access.sees(namespace):
+            raise self.missing("Workload", namespace)
+        raise NotPermitted(
+            f"{self.access.username} may not answer admission checks: it needs the role admin in all namespaces, "
+            f"or the permission {_RIGHT}."
+        )

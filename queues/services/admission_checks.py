@@ -1,0 +1,99 @@
+"""Answers of admission checks: who may start, by the word of someone else (Kueue's `status.admissionChecks`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from queues.events import wake_scheduler
+from queues.exceptions import Conflict, NotFound
+from queues.models import Cluster, Workload, WorkloadEvent
+from scheduler.core.decisions import AdmissionCheckStatus
+
+_MOST_MESSAGE: Final = 32_768
+"""Characters of a condition's message that Kubernetes keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """What a check says of a workload.
+
+    `requeue_after_seconds` goes with Retry. `pod_set_updates` are labels, annotations, node selectors and tolerations
+    that the job's pods get when it starts, as in Kueue; they stand once the check is Ready.
+    """
+
+    state: AdmissionCheckStatus
+    message: str = ""
+    requeue_after_seconds: int | None = None
+    pod_set_updates: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+
+def set_check_state(
+    cluster: Cluster,
+    namespace: str,
+    name: str,
+    check: str,
+    answer: CheckAnswer,
+    *,
+    actor: str,
+    now: datetime | None = None,
+) -> bool:
+    """Store the answer; the engine acts on it. Returns whether anything changed.
+
+    Raises `NotFound` for a missing workload or one that does not have the check, and `Conflict` when it holds no quota:
+    before that there is nothing to check, and an eviction has set every check back to Pending.
+    """
+    now = now or timezone.now()
+    with transaction.atomic():
+        workload = Workload.objects.select_for_update().filter(cluster=cluster, namespace=namespace, name=name).first()
+        if workload is None:
+            raise NotFound(f"There is no workload {namespace}/{name} in cluster {cluster.name}.")
+        states = [dict(state) for state in workload.admission_check_states]
+        stored = next((state for state in states if state["name"] == check), None)
+        if stored is None:
+            raise NotFound(f"Workload {namespace}/{name} has no admission check {check!r}.")
+        _refuse_out_of_turn(workload)
+        if not _write(stored, answer, now):
+            return False
+        Workload.objects.filter(pk=workload.pk).update(admission_check_states=states, updated_at=now)
+        WorkloadEvent.objects.create(
+            cluster=cluster,
+            workload_uid=workload.uid,
+            namespace=namespace,
+            workload_name=name,
+            at=now,
+            type="Warning" if answer.state is AdmissionCheckStatus.REJECTED else "Normal",
+            reason="AdmissionCheckUpdated",
+            message=f"{check} is {answer.state}: {answer.message}"[:1024],
+            actor=actor,
+        )
+        wake_scheduler(cluster.name)
+    return True
+
+
+def _refuse_out_of_turn(workload: Workload) -> None:
+    if workload.finished_at is not None:
+        raise Conflict(f"Workload {workload.key} has ended.")
+    if workload.quota_reserved_at is None:
+        raise Conflict(f"Workload {workload.key} holds no quota, so there is nothing to check yet.")
+    if workload.evicted_at is not None:
+        raise Conflict(f"Workload {workload.key} is being evicted; its checks start over when it gets quota again.")
+
+
+def _write(stored: dict[str, Any], answer: CheckAnswer, now: datetime) -> bool:
+    """Put the answer into the stored state; False when it says nothing new."""
+    if stored["state"] != answer.state:
+        stored["lastTransitionTime"] = now.isoformat().replace("+00:00", "Z")
+    wanted: dict[str, Any] = {"state": answer.state.value, "message": answer.message[:_MOST_MESSAGE]}
+    if answer.state is AdmissionCheckStatus.RETRY and answer.requeue_after_seconds is not None:
+        wanted["requeueAfterSeconds"] = answer.requeue_after_seconds
+    if answer.state is AdmissionCheckStatus.READY and answer.pod_set_updates and stored["state"] != answer.state:
+        wanted["podSetUpdates"] = [dict(update) for update in answer.pod_set_updates]
+    changed = any(stored.get(key) != value for key, value in wanted.items())
+    stored.update(wanted)
+    return changed

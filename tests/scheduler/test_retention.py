@@ -1,0 +1,62 @@
+"""What is kept, and for how long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from queues.models import Cluster, Workload, WorkloadEvent
+from queues.services.workloads import record_finished
+from scheduler.retention import apply_retention
+from tests.factories import START, make_cluster, make_workload
+
+pytestmark = pytest.mark.django_db
+
+
+def policies(**workloads: str) -> Cluster:
+    return make_cluster(configuration={"objectRetentionPolicies": {"workloads": workloads}})
+
+
+def deactivate(name: str, reason: str) -> None:
+    evicted = {
+        "type": "Evicted",
+        "status": "True",
+        "reason": reason,
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    Workload.objects.filter(name=name).update(active=False, evicted_at=START, conditions=[evicted])
+
+
+def test_without_a_policy_everything_stays() -> None:
+    cluster = make_cluster()
+    make_workload(cluster, "one")
+    record_finished(cluster, [("team", "one")], now=START)
+    assert apply_retention(cluster, START + timedelta(days=1000)) == 0
+    assert Workload.objects.exists()
+
+
+def test_finished_workloads_go_and_their_events_stay() -> None:
+    cluster = policies(afterFinished="1h")
+    for name in ("old", "new", "running"):
+        make_workload(cluster, name)
+    record_finished(cluster, [("team", "old")], now=START)
+    record_finished(cluster, [("team", "new")], now=START + timedelta(minutes=30))
+    assert apply_retention(cluster, START + timedelta(hours=1)) == 1
+    assert set(Workload.objects.values_list("name", flat=True)) == {"new", "running"}
+    assert list(WorkloadEvent.objects.filter(workload_name="old").values_list("reason", flat=True)) == [
+        "Finished",
+        "Deleted",
+    ]
+
+
+def test_only_what_kueue_deactivated_is_ended() -> None:
+    cluster = policies(afterDeactivatedByKueue="10m")
+    for name in ("by-kueue", "by-user"):
+        make_workload(cluster, name)
+    deactivate("by-kueue", "DeactivatedDueToRequeuingLimitExceeded")
+    deactivate("by-user", "Deactivated")
+    assert apply_retention(cluster, START + timedelta(minutes=9)) == 0
+    assert apply_retention(cluster, START + timedelta(minutes=10)) == 1
+    assert dict(Workload.objects.values_list("name", "status")) == {"by-kueue": "Finished", "by-user": "Pending"}

@@ -1,0 +1,174 @@
+"""Admission checks that ask a URL, against a real server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import override_settings
+
+from queues.models import AdmissionCheck, Cluster, Workload
+from scheduler.engine import Engine
+from scheduler.webhook_checks import CONTROLLER, TIMEOUT, URL, ask_pending, signature
+from tests.factories import START, make_cluster, make_cluster_queue, make_workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = START.timestamp() + 1000
+
+
+@dataclass
+class Receiver:
+    """A server that answers with what the test says and keeps what it was asked."""
+
+    status: int = 200
+    answer: Any = field(default_factory=lambda: {"state": "Ready", "message": "paid"})
+    asked: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    url: str = ""
+    hang: threading.Event = field(default_factory=threading.Event)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    found.hang.set()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            found.asked.append((dict(self.headers), body))
+            found.hang.wait(timeout=30)
+            self.send_response(found.status)
+            if found.status == 302:
+                self.send_header("Location", found.url)
+            self.end_headers()
+            content = found.answer if isinstance(found.answer, bytes) else json.dumps(found.answer).encode()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.url = f"http://127.0.0.1:{server.server_port}/decide"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield found
+    found.hang.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def cluster(receiver: Receiver) -> Cluster:
+    cache.clear()
+    cluster = make_cluster()
+    AdmissionCheck.objects.create(
+        cluster=cluster,
+        name="billing",
+        controller_name=CONTROLLER,
+        annotations={URL: receiver.url, TIMEOUT: "0.5"},
+        created_at=START,
+    )
+    make_cluster_queue(cluster, admission_checks=[{"name": "billing", "onFlavors": []}])
+    make_workload(cluster, "one", submitted_by="alice")
+    return cluster
+
+
+@pytest.fixture
+def engine(cluster: Cluster) -> Engine:
+    engine = Engine(cluster, "test", clock=lambda: NOW)
+    engine.run()
+    assert Workload.objects.get().status == "QuotaReserved"
+    return engine
+
+
+def check() -> tuple[str, str]:
+    [state] = Workload.objects.get().admission_check_states
+    return state["state"], state["message"]
+
+
+def test_quota_is_reserved_and_the_answer_admits(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    assert ask_pending(cluster, NOW) == 1
+    engine.run()
+    assert check() == ("Ready", "paid")
+    assert Workload.objects.get().status == "Admitted"
+    headers, body = receiver.asked[0]
+    told = json.loads(body)["workload"]
+    assert (told["namespace"], told["name"], told["submitted_by"]) == ("team", "one", "alice")
+    assert told["pod_sets"] == [
+        {"name": "main", "count": 1, "flavors": {"cpu": "default-flavor"}, "resource_usage": {"cpu": "1"}}
+    ]
+    assert headers["X-Kueueweb-Signature"] == f"sha256={signature(headers['X-Kueueweb-Timestamp'], body)}"
+    assert ask_pending(cluster, NOW + 100) == 0
+
+
+def test_the_signature_needs_the_key() -> None:
+    with override_settings(ADMISSION_CHECK_SIGNING_KEY="one"):
+        first = signature("1", b"{}")
+        assert first != signature("2", b"{}")
+    with override_settings(ADMISSION_CHECK_SIGNING_KEY="other"):
+        assert first != signature("1", b"{}")
+
+
+def test_rejected_deactivates(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    receiver.answer = {"state": "Rejected", "message": "no money"}
+    ask_pending(cluster, NOW)
+    engine.run()
+    workload = Workload.objects.get()
+    assert (workload.status, workload.active) == ("Pending", False)
+    evicted = next(condition for condition in workload.conditions if condition["type"] == "Evicted")
+    assert evicted["reason"] == "DeactivatedDueToAdmissionCheck"
+
+
+def test_retry_gives_the_quota_back_for_a_while(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    receiver.answer = {"state": "Retry", "message": "later", "requeue_after_seconds": 10**9}
+    ask_pending(cluster, NOW)
+    engine.run()
+    workload = Workload.objects.get()
+    assert workload.status == "Pending"
+    assert workload.requeue_at is not None
+    assert check()[0] == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (500, b"", "500"),
+        (302, b"", "302"),
+        (200, b"not json", "not what is asked for"),
+        (200, {"state": "Perhaps"}, "not what is asked for"),
+    ],
+)
+def test_a_useless_answer_is_said_and_tried_again_later(
+    cluster: Cluster, engine: Engine, receiver: Receiver, status: int, answer: Any, said: str
+) -> None:
+    receiver.status, receiver.answer = status, answer
+    assert ask_pending(cluster, NOW) == 0
+    assert check()[0] == "Pending"
+    assert said in check()[1]
+    assert "Attempt 1" in check()[1]
+    ask_pending(cluster, NOW + 1)
+    assert len(receiver.asked) == 1
+    ask_pending(cluster, NOW + 2)
+    assert len(receiver.asked) == 2
+    assert "Attempt 2" in check()[1]
+    ask_pending(cluster, NOW + 5)
+    assert len(receiver.asked) == 2
+
+
+def test_no_answer_in_time_counts_as_none(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    receiver.hang.clear()
+    assert ask_pending(cluster, NOW) == 0
+    assert "no answer" in check()[1]
+    assert Workload.objects.get().status == "QuotaReserved"
+
+
+def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:
+    AdmissionCheck.objects.update(annotations={URL: "file:///etc/passwd"})
+    assert ask_pending(cluster, NOW) == 0
+    assert "no http(s) URL" in check()[1]
