@@ -122,6 +122,8 @@ export function makeFixture(size: Size, now: number): Fixture {
       };
       clusterQueues.push(makeClusterQueue(name, cohort.name, queues[name], time(86_400)));
       localQueues.push({
+        ...metadata(time(86_400)),
+        fair_weight: "1",
         namespace: NAMESPACES[place % NAMESPACES.length] ?? "vision",
         name: "main",
         cluster_queue: name,
@@ -193,6 +195,8 @@ export function makeFixture(size: Size, now: number): Fixture {
       }[workload.status],
       namespace: workload.namespace,
       workload_name: workload.name,
+      workload_uid: workload.uid,
+      detail: {},
       cluster_queue: workload.cluster_queue,
       reason: workload.reason,
       message: workload.message,
@@ -264,19 +268,43 @@ export function fillDevices(
   }
 }
 
+function metadata(createdAt: string) {
+  return {
+    uid: "00000000-0000-4000-8000-000000000000",
+    labels: {},
+    annotations: {},
+    generation: 1,
+    created_at: createdAt,
+    deletion_requested_at: null,
+  };
+}
+
 function makeClusterQueue(name: string, cohort: string, live: LiveClusterQueue, since: string): ClusterQueue {
   return {
+    ...metadata(since),
     name,
     cohort,
+    pending: live.pending,
+    reserving: live.reserving,
+    admitted: live.admitted,
+    namespace_selector: {},
+    admission_checks: [],
+    admission_mode: "NoAdmissionFairSharing",
+    preempt_for_devices: false,
+    preemption_protection: { minimum_run_seconds: 0, cool_down_seconds: 0 },
     queueing_strategy: "BestEffortFIFO",
     stop_policy: "None",
     fair_weight: "1",
     preemption: {
-      withinClusterQueue: "LowerPriority",
-      reclaimWithinCohort: "Any",
-      borrowWithinCohort: { policy: "Never" },
+      within_cluster_queue: "LowerPriority",
+      reclaim_within_cohort: "Any",
+      borrow_within_cohort: { policy: "Never", max_priority_threshold: null },
     },
-    flavor_fungibility: { whenCanBorrow: "Borrow", whenCanPreempt: "TryNextFlavor" },
+    flavor_fungibility: {
+      when_can_borrow: "MayStopSearch",
+      when_can_preempt: "TryNextFlavor",
+      preference: "",
+    },
     resource_groups: [
       {
         covered_resources: ["cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpumem"],
@@ -347,6 +375,19 @@ function makeWorkload(
     id,
     uid: `00000000-0000-4000-8000-${String(id).padStart(12, "0")}`,
     cluster: "default",
+    labels: {},
+    annotations: {},
+    generation: 1,
+    deletion_requested_at: null,
+    never_preempt: false,
+    maximum_execution_seconds: null,
+    submitted_by: "ada",
+    requeue_at: null,
+    requeue_count: 0,
+    eviction_counts: [],
+    unhealthy_nodes: [],
+    push_error: "",
+    admission_checks: [],
     namespace,
     name: `${pick(["train", "finetune", "evaluate", "sweep", "serve"])}-${pick(["resnet", "bert", "whisper", "dlrm"])}-${id}`,
     queue_name: "main",
@@ -384,6 +425,9 @@ function makeWorkload(
         admitted_count: reserved ? 1 + (id % 3) : null,
         flavors: reserved ? { cpu: "v100-32gb", memory: "v100-32gb", "nvidia.com/gpu": "v100-32gb" } : {},
         resource_usage: reserved ? { cpu: "4", memory: "16Gi", "nvidia.com/gpu": String(gpus) } : {},
+        reclaimable_count: 0,
+        topology_request: {},
+        topology_assignment: null,
         node_selector: reserved ? { "nvidia.com/gpu.product": "V100" } : {},
       },
     ],

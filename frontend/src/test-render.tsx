@@ -27,13 +27,15 @@ export interface Call {
 /** Answers requests by the first pattern that matches "METHOD address"; what nobody answers fails the test. */
 export function serve(answers: [RegExp, Answer][]): Call[] {
   const calls: Call[] = [];
-  vi.stubGlobal("fetch", async (address: string, init: RequestInit = {}) => {
-    const method = init.method ?? "GET";
-    calls.push({ method, address, body: typeof init.body === "string" ? JSON.parse(init.body) : null });
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const { method } = request;
+    const address = request.url.replace(window.location.origin, "");
+    const text = await request.text();
+    calls.push({ method, address, body: text === "" ? null : JSON.parse(text) });
     const found = answers.find(([pattern]) => pattern.test(`${method} ${address}`));
     if (found === undefined) throw new Error(`nobody answers ${method} ${address}`);
     const { status = 200, body } = found[1];
-    return new Response(JSON.stringify(body), { status });
+    return new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json" } });
   });
   return calls;
 }

@@ -1,7 +1,7 @@
-/** The one door to the REST API: cookies, CSRF, and errors as the server located them. */
+/** The one door to the REST API, typed by its OpenAPI document: cookies, CSRF, and errors as the server located them. */
+import createClient from "openapi-fetch";
+import type { paths } from "./schema.gen";
 import type { ErrorBody, FieldError } from "./types";
-
-const ROOT = "/api/v1/";
 
 /** A refusal by the server, or no answer at all (status 0). */
 export class ApiError extends Error {
@@ -21,57 +21,28 @@ export class ApiError extends Error {
   }
 }
 
-export type QueryValue = string | number | boolean | null | undefined | readonly string[];
-
-export interface RequestOptions {
-  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  json?: unknown;
-  /** A YAML body. */
-  yaml?: string;
-  signal?: AbortSignal;
-}
-
-/** The address of an endpoint below /api/v1/; empty values are left out, lists are repeated. */
-export function endpoint(path: string, query: Record<string, QueryValue> = {}): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value === null || value === undefined || value === "") continue;
-    for (const item of Array.isArray(value) ? value : [value]) search.append(name, String(item));
-  }
-  const text = search.toString();
-  return `${ROOT}${path}${text === "" ? "" : `?${text}`}`;
-}
-
-/** Path segments, each escaped, with the slash at the end: path("workloads", "ns", "name") */
-export function path(...segments: string[]): string {
-  return `${segments.map(encodeURIComponent).join("/")}/`;
-}
-
 function csrfToken(): string {
   return /(?:^|;\s*)csrftoken=([^;]+)/.exec(document.cookie)?.[1] ?? "";
 }
 
-async function send(address: string, options: RequestOptions): Promise<Response> {
-  const method = options.method ?? "GET";
-  const headers = new Headers({ Accept: "application/json" });
-  if (method !== "GET") headers.set("X-CSRFToken", csrfToken());
-  let body: string | null = null;
-  if (options.json !== undefined) {
-    headers.set("Content-Type", "application/json");
-    body = JSON.stringify(options.json);
-  } else if (options.yaml !== undefined) {
-    headers.set("Content-Type", "application/yaml");
-    body = options.yaml;
+async function refusal(response: Response): Promise<ApiError> {
+  const text = await response.text();
+  let body: Partial<ErrorBody> = {};
+  try {
+    body = JSON.parse(text) as typeof body;
+  } catch {
+    // A proxy or a crash answers in HTML; the status line says more than its text.
   }
+  const message = body.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
+  return new ApiError(response.status, body.reason ?? `Status${response.status}`, message, body.errors ?? []);
+}
+
+/** Sends a request as the logged-in user; throws ApiError unless it was done. */
+export async function send(request: Request): Promise<Response> {
+  if (request.method !== "GET") request.headers.set("X-CSRFToken", csrfToken());
   let response: Response;
   try {
-    response = await fetch(address, {
-      method,
-      headers,
-      body,
-      credentials: "same-origin",
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
+    response = await fetch(request);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(
@@ -84,27 +55,18 @@ async function send(address: string, options: RequestOptions): Promise<Response>
   return response;
 }
 
-async function refusal(response: Response): Promise<ApiError> {
-  const text = await response.text();
-  let body: Partial<ErrorBody> & { detail?: string } = {};
-  try {
-    body = JSON.parse(text) as typeof body;
-  } catch {
-    // A proxy or a crash answers in HTML; the status line says more than its text.
-  }
-  const message =
-    body.message ?? body.detail ?? `The server answered ${response.status} ${response.statusText}`.trim();
-  return new ApiError(response.status, body.reason ?? `Status${response.status}`, message, body.errors ?? []);
+export const api = createClient<paths>({
+  baseUrl: window.location.origin,
+  credentials: "same-origin",
+  fetch: send,
+});
+
+/** The body of an answer; refusals were thrown as ApiError before. */
+export async function answer<Body>(call: Promise<{ data?: Body }>): Promise<Body> {
+  return (await call).data as Body;
 }
 
-/** The answer's JSON; undefined for an empty one. Throws ApiError. */
-export async function request<Answer>(address: string, options: RequestOptions = {}): Promise<Answer> {
-  const response = await send(address, options);
-  if (response.status === 204) return undefined as Answer;
-  return (await response.json()) as Answer;
-}
-
-/** The answer as text, for manifests. Throws ApiError. */
-export async function requestText(address: string, options: RequestOptions = {}): Promise<string> {
-  return (await send(address, options)).text();
+/** The query of a page after a cursor; none for the first. */
+export function after(cursor: string | null): { after?: string } {
+  return cursor === null ? {} : { after: cursor };
 }

@@ -1,16 +1,16 @@
 /** The decision log: it outlives the workloads that it tells of. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { DecisionFilters } from "@/lib/decision-filters";
-import { endpoint, request } from "./client";
-import type { Decision, Page } from "./types";
+import { after, answer, api } from "./client";
 
 const PAGE_SIZE = 100;
 
 /** The newest few. */
 export function latestDecisionsQuery(cluster: string, limit: number) {
+  const params = { query: { cluster, limit } };
   return queryOptions({
     queryKey: ["decisions", cluster, "latest", limit] as const,
-    queryFn: ({ signal }) => request<Page<Decision>>(endpoint("decisions/", { cluster, limit }), { signal }),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/decisions/", { params, signal })),
     refetchInterval: 5_000,
   });
 }
@@ -19,13 +19,10 @@ export function latestDecisionsQuery(cluster: string, limit: number) {
 export function decisionsQuery(cluster: string, filters: DecisionFilters) {
   return infiniteQueryOptions({
     queryKey: ["decisions", cluster, "list", filters] as const,
-    queryFn: ({ pageParam, signal }) =>
-      request<Page<Decision>>(
-        endpoint("decisions/", { cluster, ...filters, after: pageParam, limit: PAGE_SIZE }),
-        {
-          signal,
-        },
-      ),
+    queryFn: ({ pageParam, signal }) => {
+      const params = { query: { cluster, ...filters, ...after(pageParam), limit: PAGE_SIZE } };
+      return answer(api.GET("/api/v1/decisions/", { params, signal }));
+    },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });

@@ -1,6 +1,6 @@
 /** Nodes: whether each can take pods. What its cards hold comes by the live stream. */
 import { queryOptions } from "@tanstack/react-query";
-import { endpoint, request } from "./client";
+import { after, answer, api } from "./client";
 import type { Node, Page } from "./types";
 
 const PAGE_SIZE = 1000;
@@ -11,17 +11,13 @@ export function nodesQuery(cluster: string) {
     queryKey: ["nodes", cluster] as const,
     queryFn: async ({ signal }) => {
       const nodes: Node[] = [];
-      let after: string | null = null;
+      let cursor: string | null = null;
       do {
-        const page: Page<Node> = await request<Page<Node>>(
-          endpoint("nodes/", { cluster, after, limit: PAGE_SIZE }),
-          {
-            signal,
-          },
-        );
+        const params = { query: { cluster, ...after(cursor), limit: PAGE_SIZE } };
+        const page: Page<Node> = await answer(api.GET("/api/v1/nodes/", { params, signal }));
         nodes.push(...page.results);
-        after = page.next;
-      } while (after !== null);
+        cursor = page.next;
+      } while (cursor !== null);
       return nodes;
     },
     refetchInterval: 15_000,

@@ -1,12 +1,12 @@
 /** The state of the scheduler itself. */
 import { queryOptions } from "@tanstack/react-query";
-import { endpoint, request } from "./client";
-import type { Overview } from "./types";
+import { answer, api } from "./client";
 
 export function overviewQuery(cluster: string) {
+  const params = { query: { cluster } };
   return queryOptions({
     queryKey: ["overview", cluster] as const,
-    queryFn: ({ signal }) => request<Overview>(endpoint("overview/", { cluster }), { signal }),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/overview/", { params, signal })),
     refetchInterval: 5_000,
   });
 }

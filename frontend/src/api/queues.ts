@@ -1,7 +1,9 @@
-/** ClusterQueues, LocalQueues and priority classes. */
+/** ClusterQueues, LocalQueues and the names to choose from. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { endpoint, path, request } from "./client";
-import type { ClusterQueue, LocalQueue, Page, ResourceGroup } from "./types";
+import { answer, api } from "./client";
+import type { ClusterQueue, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
+
+const MOST_NAMES = 1000;
 
 export const clusterQueueKeys = {
   all: (cluster: string) => ["cluster-queues", cluster] as const,
@@ -9,28 +11,23 @@ export const clusterQueueKeys = {
 };
 
 export function clusterQueueQuery(cluster: string, name: string) {
+  const params = { path: { name }, query: { cluster } };
   return queryOptions({
     queryKey: clusterQueueKeys.detail(cluster, name),
-    queryFn: ({ signal }) =>
-      request<ClusterQueue>(endpoint(path("cluster-queues", name), { cluster }), { signal }),
+    queryFn: async ({ signal }) =>
+      (await answer(api.GET("/api/v1/cluster-queues/{name}/", { params, signal }))) as ClusterQueue,
   });
 }
 
+/** The LocalQueues that lead into a ClusterQueue, or all of them. */
 export function localQueuesQuery(cluster: string, clusterQueue?: string) {
+  const filter = clusterQueue === undefined ? {} : { cluster_queue: clusterQueue };
+  const params = { query: { cluster, ...filter, limit: MOST_NAMES } };
   return queryOptions({
     queryKey: ["local-queues", cluster, clusterQueue ?? null] as const,
-    queryFn: ({ signal }) =>
-      request<Page<LocalQueue>>(
-        endpoint("local-queues/", { cluster, cluster_queue: clusterQueue, limit: 500 }),
-        {
-          signal,
-        },
-      ),
+    queryFn: async ({ signal }) =>
+      (await answer(api.GET("/api/v1/local-queues/", { params, signal }))) as Page<LocalQueue>,
   });
-}
-
-export interface Named {
-  name: string;
 }
 
 /** Names to choose from in filters and forms. */
@@ -38,9 +35,11 @@ export function namesQuery(
   cluster: string,
   kind: "namespaces" | "cluster-queues" | "workload-priority-classes",
 ) {
+  const params = { query: { cluster, limit: MOST_NAMES } };
   return queryOptions({
     queryKey: ["names", cluster, kind] as const,
-    queryFn: ({ signal }) => request<Page<Named>>(endpoint(`${kind}/`, { cluster, limit: 1000 }), { signal }),
+    queryFn: ({ signal }) =>
+      answer<{ results: { name: string }[] }>(api.GET(`/api/v1/${kind}/`, { params, signal })),
     select: (page) => page.results.map((row) => row.name).sort(),
     staleTime: 60_000,
   });
@@ -48,19 +47,16 @@ export function namesQuery(
 
 export interface QuotaChange {
   resource_groups?: ResourceGroup[];
-  stop_policy?: ClusterQueue["stop_policy"];
-  fair_weight?: string | null;
+  stop_policy?: StopPolicy;
+  fair_weight?: string;
 }
 
 /** Changes quotas; the scheduler follows with its next cycle. */
 export function useEditClusterQueue(cluster: string, name: string) {
   const queries = useQueryClient();
+  const params = { path: { name }, query: { cluster } };
   return useMutation({
-    mutationFn: (change: QuotaChange) =>
-      request<ClusterQueue>(endpoint(path("cluster-queues", name), { cluster }), {
-        method: "PATCH",
-        json: change,
-      }),
+    mutationFn: (body: QuotaChange) => answer(api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })),
     onSuccess: () => queries.invalidateQueries({ queryKey: clusterQueueKeys.all(cluster) }),
   });
 }

@@ -1,6 +1,6 @@
 /** Who is at the screen and what they may do. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { endpoint, request } from "./client";
+import { answer, api } from "./client";
 import type { Session } from "./types";
 
 export const sessionKey = ["session"] as const;
@@ -10,7 +10,7 @@ export const ANONYMOUS: Session = { authenticated: false, user: null, roles: [],
 export function sessionQuery() {
   return queryOptions({
     queryKey: sessionKey,
-    queryFn: ({ signal }) => request<Session>(endpoint("session/"), { signal }),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/session/", { signal })),
     staleTime: 60_000,
   });
 }
@@ -18,16 +18,16 @@ export function sessionQuery() {
 export function useLogin() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (credentials: { username: string; password: string }) =>
-      request<unknown>(endpoint("auth/login/"), { method: "POST", json: credentials }),
-    onSuccess: () => queries.fetchQuery({ ...sessionQuery(), staleTime: 0 }),
+    mutationFn: (body: { username: string; password: string }) =>
+      answer(api.POST("/api/v1/auth/login/", { body })),
+    onSuccess: (session) => queries.setQueryData(sessionKey, session),
   });
 }
 
 export function useLogout() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: () => request<unknown>(endpoint("auth/logout/"), { method: "POST" }),
+    mutationFn: () => answer(api.POST("/api/v1/auth/logout/")),
     onSuccess: () => {
       queries.clear();
       queries.setQueryData(sessionKey, ANONYMOUS);

@@ -1,184 +1,40 @@
 /**
- * The shapes of the REST API and the live stream.
+ * The shapes of the REST API, by their short names, and those of the live stream.
  * Amounts in specs are Kubernetes quantities ("500m", "10Gi"); amounts in usage are integers in base units
  * (cpu in milli, memory in bytes, everything else in whole units).
  */
-import type { WorkloadStatus } from "@/lib/workload-status";
+import type { components } from "./schema.gen";
 
-export type Role = "admin" | "submitter" | "viewer";
+type Schemas = components["schemas"];
 
-export interface Session {
-  authenticated: boolean;
-  user: { username: string; is_cluster_admin: boolean } | null;
-  /** A role without a namespace holds in all of them. */
-  roles: { role: Role; namespace: string | null }[];
-  clusters: ClusterSummary[];
-  /** In the demo only. */
-  demo_accounts?: { username: string; password: string }[];
-}
+/**
+ * Answers have every field. Their shapes serve for requests too, and there call optional what may be left out.
+ */
+type Whole<Shape> = Shape extends object ? { [Key in keyof Shape]-?: Whole<Shape[Key]> } : Shape;
 
-export interface ClusterSummary {
-  name: string;
-  mode: "schedule" | "observe" | "simulated";
-}
+export type Session = Schemas["Session"];
+export type ClusterSummary = Schemas["ClusterSummary"];
+export type Condition = Schemas["Condition"];
+export type PodSet = Schemas["PodSet"];
+export type AllocatedDevice = Schemas["HeldSlice"];
+export type Workload = Schemas["Workload"];
+export type WorkloadDetail = Schemas["WorkloadDetail"];
+export type WorkloadEvent = Schemas["WorkloadEvent"];
+export type ResourceGroup = Whole<Schemas["ResourceGroup"]>;
+export type ClusterQueue = Whole<Schemas["ClusterQueueStatus"]>;
+export type StopPolicy = Schemas["StopPolicyEnum"];
+export type LocalQueue = Whole<Schemas["LocalQueueStatus"]>;
+export type Node = Schemas["Node"];
+export type Decision = Schemas["Decision"];
+export type Overview = Schemas["Overview"];
+export type ErrorBody = Schemas["Error"];
+/** One located fault of a refused request. */
+export type FieldError = Schemas["LocatedError"];
 
 /** One page of a list; `next` is the cursor for `?after=`, null on the last page. */
 export interface Page<Row> {
   results: Row[];
   next: string | null;
-}
-
-export interface Condition {
-  type: string;
-  status: "True" | "False" | "Unknown";
-  reason: string;
-  message: string;
-  last_transition_time: string;
-}
-
-export interface PodSet {
-  name: string;
-  count: number;
-  min_count: number | null;
-  requests: Record<string, string>;
-  admitted_count: number | null;
-  flavors: Record<string, string>;
-  resource_usage: Record<string, string>;
-  node_selector: Record<string, string>;
-}
-
-export interface AllocatedDevice {
-  pod_set: string;
-  replica: number;
-  container: string;
-  node: string;
-  uuid: string;
-  memory_mib: number;
-  cores_percent: number;
-}
-
-export interface Workload {
-  id: number;
-  uid: string;
-  cluster: string;
-  namespace: string;
-  name: string;
-  queue_name: string;
-  /** The ClusterQueue that admitted it, or that its LocalQueue points at. */
-  cluster_queue: string;
-  priority: number;
-  priority_class: string;
-  status: WorkloadStatus;
-  active: boolean;
-  reason: string;
-  /** Why it waits, as a sentence. */
-  message: string;
-  /** Place in its ClusterQueue, from 1; only in lists that are sorted by it. */
-  position?: number | null;
-  created_at: string;
-  queued_at: string | null;
-  quota_reserved_at: string | null;
-  admitted_at: string | null;
-  evicted_at: string | null;
-  finished_at: string | null;
-  owner: { kind: string; name: string } | null;
-  pod_sets: PodSet[];
-}
-
-export interface WorkloadDetail extends Workload {
-  conditions: Condition[];
-  devices: AllocatedDevice[];
-}
-
-export interface WorkloadEvent {
-  id: number;
-  at: string;
-  type: "Normal" | "Warning";
-  reason: string;
-  message: string;
-  actor: string;
-}
-
-export interface FlavorQuota {
-  name: string;
-  resources: {
-    name: string;
-    nominal_quota: string;
-    borrowing_limit: string | null;
-    lending_limit: string | null;
-  }[];
-}
-
-export interface ResourceGroup {
-  covered_resources: string[];
-  flavors: FlavorQuota[];
-}
-
-export interface ClusterQueue {
-  name: string;
-  cohort: string;
-  queueing_strategy: "StrictFIFO" | "BestEffortFIFO";
-  stop_policy: "None" | "Hold" | "HoldAndDrain";
-  fair_weight: string | null;
-  preemption: Record<string, unknown>;
-  flavor_fungibility: Record<string, unknown>;
-  resource_groups: ResourceGroup[];
-  conditions: Condition[];
-}
-
-export interface LocalQueue {
-  namespace: string;
-  name: string;
-  cluster_queue: string;
-  stop_policy: "None" | "Hold" | "HoldAndDrain";
-  pending: number;
-  reserving: number;
-  admitted: number;
-  conditions: Condition[];
-}
-
-export interface Node {
-  name: string;
-  ready: boolean;
-  unschedulable: boolean;
-  labels: Record<string, string>;
-}
-
-export interface Decision {
-  id: number;
-  decided_at: string;
-  epoch: number;
-  cycle: number;
-  /** Admit, Preempt, Evict, Park, ... */
-  action: string;
-  namespace: string;
-  workload_name: string;
-  cluster_queue: string;
-  reason: string;
-  message: string;
-}
-
-export interface Overview {
-  health: {
-    scheduler: { alive: boolean; holder: string; epoch: number; heartbeat_at: string | null };
-    watcher: { alive: boolean; last_event_at: string | null };
-  };
-  pending_by_reason: { reason: string; count: number }[];
-}
-
-/** One located fault of a refused request. */
-export interface FieldError {
-  document?: number;
-  path: string;
-  value?: unknown;
-  rule: string;
-  remedy: string;
-}
-
-export interface ErrorBody {
-  reason: string;
-  message: string;
-  errors?: FieldError[];
 }
 
 // The live stream

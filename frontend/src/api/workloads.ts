@@ -1,8 +1,7 @@
-/** Workloads: keys, queries and what can be done to one. */
+/** Workloads: keys, queries and what can be done to them. */
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import type { WorkloadFilters } from "@/lib/workload-filters";
-import { endpoint, path, request, requestText } from "./client";
-import type { Page, Workload, WorkloadDetail, WorkloadEvent } from "./types";
+import { after, answer, api } from "./client";
 
 export interface WorkloadReference {
   namespace: string;
@@ -10,6 +9,7 @@ export interface WorkloadReference {
 }
 
 const PAGE_SIZE = 100;
+const MOST_EVENTS = 200;
 
 export const workloadKeys = {
   all: (cluster: string) => ["workloads", cluster] as const,
@@ -20,14 +20,19 @@ export const workloadKeys = {
     [...workloadKeys.all(cluster), "detail", namespace, name] as const,
 };
 
-export function workloadsQuery(cluster: string, filters: WorkloadFilters) {
+/** The newest first. */
+export function workloadsQuery(cluster: string, { status, ...filters }: WorkloadFilters) {
   return infiniteQueryOptions({
-    queryKey: workloadKeys.list(cluster, filters),
-    queryFn: ({ pageParam, signal }) =>
-      request<Page<Workload>>(
-        endpoint("workloads/", { cluster, ...filters, after: pageParam, limit: PAGE_SIZE }),
-        { signal },
-      ),
+    queryKey: workloadKeys.list(cluster, status === undefined ? filters : { status, ...filters }),
+    queryFn: ({ pageParam, signal }) => {
+      const query = { cluster, ...filters, ...(status === undefined ? {} : { status: [status] }) };
+      return answer(
+        api.GET("/api/v1/workloads/", {
+          params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },
+          signal,
+        }),
+      );
+    },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
@@ -37,69 +42,53 @@ export function workloadsQuery(cluster: string, filters: WorkloadFilters) {
 export function pendingInQueueQuery(cluster: string, queue: string) {
   return infiniteQueryOptions({
     queryKey: workloadKeys.pending(cluster, queue),
-    queryFn: ({ pageParam, signal }) =>
-      request<Page<Workload>>(
-        endpoint("workloads/", {
-          cluster,
-          cluster_queue: queue,
-          status: "Pending",
-          ordering: "position",
-          after: pageParam,
-          limit: PAGE_SIZE,
+    queryFn: ({ pageParam, signal }) => {
+      const query = { cluster, cluster_queue: queue, ordering: "position" as const };
+      return answer(
+        api.GET("/api/v1/workloads/", {
+          params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },
+          signal,
         }),
-        { signal },
-      ),
+      );
+    },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   });
 }
 
-export function workloadQuery(cluster: string, reference: WorkloadReference) {
+export function workloadQuery(cluster: string, { namespace, name }: WorkloadReference) {
+  const params = { path: { namespace, name }, query: { cluster } };
   return queryOptions({
-    queryKey: workloadKeys.detail(cluster, reference),
-    queryFn: ({ signal }) =>
-      request<WorkloadDetail>(endpoint(path("workloads", reference.namespace, reference.name), { cluster }), {
-        signal,
-      }),
+    queryKey: workloadKeys.detail(cluster, { namespace, name }),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/workloads/{namespace}/{name}/", { params, signal })),
   });
 }
 
-export function workloadEventsQuery(cluster: string, reference: WorkloadReference) {
+export function workloadEventsQuery(cluster: string, { namespace, name }: WorkloadReference) {
+  const params = { path: { namespace, name }, query: { cluster, limit: MOST_EVENTS } };
   return queryOptions({
-    queryKey: [...workloadKeys.detail(cluster, reference), "events"] as const,
+    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "events"] as const,
     queryFn: ({ signal }) =>
-      request<Page<WorkloadEvent>>(
-        endpoint(path("workloads", reference.namespace, reference.name, "events"), { cluster, limit: 200 }),
-        { signal },
-      ),
-  });
-}
-
-export function workloadManifestQuery(cluster: string, reference: WorkloadReference) {
-  return queryOptions({
-    queryKey: [...workloadKeys.detail(cluster, reference), "manifest"] as const,
-    queryFn: ({ signal }) =>
-      requestText(endpoint(path("manifests", "workload", reference.namespace, reference.name), { cluster }), {
-        signal,
-      }),
+      answer(api.GET("/api/v1/workloads/{namespace}/{name}/events/", { params, signal })),
   });
 }
 
 export type WorkloadAction =
-  | { kind: "cancel" }
-  | { kind: "hold" }
-  | { kind: "release" }
+  | { kind: "cancel" | "hold" | "release" }
   | { kind: "priority"; priority_class: string };
 
 /** One action on one workload; what it changed is read again before the mutation settles. */
-export function useWorkloadAction(cluster: string, reference: WorkloadReference) {
+export function useWorkloadAction(cluster: string, { namespace, name }: WorkloadReference) {
   const queries = useQueryClient();
+  const params = { path: { namespace, name }, query: { cluster } };
   return useMutation({
-    mutationFn: ({ kind, ...body }: WorkloadAction) =>
-      request<unknown>(endpoint(path("workloads", reference.namespace, reference.name, kind), { cluster }), {
-        method: "POST",
-        json: body,
-      }),
+    mutationFn: (action: WorkloadAction) => {
+      if (action.kind === "priority") {
+        const body = { priority_class: action.priority_class };
+        return answer(api.POST("/api/v1/workloads/{namespace}/{name}/priority/", { params, body }));
+      }
+      return answer(api.POST(`/api/v1/workloads/{namespace}/{name}/${action.kind}/`, { params }));
+    },
     onSettled: () => queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
   });
 }
@@ -110,43 +99,10 @@ export type BulkAction = "cancel" | "hold" | "release";
 export function useBulkAction(cluster: string) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ action, workloads }: { action: BulkAction; workloads: WorkloadReference[] }) =>
-      request<{ changed: WorkloadReference[] }>(endpoint(path("workloads", action), { cluster }), {
-        method: "POST",
-        json: { workloads: workloads.map(({ namespace, name }) => ({ namespace, name })) },
-      }),
+    mutationFn: ({ action, workloads }: { action: BulkAction; workloads: WorkloadReference[] }) => {
+      const body = { workloads: workloads.map(({ namespace, name }) => ({ namespace, name })) };
+      return answer(api.POST(`/api/v1/workloads/${action}/`, { params: { query: { cluster } }, body }));
+    },
     onSettled: () => queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
-  });
-}
-
-export interface ManifestSubmission {
-  manifest: string;
-  dryRun: boolean;
-}
-
-export interface AppliedObject {
-  kind: string;
-  namespace?: string | null;
-  name: string;
-  /** What happened to it, or with a dry run: would. */
-  action: string;
-  warnings: string[];
-}
-
-export interface ApplyResult {
-  objects: AppliedObject[];
-}
-
-/** Applies manifests; with dryRun nothing is stored and the server says what would be. */
-export function useSubmitManifest(cluster: string) {
-  const queries = useQueryClient();
-  return useMutation({
-    mutationFn: ({ manifest, dryRun }: ManifestSubmission) =>
-      request<ApplyResult>(endpoint("manifests/", { cluster, dry_run: dryRun || null }), {
-        method: "POST",
-        yaml: manifest,
-      }),
-    onSuccess: (_, { dryRun }) =>
-      dryRun ? undefined : queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) }),
   });
 }

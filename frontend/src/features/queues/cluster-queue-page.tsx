@@ -88,7 +88,7 @@ function Facts({ queue }: { queue: ClusterQueue }) {
           </>
         )}
       </Text>
-      {queue.fair_weight !== null && <span>fair weight {queue.fair_weight}</span>}
+      <span>fair weight {queue.fair_weight}</span>
     </Group>
   );
 }

@@ -33,7 +33,7 @@ const STOP_POLICIES: { value: ClusterQueue["stop_policy"]; label: string }[] = [
 export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () => void }) {
   const [groups, setGroups] = useState(queue.resource_groups);
   const [stopPolicy, setStopPolicy] = useState(queue.stop_policy);
-  const [fairWeight, setFairWeight] = useState(queue.fair_weight ?? "");
+  const [fairWeight, setFairWeight] = useState(queue.fair_weight);
   const edit = useEditClusterQueue(useCluster(), queue.name);
   const refused = edit.error instanceof ApiError ? edit.error.errors : [];
   const { fields, others } = sortFaults(refused);
@@ -44,7 +44,7 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
       {
         resource_groups: groups,
         stop_policy: stopPolicy,
-        fair_weight: fairWeight === "" ? null : fairWeight,
+        fair_weight: fairWeight === "" ? "1" : fairWeight,
       },
       {
         onSuccess: () => {

@@ -3,7 +3,8 @@ import { ActionIcon, Code, CopyButton, Group, Skeleton, Text, UnstyledButton } f
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import { type WorkloadReference, workloadManifestQuery } from "@/api/workloads";
+import { workloadManifestQuery } from "@/api/manifests";
+import type { WorkloadReference } from "@/api/workloads";
 import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";

@@ -4,7 +4,7 @@ import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import { type ApplyResult, useSubmitManifest } from "@/api/workloads";
+import { type ApplyResult, useApplyManifests } from "@/api/manifests";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/refusal";
 import { TEMPLATES, templateText } from "./manifest-templates";
@@ -20,7 +20,7 @@ export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () 
 function SubmitForm({ onDone }: { onDone: () => void }) {
   const [template, setTemplate] = useState<string>(TEMPLATES[0].name);
   const [manifest, setManifest] = useState<string>(TEMPLATES[0].text);
-  const submission = useSubmitManifest(useCluster());
+  const submission = useApplyManifests(useCluster());
   const send = (dryRun: boolean) =>
     submission.mutate(
       { manifest, dryRun },
