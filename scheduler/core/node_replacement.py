@@ -22,10 +22,12 @@ from scheduler.core.workload_info import WorkloadInfo
 
 
 def failed_hosts(workload: Workload) -> tuple[str, ...]:
-    """The unhealthy nodes that the workload's topology assignments name, in the order in which they failed."""
+    """The unhealthy nodes that the workload's topology assignments name, or where it holds devices, in the order in
+    which they failed."""
     if workload.admission is None:
         return ()
-    hosts = {
+    holding = {pod.node for pod in workload.placement.pods if pod.slices} if workload.placement is not None else set()
+    hosts = holding | {
         domain.values[-1]
         for assignment in workload.admission.pod_set_assignments
         if assignment.topology_assignment is not None and assignment.topology_assignment.levels[-1] == HOSTNAME_LABEL

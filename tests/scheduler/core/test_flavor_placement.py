@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from scheduler.core.decisions import ConditionType, CycleResult
@@ -137,6 +138,18 @@ def test_without_registered_devices_the_nodes_amounts_decide() -> None:
     assert workload is not None
     assert workload.is_true(ConditionType.ADMITTED)
     assert workload.placement is None
+
+
+def test_a_failed_node_where_the_workload_holds_devices_evicts_it() -> None:
+    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0"))
+    admitted(builder, "w", [gpus(memory_mib=12_000)])
+    workload = builder.world.workload("team/w")
+    assert workload is not None
+    builder.world.delete_node("a")
+    builder.world.set_workload(replace(workload, unhealthy_nodes=("a",)), 0.0)
+    result = cycle(builder.world)
+    assert [(e.workload, e.reason) for e in result.evictions] == [("team/w", "NodeFailures")]
+    assert "where it holds devices" in result.evictions[0].message
 
 
 def test_slots_come_back_with_the_workload() -> None:
