@@ -40,7 +40,7 @@ from queues.models import Cluster
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped
 from scheduler.core.configuration import Configuration
-from scheduler.core.decisions import CycleResult
+from scheduler.core.settle import settle
 from scheduler.core.world import Savepoint, World
 from scheduler.lease import begin_epoch, renew
 from scheduler.live import LiveFrames
@@ -128,6 +128,8 @@ class Engine:
         """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
         deadline = time.monotonic() + run_seconds
         batches = cycles = admitted = preempted = refused = 0
+        # Who was left active (a head that blocks its queue, preemption that went in circles) gets another look.
+        self._settled = self._settled and not self.world.has_active()
         more = True
         while more:
             recorder = self._batch(deadline)
@@ -185,20 +187,17 @@ class Engine:
         due = self.mirror.due | self._timers.due(now)
         if recorder.settle(sorted(due)) + recorder.release_ended():
             self._settled = False
-        while not self._settled and self.world.has_active():
-            started = time.perf_counter()
-            result = self.world.run_cycle(now)
+        if self._settled:
+            return
+        started = time.perf_counter()
+        for result in settle(self.world, now):
             recorder.record(result, time.perf_counter() - started)
-            if self._ended(result, recorder) or time.monotonic() >= deadline:
+            if self._cycle_limit is not None and recorder.cycles >= self._cycle_limit:
                 return
+            if time.monotonic() >= deadline:
+                return
+            started = time.perf_counter()
         self._settled = True
-
-    def _ended(self, result: CycleResult, recorder: Recorder) -> bool:
-        """Whether the batch ends here: nothing is left to try, or a refusal asked for small batches."""
-        if not result.progressed:
-            self._settled = True
-            return True
-        return self._cycle_limit is not None and recorder.cycles >= self._cycle_limit
 
     def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
         self.world.undo(point)

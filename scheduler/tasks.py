@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -75,7 +76,15 @@ def _scheduled(name: str | None) -> list[Cluster]:
 def _engine(cluster: Cluster) -> Engine:
     if cluster.pk not in _engines:
         _engines[cluster.pk] = Engine(cluster, leadership.holder)
+        _calm_the_collector()
     return _engines[cluster.pk]
+
+
+def _calm_the_collector() -> None:
+    """A loaded World is large and lives on: without this, walking it for garbage takes half of a cycle's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
