@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import sys
@@ -16,6 +17,7 @@ from kueueweb.demo.processes import Process, environment, processes
 from kueueweb.demo.supervisor import Supervisor
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.valkey import Valkey
+from kueueweb.loadtest.shape import NAMESPACE
 
 _NEEDED = ("web", "scheduler", "beat")
 _START_SECONDS = 60.0
@@ -42,7 +44,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
         )
         told |= {"DEMO": "false", "DJANGO_SUPERUSER_PASSWORD": password}
         supervisor = stack.enter_context(Supervisor(directory, told, folder / "logs", say))
-        for step in _preparation():
+        for step in _preparation(folder):
             supervisor.run(step)
         for process in processes(
             host="127.0.0.1", port=port, cluster_port=cluster_port, time_scale=1, snapshot=folder / "cluster.json"
@@ -54,10 +56,13 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
         yield server
 
 
-def _preparation() -> Iterator[Process]:
+def _preparation(folder: Path) -> Iterator[Process]:
+    namespace = folder / "namespace.json"
+    namespace.write_text(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
     manage = (sys.executable, "manage.py")
     user = ("--noinput", "--username", "admin", "--email", "admin@localhost")
     yield Process("migrate", (*manage, "migrate", "--verbosity", "0"))
+    yield Process("cluster", (*manage, "apply", "-f", str(namespace)))  # the first apply makes the cluster
     yield Process("account", (*manage, "createsuperuser", *user))
 
 
