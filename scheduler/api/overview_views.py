@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from queues.api.scope import ClusterView
 from scheduler.api.numbers import leads
+from scheduler.cluster.heartbeat import watcher_health
 from scheduler.models import Lease
 
 _WORKLOADS: Final = """
@@ -123,6 +124,7 @@ class OverviewView(ClusterView):
 
     def _health(self) -> dict[str, Any]:
         lease = Lease.objects.filter(cluster=self.cluster).first()
+        watcher = watcher_health(self.cluster.name)
         return {
             "scheduler": {
                 "alive": leads(lease),
@@ -130,7 +132,7 @@ class OverviewView(ClusterView):
                 "epoch": lease.epoch if lease else 0,
                 "heartbeat_at": lease.renewed_at if lease else None,
             },
-            "watcher": {"alive": False, "last_event_at": None},
+            "watcher": {"alive": watcher.alive, "last_event_at": watcher.last_event_at},
         }
 
 
