@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpus.annotations.errors import AnnotationError
+from gpus.annotations.vendor_extras import vendor_extras
 from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import DeviceVendor
@@ -158,6 +159,7 @@ def pod_annotations(pod: PodPlacement, vendors: Iterable[DeviceVendor], decided_
         for key in (vendor.annotations.to_allocate, vendor.annotations.allocated):
             if key:
                 found[key] = text
+        found |= vendor_extras(vendor, pod.node, containers, decided_at)
     instances = [
         MigAllocation(number, position, part.uuid, part.mig)
         for number, container in enumerate(pod.containers)

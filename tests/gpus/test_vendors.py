@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -21,12 +22,12 @@ from gpus.vendors import (
     VASTAI,
     VENDORS,
 )
-from scheduler.core.device import PERCENTAGE_UNSET, Device, DeviceRequest
+from scheduler.core.device import PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import DeviceVendor, InventoryEncoding
 from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
-from scheduler.core.placement_model import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace
+from scheduler.core.placement_model import DeviceConstraints, Placement, PodDeviceRequest, PodPlacement, PodSetToPlace
 
 BY_WORD = {vendor.word: vendor for vendor in VENDORS}
 
@@ -263,3 +264,42 @@ class TestGroups:
     def test_a_whole_card_is_given_once(self, vendor: DeviceVendor) -> None:
         assert chosen(vendor, eight(vendor), 7, taken=(0,)) == set(range(1, 8))
         assert isinstance(chosen(vendor, eight(vendor), 8, taken=(0,)), str)
+
+
+class TestExtras:
+    """What a vendor's own device plugin reads from the pod."""
+
+    def annotations(self, vendor: DeviceVendor, *parts: DeviceSlice) -> dict[str, str]:
+        return pod_annotations(PodPlacement("main", 0, "n1", ((), parts)), VENDORS, 1_767_225_600.0)
+
+    def test_ascend_names_the_template(self) -> None:
+        word = "Ascend910B3"
+        parts = [
+            DeviceSlice("a", "n1", 16_384, 0, 0, word),
+            DeviceSlice("b", "n1", 65_536, 0, 1, word),
+            DeviceSlice("c", "n1", 5000, 7, 2, word),
+        ]
+        found = self.annotations(BY_WORD[word], *parts)
+        assert found["predicate-time"] == "1767225600"
+        assert json.loads(found["huawei.com/Ascend910B3"]) == [
+            {"UUID": "a", "temp": "vir05_1c_16g"},
+            {"UUID": "b"},
+            {"UUID": "c", "memory": 5000, "core": 7},
+        ]
+
+    def test_cambricon_names_the_profile(self) -> None:
+        found = self.annotations(CAMBRICON, DeviceSlice("m", "n1", 5120, 30, 3, "MLU"))
+        assert found["CAMBRICON_DSMLU_PROFILE"] == "3_30_20"
+        assert found["CAMBRICON_DSMLU_ASSIGNED"] == "false"
+
+    def test_indexes(self) -> None:
+        moore = self.annotations(MOORE_THREADS, *(DeviceSlice(f"t{n}", "n1", 1, 1, n, "Mthreads") for n in (2, 5)))
+        assert moore["mthreads.com/gpu-index"] == "2,5"
+        assert moore["mthreads.com/predicate-time"] == "1767225600000000000"
+        assert self.annotations(KUNLUN, DeviceSlice("k", "n1", 1, 1, 4, "kunlun"))["BAIDU_COM_DEVICE_IDX"] == "4"
+        assert self.annotations(AWS_NEURON, DeviceSlice("w", "n1", 1, 1, 4, "AWSNeuron"))["AWS_NEURON_IDS"] == "4"
+
+    def test_metax_lists_compute_and_memory_per_container(self) -> None:
+        found = self.annotations(METAX_SGPU, DeviceSlice("x", "n1", 4096, 60, 0, "Metax-SGPU"))
+        held = json.loads(found["metax-tech.com/gpu-devices-allocated"])
+        assert held == [[], [{"uuid": "x", "compute": 60, "vRam": 4096}]]
