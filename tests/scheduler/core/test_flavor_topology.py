@@ -1,7 +1,13 @@
 """Quota and topology in one cycle: what a placement that fails, or that only preemption makes possible, leads to."""
 
+from collections import Counter
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from scheduler.core.decisions import ConditionType, PendingReason
-from scheduler.core.topology import TopologyRequest
+from scheduler.core.topology import SliceConstraint, TopologyRequest
 from scheduler.core.world import World
 from tests.scheduler.core.topology_helpers import HOST, HOSTS, RACK, RACKS, node, racks
 from tests.scheduler.core.topology_worlds import NOW, admit, current, places, workload, world
@@ -73,3 +79,76 @@ def test_implied_topology_where_every_flavor_has_one() -> None:
     made = world([node("a", 2)], topology=HOSTS)
     admit(made, workload("plain", 2, request=None))
     assert places(made, "team/plain") == {"set-0": {"a": 2}}
+
+
+requests = st.sampled_from(
+    [
+        None,
+        TopologyRequest(required=HOST),
+        TopologyRequest(required=RACK),
+        TopologyRequest(preferred=RACK),
+        TopologyRequest(preferred=RACK, slices=(SliceConstraint(HOST, 2),)),
+    ]
+)
+submissions = st.tuples(
+    st.just("submit"), st.integers(1, 6), st.integers(1, 2), st.integers(0, 2), requests, st.booleans()
+)
+steps = st.lists(st.one_of(submissions, st.just(("finish",)), st.just(("cycle",))), max_size=25)
+
+
+def used_by_admissions(made: World, names: list[str]) -> dict[str, dict[str, int]]:
+    """Host -> amounts, from what the workloads that hold quota were told."""
+    used: dict[str, Counter[str]] = {}
+    for name in names:
+        found = made.workload(f"team/{name}")
+        if found is None or not found.holds_quota:
+            continue
+        for pod_set, hosts in places(made, found.key).items():
+            (template,) = (ps.template for ps in found.pod_sets if ps.name == pod_set)
+            cpu = template.containers[0].requests["cpu"] // 10**6
+            for host, count in hosts.items():
+                used.setdefault(host, Counter()).update({"cpu": cpu * count, "pods": count})
+    return {host: dict(amounts) for host, amounts in used.items()}
+
+
+def run(made: World, script: list[Any], names: list[str]) -> None:
+    for step in script:
+        if step[0] == "submit":
+            _, count, cpu, priority, request, two = step
+            counts = (count, 1) if two and not (request and request.slices) else (count + count % 2,)
+            names.append(f"w{len(names)}")
+            created_at = float(len(names))
+            submitted = workload(names[-1], *counts, request=request, cpu=cpu, priority=priority, created_at=created_at)
+            made.set_workload(submitted, NOW)
+        elif step[0] == "finish":
+            holding = [n for n in names if (w := made.workload(f"team/{n}")) is not None and w.holds_quota]
+            if holding:
+                made.finish_workload(f"team/{holding[0]}", NOW)
+        else:
+            for preemption in made.run_cycle(NOW).preemptions:
+                made.release_workload(preemption.workload, NOW)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["r0", "r1"]), st.integers(1, 5)), min_size=1, max_size=5), steps, steps)
+@settings(deadline=None)
+def test_leaves_are_charged_with_what_admissions_say_and_an_undo_takes_all_of_it_back(
+    hosts: list[tuple[str, int]], before: list[Any], after: list[Any]
+) -> None:
+    made = world([node(f"n{i}", cpu, rack=rack) for i, (rack, cpu) in enumerate(hosts)], preemption=True)
+    usage = made._state.topology_flavors["tas"].usage
+    names: list[str] = []
+
+    def charged() -> dict[str, dict[str, int]]:
+        return {leaf[0]: dict(amounts) for leaf, amounts in usage.items() if amounts}
+
+    run(made, before, names)
+    assert charged() == used_by_admissions(made, names)
+    kept, known = charged(), list(names)
+    point = made.savepoint()
+    run(made, after, names)
+    assert charged() == used_by_admissions(made, names)
+    for host, amounts in charged().items():
+        assert amounts["cpu"] <= hosts[int(host[1:])][1] * 1000
+    made.undo(point)
+    assert charged() == kept
+    assert used_by_admissions(made, known) == kept
