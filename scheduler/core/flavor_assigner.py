@@ -7,7 +7,7 @@ in order, from where the last attempt stopped, until one is good enough for the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from scheduler.core.assignment import Assignment, Choice, Mode, PodSetResult, Refusal, RefusalKind
@@ -107,6 +107,16 @@ class FlavorAssigner:
         """Whether a resource that no group covers is left out rather than refused (6.5)."""
         return amount == 0 or self._ignore_undeclared
 
+    def uncovered(self, cq: ClusterQueueState, requests: Iterable[Mapping[str, int]]) -> list[str]:
+        """The requested resources that refuse a workload because no resource group covers them."""
+        missing = {
+            name: None
+            for amounts in requests
+            for name, amount in amounts.items()
+            if name not in cq.group_of and not self.skips(name, amount)
+        }
+        return list(missing)
+
     def device_refusal(
         self,
         info: WorkloadInfo,
@@ -178,7 +188,7 @@ class _GroupSearch:
             if group is None:
                 if self._assigner.skips(resource, amount):
                     continue
-                refusals.append(_undeclared(resource))
+                refusals.append(_undeclared(self._assigner.uncovered(self._cq, (self._requests,))))
                 return self._fail(refusals)
             choices, fits = self._find_flavor(group, resource, refusals)
             if not choices:
@@ -362,7 +372,16 @@ def _mismatch(slot: FlavorSlot, text: str) -> Refusal:
     return Refusal(RefusalKind.MISMATCH, PendingReason.NO_MATCHING_FLAVOR, slot.name, text=text)
 
 
-def _undeclared(resource: str) -> Refusal:
+def not_covered(resources: Sequence[str]) -> str:
+    """`cpu and memory are not covered`."""
+    listed = " and ".join(part for part in (", ".join(resources[:-1]), resources[-1]) if part)
+    return f"{listed} {'is' if len(resources) == 1 else 'are'} not covered"
+
+
+def _undeclared(resources: Sequence[str]) -> Refusal:
     return Refusal(
-        RefusalKind.UNAVAILABLE, PendingReason.NO_MATCHING_FLAVOR, resource=resource, text=f"{resource} is not covered"
+        RefusalKind.UNAVAILABLE,
+        PendingReason.NO_MATCHING_FLAVOR,
+        resource=resources[0],
+        text=not_covered(resources),
     )
