@@ -57,7 +57,7 @@ def _ascend(chip: str, model: CardModel, groups: FitRules | None = None) -> Devi
             **_by_word(word), register=f"hami.io/node-register-{word}", mode="huawei.com/vnpu-mode"
         ),
         inventory=InventoryEncoding.JSON,
-        rules=groups or FitRules(groups=CardGroups.ATTRIBUTE, group_attribute="NetworkID"),
+        rules=groups or FitRules(groups=CardGroups.ATTRIBUTE, group_attribute="NetworkID", group_weight=10),
         rounding=MemoryRounding.TEMPLATE,
         model=model,
     )
@@ -257,7 +257,9 @@ VASTAI = DeviceVendor(
         **_uuids("vastaitech.com"),
     ),
     inventory=InventoryEncoding.JSON,
-    rules=FitRules(type_filter=True, whole_cards=True, groups=CardGroups.ATTRIBUTE, group_attribute="AIC"),
+    rules=FitRules(
+        type_filter=True, whole_cards=True, groups=CardGroups.ATTRIBUTE, group_attribute="AIC", group_weight=1
+    ),
 )
 
 BIREN = DeviceVendor(

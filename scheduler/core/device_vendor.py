@@ -126,6 +126,8 @@ class FitRules:
     """Cores are a percentage of the card's own number of cores, at least one (AMD's compute units)."""
     groups: CardGroups = CardGroups.ANY
     group_attribute: str = ""
+    group_weight: int = 0
+    """A node's score grows by this much times the share of a container's cards that are of one attribute value."""
     module_size: int = 1
     counts: tuple[int, ...] = ()
     """The counts that may be asked for; empty: any."""

@@ -18,6 +18,7 @@ from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import Ranking, Scores
 from scheduler.core.placement_refusal import Finding, Findings, Gang, refusal, refused_cards
 from scheduler.core.placement_table import Booleans, DeviceTable, Floats, Integers
+from scheduler.core.placement_topology import group_bonus
 
 
 class NodeTies(StrEnum):
@@ -142,10 +143,26 @@ class PodSetSearch:
         """Per node, larger is better."""
         if self._node_ranking is not None:
             return self._node_ranking.node_scores(self._table, self._pod_set, self._fitting)
-        scores = self._table.base_scores
+        scores = self._table.base_scores + self._group_bonuses()
         if self._settings.score_includes_request:
             scores = self._table.scores_with([request for container in self._pod.containers for request in container])
         return -scores if self._node_policy == Policy.SPREAD else scores
+
+    def _group_bonuses(self) -> Floats | float:
+        """What the vendors asked for add to each node's score; that needs the pod fitted on every node."""
+        asked = {request.vendor for request in self._asked}
+        vendors = [
+            vendor for word, vendor in self._settings.vendors.items() if word in asked and vendor.rules.group_weight
+        ]
+        if not vendors:
+            return 0.0
+        bonuses = np.zeros(len(self._table.nodes), dtype=np.float32)
+        for row in np.flatnonzero(self._fitting).tolist():
+            cards = self._cards(row)
+            containers, _ = fit_pod(self._table.nodes[row].name, cards, self._pod, self._context)
+            if containers is not None:
+                bonuses[row] = sum(group_bonus(containers, cards, vendor) for vendor in vendors)
+        return bonuses
 
     def refusal(self, gang: Gang) -> PlacementRefusal:
         """Why no node takes the next pod."""

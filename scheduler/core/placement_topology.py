@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
 from scheduler.core.device import DeviceSlice
-from scheduler.core.device_vendor import CardGroups, FitRules
+from scheduler.core.device_vendor import CardGroups, DeviceVendor, FitRules
 
 if TYPE_CHECKING:
     from scheduler.core.placement_fit import Card
@@ -58,6 +59,19 @@ def choose_grouped_cards(fitting: Sequence[Pick], count: int, rules: FitRules) -
             return _within_halves(fitting, count)
         case CardGroups.ANY:
             return list(fitting[:count])
+
+
+def group_bonus(containers: Iterable[Sequence[DeviceSlice]], cards: Iterable[Card], vendor: DeviceVendor) -> float:
+    """What a node's score gains from keeping each container's cards of a vendor in one group (HAMi's ScoreNode)."""
+    groups = {card.device.uuid: card.device.attributes.get(vendor.rules.group_attribute) for card in cards}
+    bonus = 0.0
+    for container in containers:
+        held = Counter(groups[part.uuid] for part in container if part.vendor == vendor.word)
+        if held and None in held:
+            return 0.0
+        if held:
+            bonus += max(held.values()) / held.total()
+    return bonus * vendor.rules.group_weight
 
 
 def _whole_modules(fitting: Sequence[Pick], count: int, size: int) -> list[Pick] | None:

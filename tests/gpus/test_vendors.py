@@ -215,6 +215,21 @@ class TestGroups:
         ]
         assert chosen(vendor, devices, 3) == {1, 4, 6}
 
+    @pytest.mark.parametrize(("policy", "node"), [("binpack", "n2"), ("spread", "n1")])
+    def test_a_node_that_keeps_the_cards_in_one_network_scores_higher(self, policy: str, node: str) -> None:
+        vendor = BY_WORD["Ascend910B3"]
+        fleet = Fleet([vendor], node_policy=policy)
+        for name, networks in (("n1", "0123"), ("n2", "0112")):
+            devices = tuple(
+                Device(f"{name}-{n}", n, vendor.word, "910B3", 1, 1000, 100, attributes={"NetworkID": network})
+                for n, network in enumerate(networks)
+            )
+            fleet.set_node(Node(name, devices=devices))
+        request = PodDeviceRequest(containers=((DeviceRequest(vendor.word, 2, 0, 100, 0),),))
+        outcome = fleet.place([PodSetToPlace("main", 1, devices=request)])
+        assert isinstance(outcome, Placement)
+        assert outcome.pods[0].node == node
+
     def test_one_adapter_first_for_vastai(self) -> None:
         devices = [Device(f"d{n}", n, "Vastai", "VA1", 1, 1000, 100, attributes={"AIC": str(n % 4)}) for n in range(8)]
         assert chosen(VASTAI, devices, 2) in ({0, 4}, {1, 5}, {2, 6}, {3, 7})
