@@ -49,13 +49,19 @@ class Admitter:
         info.topology_usage = tuple(assignment.topology_usage)
         info.placement = assignment.placement
         cq.queue.discard(info)
+        if entry.replaced is not None:
+            state.discharge(entry.replaced)
+            state.forget(entry.replaced)
         state.charge(info, cq, tuple(assignment.usage.items()), charged=True)
         if state.history is not None and cq.usage_based:
             state.history.charge_entry(info)
         info.outcome = None
         admission, admitted, placement, now = info.admission, info.admitted, info.placement, state.now
         info.change(lambda workload: _reserve(workload, admission, admitted, placement, now))
-        return Admit(info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement)
+        replaces = entry.replaced.key if entry.replaced is not None else None
+        return Admit(
+            info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement, replaces=replaces
+        )
 
     def _is_admitted_at_once(self, entry: Entry) -> bool:
         """Whether no admission check is left: all that its flavors require are there and Ready (9.1)."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from scheduler.core.admission import Admitter
-from scheduler.core.assignment import Assignment, Mode
+from scheduler.core.assignment import Mode
 from scheduler.core.decisions import (
     Admit,
     CycleResult,
@@ -121,7 +121,7 @@ class Cycle:
         if assignment.mode is Mode.NO_FIT:
             self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
         elif assignment.mode is Mode.DEFERRED_FIT:
-            self._use(entry.assignment)
+            self._use(entry)
             entry.info.attempt = None
             entry.message = "it fits once the workloads that are being preempted have stopped"
             self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
@@ -189,6 +189,8 @@ class Cycle:
         if self._fits_now(entry) == (True, True):
             return True, True
         gone = {**self._claims(entry), **{target.info.key: target.info for target in entry.targets}}
+        if entry.replaced is not None:
+            gone[entry.replaced.key] = entry.replaced
         if not gone:
             return self._fits_now(entry)
         simulation = self._state.simulation
@@ -210,9 +212,9 @@ class Cycle:
             return False, False
         return True, True
 
-    def _use(self, assignment: Assignment) -> None:
+    def _use(self, entry: Entry) -> None:
         """Charge an assignment until the end of the cycle."""
-        self._charge(tuple(assignment.usage.items()), assignment.topology_usage)
+        self._charge(entry.net_usage(), entry.assignment.topology_usage)
 
     def _charge(self, usage: CellAmounts, topology: list[TopologyCharge]) -> None:
         add_usage(usage)
@@ -232,12 +234,12 @@ class Cycle:
             return
         assignment = entry.assignment
         borrows = assignment.level > 0
-        usage = tuple((cell, _reservable(cell, amount, borrows)) for cell, amount in assignment.usage.items())
+        usage = tuple((cell, _reservable(cell, amount, borrows)) for cell, amount in entry.net_usage())
         self._charge(usage, assignment.topology_usage)
 
     def _preempt(self, entry: Entry) -> None:
         """Tell the targets to stop; the preemptor waits, and keeps the room for itself until the end of the cycle."""
-        self._use(entry.assignment)
+        self._use(entry)
         claims = self._claims(entry)
         for target in entry.targets:
             claims[target.info.key] = target.info

@@ -104,13 +104,12 @@ def _arena(cohort: CohortNode, arenas: dict[int, _Arena], roots: list[_Arena]) -
 def _fair_key(entry: Entry, node: QuotaNode) -> FairKey:
     """Not borrowing what the entry asks for first, then the smaller share, both as if the entry were admitted; then the
     order within a queue."""
-    usage = entry.assignment.usage
-    amounts = tuple(usage.items())
+    amounts = entry.net_usage()
     add_usage(amounts)
     share = dominant_resource_share(node)
     borrows = False
     cells = node.cells
-    for cell in usage:
+    for cell, _ in amounts:
         own = cells[cell.key]
         if own.usage > own.subtree:
             borrows = True

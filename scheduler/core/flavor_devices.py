@@ -14,7 +14,13 @@ from scheduler.core.decisions import PendingReason
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.flavor_topology import Room
 from scheduler.core.node_selection import Toleration
-from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodSetToPlace
+from scheduler.core.placement_model import (
+    Placement,
+    PlacementRefusal,
+    PodDeviceRequest,
+    PodPlacement,
+    PodSetToPlace,
+)
 from scheduler.core.placement_room import MOST
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyAssignment
@@ -94,40 +100,51 @@ class DeviceAssigner:
         return assignment.placement is not None
 
     def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
-        """A place for every pod, or why there is none. Workloads that the simulation has removed count as gone."""
+        """A place for every pod, or why there is none. Workloads that the simulation has removed count as gone; but the
+        pods of a slice that this one replaces stay where they are, and only the others are placed."""
+        kept = self._kept_pods(info)
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
             flavors = [choice.flavor for choice in result.flavors.values()]
-            pod_sets += self._pod_sets_of(info, result, flavors)
-        return self._place(pod_sets)
+            first = sum(pod.pod_set == result.name for pod in kept)
+            pod_sets += self._pod_sets_of(info, result, flavors, first)
+        found = self._place(pod_sets, keep=info.workload.replaces)
+        return Placement((*kept, *found.pods)) if kept and isinstance(found, Placement) else found
 
-    def _place(self, pod_sets: Sequence[PodSetToPlace]) -> Placement | PlacementRefusal:
-        return self._state.fleet.place(pod_sets, without=list(self._state.simulation.removed))
+    def _kept_pods(self, info: WorkloadInfo) -> tuple[PodPlacement, ...]:
+        replaces = info.workload.replaces
+        held = self._state.fleet.reservations.get(replaces) if replaces is not None else None
+        return held.pods if held is not None else ()
+
+    def _place(self, pod_sets: Sequence[PodSetToPlace], *, keep: str | None = None) -> Placement | PlacementRefusal:
+        gone = [key for key in self._state.simulation.removed if key != keep]
+        return self._state.fleet.place(pod_sets, without=gone)
 
     def _request(self, pod_set: PodSetRequests) -> PodDeviceRequest:
         if pod_set.devices is None:
             pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, self._state.vendors)
         return pod_set.devices
 
-    def _pod_sets_of(self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str]) -> list[PodSetToPlace]:
-        """The pods of a pod set: all together, or those of each topology domain on their own."""
+    def _pod_sets_of(
+        self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
+    ) -> list[PodSetToPlace]:
+        """The pods of a pod set from the `first` on: all together, or those of each topology domain on their own."""
         names = dict.fromkeys(flavors)
         specs = [self._state.flavors[name] for name in names if name in self._state.flavors]
         labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
         tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
         found: list[PodSetToPlace] = []
-        first = 0
-        for count, nodes in self._shares(result, result.topology, names):
+        for count, nodes in self._shares(result, result.topology, names, first):
             found.append(self._to_place(info, result, count, first, nodes, labels, tolerations))
             first += count
         return found
 
     def _shares(
-        self, result: PodSetResult, topology: TopologyAssignment | None, flavors: dict[str, None]
+        self, result: PodSetResult, topology: TopologyAssignment | None, flavors: dict[str, None], first: int
     ) -> list[tuple[int, frozenset[str] | None]]:
         tree = next((self._state.topology_flavors[f] for f in flavors if f in self._state.topology_flavors), None)
         if topology is None or tree is None:
-            return [(result.pod_set.count, None)] if result.pod_set.count else []
+            return [(result.pod_set.count - first, None)] if result.pod_set.count > first else []
         return [(domain.count, tree.node_names(domain)) for domain in topology.domains]
 
     def _to_place(

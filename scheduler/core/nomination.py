@@ -13,12 +13,12 @@ from scheduler.core.decisions import (
     PendingReason,
     PreemptionReason,
 )
-from scheduler.core.flavor_assigner import FlavorAssigner, Pins
+from scheduler.core.flavor_assigner import FlavorAssigner, Pins, not_covered
 from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_placement import PlacementAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.preemption import PreemptionRequest, Preemptor, Target
-from scheduler.core.quota import Cell
+from scheduler.core.quota import Cell, CellAmounts
 from scheduler.core.state import State
 from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
 
@@ -48,9 +48,10 @@ class RequeueReason(Enum):
 
 
 class Entry:
-    """A head in a cycle. `refusal` is set when it was not even nominated: reason and message."""
+    """A head in a cycle. `refused`: it was not even nominated. `replaced` is the workload slice whose place it
+    takes."""
 
-    __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "requeue", "status", "targets")
+    __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "replaced", "requeue", "status", "targets")
 
     def __init__(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         """A head that has not been looked at."""
@@ -58,11 +59,20 @@ class Entry:
         self.cq = cq
         self.assignment = Assignment()
         self.targets: list[Target] = []
+        self.replaced: WorkloadInfo | None = None
         self.status = Status.NOT_NOMINATED
         self.requeue = RequeueReason.GENERIC
         self.reason = PendingReason.PENDING_EVALUATION
         self.message = ""
         self.refused = False
+
+    def net_usage(self) -> CellAmounts:
+        """What it would use beyond what the slice uses that it replaces."""
+        usage = self.assignment.usage
+        if self.replaced is None:
+            return tuple(usage.items())
+        held = dict(self.replaced.usage)
+        return tuple((cell, max(0, amount - held.get(cell, 0))) for cell, amount in usage.items())
 
     def refuse(self, reason: PendingReason, message: str, requeue: RequeueReason = RequeueReason.GENERIC) -> None:
         """It cannot be nominated."""
@@ -102,11 +112,7 @@ class Nominator:
             entry.refuse(PendingReason.PENDING_EVALUATION, "an admission check failed")
             return entry
         if not self._state.namespace_matches(info, cq):
-            entry.refuse(
-                PendingReason.MISCONFIGURED,
-                f"namespace {workload.namespace} is not selected by ClusterQueue {cq.name}",
-                RequeueReason.NAMESPACE_MISMATCH,
-            )
+            entry.refuse(PendingReason.MISCONFIGURED, self._not_selected(info, cq), RequeueReason.NAMESPACE_MISMATCH)
             return entry
         exceeded = info.exceeded_limit()
         if exceeded is not None:
@@ -118,13 +124,35 @@ class Nominator:
             return entry
         if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
             info.attempt = None
+        entry.replaced = self._state.replaced_slice(info, cq)
         entry.assignment, entry.targets = self.find_assignment(info, cq)
         return entry
+
+    def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
+        """That the namespace is not selected, and what would stop the workload if it were."""
+        message = f"namespace {info.workload.namespace} is not selected by ClusterQueue {cq.name}"
+        uncovered = self._assigner.uncovered(cq, (pod_set.requests for pod_set in info.pod_sets))
+        return f"{message}, and {not_covered(uncovered)}" if uncovered else message
 
     def find_assignment(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
     ) -> tuple[Assignment, list[Target]]:
-        """The assignment with full counts, or else with the largest counts that do (4.4)."""
+        """The assignment with full counts, or else with the largest counts that do (4.4).
+
+        A slice of an elastic job is assigned as if the slice that it replaces were gone, in that one's flavors: so only
+        the difference is tested (6.11).
+        """
+        replaced = self._state.replaced_slice(info, cq)
+        if replaced is None:
+            return self._find_assignment(info, cq, pins)
+        self._state.simulation.remove(replaced)
+        found = self._find_assignment(info, cq, pins or _flavors_of(replaced, info))
+        self._state.simulation.restore(replaced)
+        return found
+
+    def _find_assignment(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None
+    ) -> tuple[Assignment, list[Target]]:
         full = self._assign(info, cq, info.pod_sets, pins)
         if full.mode is Mode.FIT:
             return full, []
@@ -170,6 +198,13 @@ class Nominator:
             return (assignment, targets) if targets else None
 
         return search_reduced(info.pod_sets, probe)
+
+
+def _flavors_of(replaced: WorkloadInfo, info: WorkloadInfo) -> Pins:
+    """The flavors of a slice, per pod set of the one that replaces it."""
+    assignments = replaced.admission.pod_set_assignments if replaced.admission is not None else ()
+    flavors = {assignment.name: assignment.flavors for assignment in assignments}
+    return [flavors.get(pod_set.name, {}) for pod_set in info.pod_sets]
 
 
 def search_reduced(

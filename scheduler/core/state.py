@@ -202,6 +202,12 @@ class State:
         self.workloads[info.key] = info
         self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
 
+    def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
+        """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue (6.11)."""
+        if info.workload.replaces is None:
+            return None
+        return cq.workloads.get(info.workload.replaces)
+
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
         """The ClusterQueue of a workload: where it holds quota, else where its LocalQueue leads; None if missing."""
         if info.place is Place.RESERVING and info.admission is not None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from scheduler.core.decisions import CycleResult
 from scheduler.core.device import Device
 from scheduler.core.node import Node
 from scheduler.core.placement_model import Placement
+from scheduler.core.workload import PodSet
 from tests.scheduler.core.world_helpers import (
     Builder,
     admissions,
@@ -34,14 +36,14 @@ def gpu_node(name: str, cards: int = 1, memory_mib: int = 16384, **labels: str) 
     return Node(name, labels, allocatable={"cpu": 64000, "memory": 2**40, "pods": 110}, devices=devices)
 
 
-def gpus(count: int = 1, memory_mib: int = 8192, pods: int = 1, name: str = "main", **fields: Any) -> Any:
+def gpus(count: int = 1, memory_mib: int = 8192, pods: int = 1, name: str = "main", **fields: Any) -> PodSet:
     """A pod set whose pods ask for cards and as much memory of each."""
     resources = {"limits": {GPU: str(count), MEMORY: str(memory_mib)}}
     spec = {"containers": [{"name": "c", "resources": resources}]}
     return pod_set({}, count=pods, name=name, spec=spec, **fields)
 
 
-def placement(result: Any, name: str) -> Placement:
+def placement(result: CycleResult, name: str) -> Placement:
     """Where the pods of an admitted workload went."""
     found = next(a for a in result.admissions if a.workload == f"team/{name}")
     assert found.placement is not None
