@@ -25,7 +25,6 @@ class Node:
     `found` are slices of its cards that we did not decide, as found in the cluster; they may exceed a card and so close
     it, and what can't be read is given as a slice of the whole card. Their pods' requests are in `foreign_usage`.
     `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their cards are refused.
-    `device_scores` are numbers that a vendor's device plugin publishes for the node as a whole, by name.
     """
 
     name: str
@@ -38,7 +37,6 @@ class Node:
     devices: tuple[Device, ...] = ()
     found: tuple[DeviceSlice, ...] = ()
     unhealthy_vendors: frozenset[str] = frozenset()
-    device_scores: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def selectable_labels(self) -> Mapping[str, str]:
