@@ -10,6 +10,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from django.db import connection, transaction
+
 from gpus.annotations import MUTEX_LOCK, AnnotationError, NodeLock, pod_annotations
 from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIME
 from gpus.manifests import configured_vendors
@@ -57,22 +59,33 @@ class Binder:
         waiting = [pod for pod in pods if waits_for_us(pod)]
         if not waiting:
             return 0
-        rows = self._rows(waiting)
+        rows, slices = self._decided(waiting)
         bound = 0
         replicas = _Replicas(pods)
-        slices = Slices(row.pk for row in rows.values())
         for pod in sorted(waiting, key=lambda pod: (pod["metadata"]["namespace"], pod["metadata"]["name"])):
             row = self._row_of(pod, rows, replicas)
             if row is None:
                 continue
             try:
-                bound += self._bind_one(pod, row, replicas, slices)
+                if self._still_stands(row):
+                    bound += self._bind_one(pod, row, replicas, slices)
             except ClusterUnreachable:
                 raise
             except ClusterError as error:
                 metadata = pod["metadata"]
                 _log.warning("Pod %s/%s is not bound yet: %s", metadata["namespace"], metadata["name"], error)
         return bound
+
+    def _decided(self, waiting: Sequence[JsonObject]) -> tuple[dict[str, Workload], Slices]:
+        """The workloads that these pods may belong to and their slices, as of one moment.
+
+        A workload may be evicted and admitted elsewhere between two statements; nodes and slices of two decisions
+        must never be mixed.
+        """
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            rows = self._rows(waiting)
+            return rows, Slices(row.pk for row in rows.values())
 
     def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
         """The admitted workloads that these pods may belong to, by uid."""
@@ -81,6 +94,11 @@ class Binder:
         jobs = {uid for pod in waiting if not _label(pod, WORKLOAD_UID_LABEL) and (uid := _label(pod, JOB_UID_LABEL))}
         rows = with_jobs(admitted.filter(uid__in=uids) | admitted.filter(job__uid__in=jobs)).order_by("pk")
         return {str(row.uid): row for row in rows if runs(row)}
+
+    @staticmethod
+    def _still_stands(row: Workload) -> bool:
+        """Whether nobody has decided anew since the row was read."""
+        return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
 
     def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: _Replicas) -> Workload | None:
         """The pod's workload; of a job whose every pod is one, the first admitted that has no pod."""
