@@ -58,6 +58,12 @@ def device_plugin_objects(cluster: Cluster) -> dict[str, dict[str, Any]]:
     return dict(row.device_plugin_configuration.get("objects") or {})
 
 
+def device_plugin_settings(cluster: Cluster) -> dict[str, Any]:
+    """What the ConfigMaps of the device plugin set, together."""
+    row = Cluster.objects.get(pk=cluster.pk)
+    return dict(row.device_plugin_configuration.get("settings") or {})
+
+
 def _store_objects(cluster: Cluster, objects: Mapping[str, Mapping[str, Any]]) -> None:
     settings: dict[str, Any] = {}
     for key in sorted(objects):
@@ -67,6 +73,4 @@ def _store_objects(cluster: Cluster, objects: Mapping[str, Mapping[str, Any]]) -
 
 def _store(cluster: Cluster, **columns: Any) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(**columns)
-    for column, value in columns.items():
-        setattr(cluster, column, value)
     wake_scheduler(cluster.name)

@@ -258,7 +258,7 @@ class _Call:
         return self._applied(found, action)
 
     def _store_nodes(self, group: Sequence[Object]) -> list[Applied]:
-        settings = self._cluster.device_plugin_configuration.get("settings") or {}
+        settings = cluster_settings.device_plugin_settings(self._cluster)
         actions = apply_nodes(
             self._cluster.pk,
             [found.submitted.spec for found in group],
