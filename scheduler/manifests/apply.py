@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from gpus.manifests import configured_vendors, write_config_map
 from gpus.services.applied import apply_nodes
 from gpus.vendors import VENDORS
 from queues.events import wake_scheduler
-from queues.exceptions import InvalidRequest, NotPermitted
+from queues.exceptions import Conflict, InvalidRequest, NotPermitted
 from queues.manifests.documents import Document, read_documents
 from queues.models import Cluster
 from queues.services import cluster_settings
@@ -51,9 +51,7 @@ class ApplyResult:
     def warnings(self) -> tuple[str, ...]:
         """All warnings, each with its object."""
         return tuple(
-            f"{applied.kind} {applied.namespace}/{applied.name}: {warning}".replace(" /", " ")
-            for applied in self.objects
-            for warning in applied.warnings
+            f"{applied.kind} {_key(applied)}: {warning}" for applied in self.objects for warning in applied.warnings
         )
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -118,19 +116,24 @@ def apply_documents(
     _authorise(user, objects, prune)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
     now = now or timezone.now()
-    with transaction.atomic():
-        _lock(cluster)
-        applied = _Call(cluster, actor, applied_set, now).store(objects)
-        if prune:
-            kept = {(kind, f"{namespace}/{name}" if namespace else name) for kind, namespace, name in _keys(applied)}
-            applied += prune_set(cluster, applied_set, kept, actor=actor, force=force, now=now)
-        finish_deletions(cluster)
-        transaction.set_rollback(dry_run)
+    try:
+        with transaction.atomic():
+            _lock(cluster)
+            applied = _Call(cluster, actor, applied_set, now).store(objects)
+            if prune:
+                kept = {(done.kind, _key(done)) for done in applied}
+                applied += prune_set(cluster, applied_set, kept, actor=actor, force=force, now=now)
+            finish_deletions(cluster)
+            transaction.set_rollback(dry_run)
+    except IntegrityError as error:
+        raise Conflict(
+            f"Somebody else stored one of these objects at this moment, so nothing was stored; apply again. {error}"
+        ) from error
     return ApplyResult(tuple(applied), dry_run)
 
 
-def _keys(applied: Iterable[Applied]) -> list[tuple[str, str, str]]:
-    return [(done.kind, done.namespace, done.name) for done in applied]
+def _key(done: Applied) -> str:
+    return f"{done.namespace}/{done.name}" if done.namespace else done.name
 
 
 def _lock(cluster: Cluster) -> None:
