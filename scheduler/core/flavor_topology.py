@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
@@ -11,6 +11,7 @@ from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import PendingReason
 from scheduler.core.preemption import Target
 from scheduler.core.simulation import Simulation
+from scheduler.core.state import State
 from scheduler.core.topology import (
     PodSetTopologyRequest,
     TopologyAssignment,
@@ -67,10 +68,10 @@ class TopologyAssigner:
                 self.record(assignment, requests, found)
                 return
             self._downgrade(assignment, found)
-            now = [_refusal(found, PendingReason.WAITING_FOR_QUOTA)]
+            now = [self._refusal(assignment, found, PendingReason.WAITING_FOR_QUOTA)]
         found = self.find(requests, simulate_empty=True)
         if isinstance(found, TopologyFailure):
-            assignment.refusals.append([_refusal(found, PendingReason.TOPOLOGY_PLACEMENT_FAILED)])
+            assignment.refusals.append([self._refusal(assignment, found, PendingReason.TOPOLOGY_PLACEMENT_FAILED)])
             assignment.mode = Mode.NO_FIT
             return
         if now:
@@ -164,6 +165,11 @@ class TopologyAssigner:
                 results[request.pod_set].topology = placed
                 assignment.topology_usage.append(TopologyCharge(flavor, request.usage(placed)))
 
+    def _refusal(self, assignment: Assignment, failure: TopologyFailure, reason: PendingReason) -> Refusal:
+        result = next(result for result in assignment.pod_sets if result.name == failure.pod_set)
+        flavor = self._topology_flavor(result) or ""
+        return Refusal(RefusalKind.TOPOLOGY, reason, flavor, text=f"pod set {failure.pod_set}: {failure.message}")
+
     def _downgrade(self, assignment: Assignment, failure: TopologyFailure) -> None:
         for result in assignment.pod_sets:
             if result.name == failure.pod_set:
@@ -177,8 +183,19 @@ def _needs_preemption(result: PodSetResult) -> None:
     result.fits = False
 
 
-def _refusal(failure: TopologyFailure, reason: PendingReason) -> Refusal:
-    return Refusal(RefusalKind.TOPOLOGY, reason, text=f"pod set {failure.pod_set}: {failure.message}")
+def left_out(info: WorkloadInfo, refusals: Iterable[Refusal], state: State) -> str:
+    """Why domains of the refused topologies take none of the workload's pods; empty when they all take some."""
+    parts: list[str] = []
+    for name in dict.fromkeys(refusal.flavor for refusal in refusals if refusal.kind is RefusalKind.TOPOLOGY):
+        flavor = state.topology_flavors.get(name)
+        if flavor is None:
+            continue
+        for pod_set in info.pod_sets:
+            reasons = flavor.exclusions(topology_request(pod_set, state.device_resources()))
+            if reasons:
+                text = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+                parts.append(f"of {flavor.leaf_count} domains in flavor {name} without room for {pod_set.name}: {text}")
+    return "; ".join(parts)
 
 
 def topology_request(pod_set: PodSetRequests, ignored_resources: frozenset[str]) -> PodSetTopologyRequest:

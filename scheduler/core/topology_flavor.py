@@ -28,6 +28,7 @@ from scheduler.core.topology_plan import (
     UnservableRequest,
     level_problem,
     make_plan,
+    pod_requests,
     split_leader,
 )
 from scheduler.core.topology_tree import LeafKey
@@ -152,10 +153,15 @@ class TopologyFlavor:
         return self.leaves.node_names(domain.values)
 
     def exclusions(self, request: PodSetTopologyRequest) -> dict[str, int]:
-        """Why nodes take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
+        """Why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
         `affinity`, or `resource NAME` for the first resource that lacks room for one pod."""
         selection = Selection.of(request, self.tolerations) if self.topology.ends_with_hostname else None
-        return self.leaves.exclusions(make_plan(self.topology, request, None).requests, selection)
+        return self.leaves.exclusions(pod_requests(request), selection)
+
+    @property
+    def leaf_count(self) -> int:
+        """The number of domains on the last level."""
+        return len(self.leaves.tree.leaf_keys)
 
     def _too_small(self, workers: PodSetTopologyRequest, plan: PlacementPlan, found: TooSmall) -> TopologyFailure:
         unit = "pods" if plan.slices.size == 1 else f"slices of {plan.slices.size} pods"

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from scheduler.core.conditions import release
 from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
 from scheduler.core.explain import holders
+from scheduler.core.flavor_topology import left_out
 from scheduler.core.views import (
     ClusterQueueView,
     CohortView,
@@ -217,4 +218,6 @@ class World(WorldObjects):
         cq = self._state.cluster_queues.get(info.cluster_queue)
         if cq is None or info.place is Place.NOWHERE:
             return message
-        return ". ".join(filter(None, (message, holders(cq, self._parts.refusals(info, cq), self._state))))
+        refusals = self._parts.refusals(info, cq)
+        details = (holders(cq, refusals, self._state), left_out(info, refusals, self._state))
+        return ". ".join(filter(None, (message, *details)))

@@ -40,7 +40,9 @@ class TestFragmentation:
         result = made.run_cycle(NOW)
         assert not result.decided
         assert reason(made, "team/large") == PendingReason.WAITING_FOR_QUOTA
-        assert 'topology "hosts" has room for 0 of 1 pods' in made.why_pending("team/large")
+        why = made.why_pending("team/large")
+        assert 'topology "hosts" has room for 0 of 1 pods' in why
+        assert "of 4 domains in flavor tas without room for set-0: 4 resource cpu" in why
 
     def test_what_no_empty_host_holds_never_fits(self) -> None:
         made = fragmented(preemption=True)
