@@ -1,6 +1,6 @@
 """Pods of workloads as the cluster shows them, and the nodes that failed under them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import Final
@@ -72,6 +72,36 @@ def forget_pods(cluster: Cluster, uids: Collection[str]) -> int:
 def keep_pods(cluster: Cluster, uids: Collection[str]) -> int:
     """Forget every pod but these: all pods of the cluster have been listed."""
     return Pod.objects.filter(workload__cluster=cluster).exclude(uid__in=list(uids)).delete()[0]
+
+
+def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str, str], int]) -> int:
+    """Note pods that will not be needed again, by workload (Kueue's reclaimablePods, which only grow).
+
+    Returns how many rows changed.
+    """
+    if not counts:
+        return 0
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE queues_podset AS pod_set SET reclaimable_count = done.count
+            FROM unnest(%s::text[], %s::text[], %s::int[]) AS done (namespace, name, count)
+            JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.namespace = done.namespace
+                AND workload.name = done.name AND workload.status <> 'Finished'
+            WHERE pod_set.workload_id = workload.id AND pod_set.name = %s
+                AND done.count > pod_set.reclaimable_count AND done.count <= pod_set.count
+            """,
+            [
+                [namespace for namespace, _ in counts],
+                [name for _, name in counts],
+                list(counts.values()),
+                cluster.pk,
+                pod_set,
+            ],
+        )
+        if cursor.rowcount:
+            wake_scheduler(cluster.name)
+        return int(cursor.rowcount)
 
 
 def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:

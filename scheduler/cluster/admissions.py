@@ -15,6 +15,8 @@ from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmis
 from scheduler.core.decisions import WorkloadStatus
 from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
 from scheduler.core.placement_model import PodPlacement
+from scheduler.core.topology import TopologyRequest
+from scheduler.store.workloads import read_topology_assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,15 @@ def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes]) -> PodSetAdmission
         labels.update(flavor.node_labels)
         tolerations.extend(entry for entry in flavor.tolerations if entry not in tolerations)
     count = row.count if row.admitted_count is None else row.admitted_count
-    return PodSetAdmission(row.name, count, labels, tuple(tolerations), tuple(row.nodes))
+    return PodSetAdmission(
+        row.name,
+        count,
+        labels,
+        tuple(tolerations),
+        tuple(row.nodes),
+        read_topology_assignment(row.topology_assignment),
+        TopologyRequest.from_manifest(row.topology_request),
+    )
 
 
 class Slices:

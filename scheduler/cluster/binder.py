@@ -27,9 +27,11 @@ from scheduler.cluster.manifests import (
     SCHEDULER_NAME,
     WORKLOAD_UID_LABEL,
     AdmittedWorkload,
+    PodSetAdmission,
     placed_pod,
     ungated_pod,
 )
+from scheduler.cluster.topology_domains import TopologyDomains
 from scheduler.core.decisions import WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -53,6 +55,7 @@ class Binder:
         self._clock = clock
         self._vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
         self._locked: set[str] = set()
+        self._domains = TopologyDomains(())
 
     def bind(self, pods: Sequence[JsonObject]) -> int:
         """Binds those that wait for us and may run; how many. `pods` are all live pods that are ours."""
@@ -62,6 +65,7 @@ class Binder:
         rows, slices = self._decided(waiting)
         bound = 0
         replicas = _Replicas(pods)
+        self._domains = TopologyDomains(pods)
         for pod in sorted(waiting, key=lambda pod: (pod["metadata"]["namespace"], pod["metadata"]["name"])):
             row = self._row_of(pod, rows, replicas)
             if row is None:
@@ -120,7 +124,7 @@ class Binder:
             return 0
         node = admission.nodes[replica] if replica < len(admission.nodes) else ""
         if not node:
-            return self._hand_over(pod, workload, replica)
+            return self._hand_over(pod, workload, admission, replica)
         placement = slices.placement(row, pod_set, replica, node)
         hami = pod_annotations(placement, self._vendors, self._clock())
         self._annotate(pod, placed_pod(pod, workload, replica, hami))
@@ -141,9 +145,13 @@ class Binder:
                 raise
         return 1
 
-    def _hand_over(self, pod: JsonObject, workload: AdmittedWorkload, replica: int) -> int:
-        """Quota alone was decided: the cluster's own scheduler places the pod, on its flavors' nodes."""
-        ungate = ungated_pod(pod, workload.pod_sets[0], "")
+    def _hand_over(
+        self, pod: JsonObject, workload: AdmittedWorkload, admission: PodSetAdmission, replica: int
+    ) -> int:
+        """No node was decided: the cluster's own scheduler places the pod, on its flavors' nodes and in its topology
+        domain."""
+        domain = self._domains.selector(pod, workload.uid, admission)
+        ungate = ungated_pod(pod, admission, "", domain) if domain is not None else None
         if ungate is None:
             return 0
         self._patch(pod, placed_pod(pod, workload, replica, {}))

@@ -33,6 +33,7 @@ class Progress:
 
     * finished: how it ended, None while it has not.
     * active, succeeded, ready: numbers of pods; active counts those that still stop.
+    * reclaimable: how many of the pods that may run at once will not be needed again.
     """
 
     finished: FinishedReason | None = None
@@ -41,6 +42,7 @@ class Progress:
     ready: int = 0
     succeeded: int = 0
     suspended: bool = False
+    reclaimable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,16 @@ def _job_progress(job: Mapping[str, Any]) -> Progress:
         ready=int(status.get("ready") or 0),
         succeeded=int(status.get("succeeded") or 0),
         suspended=bool((job.get("spec") or {}).get("suspend")),
+        reclaimable=_reclaimable(job.get("spec") or {}, int(status.get("succeeded") or 0)),
     )
+
+
+def _reclaimable(spec: Mapping[str, Any], succeeded: int) -> int:
+    """Kueue's rule: of a Job with more than one pod at a time, those beyond the completions that remain."""
+    parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
+    if completions is None or parallelism == 1:
+        return 0
+    return max(0, parallelism - (completions - succeeded)) if succeeded else 0
 
 
 def _pod_progress(pod: Mapping[str, Any]) -> Progress:

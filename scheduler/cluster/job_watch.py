@@ -15,10 +15,11 @@ from queues.exceptions import ManifestErrors
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Cluster, Job, Workload
 from queues.models.cluster import ClusterMode
+from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
 from scheduler.cluster.client import JsonObject, Listing, WatchEvent
-from scheduler.cluster.job_kinds import JobKind, Stopping
+from scheduler.cluster.job_kinds import MAIN_POD_SET, JobKind, Stopping
 from scheduler.cluster.manifests import JOB_UID_LABEL, QUEUE_LABEL
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
 
@@ -59,6 +60,7 @@ class JobWatch:
         rows = self._rows(jobs)
         ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
         push = False
+        reclaimable: dict[tuple[str, str], int] = {}
         for job in jobs:
             row = rows.get(_key(job))
             if row is None:
@@ -67,9 +69,13 @@ class JobWatch:
             progress = self._kind.progress(job)
             if progress.finished is not None:
                 ended[progress.finished, progress.message] += row.workloads.values_list("namespace", "name")
+            elif progress.reclaimable:
+                for namespace, name in row.workloads.values_list("namespace", "name"):
+                    reclaimable[namespace, name] = progress.reclaimable
             push |= progress.suspended
         for (reason, message), keys in ended.items():
             record_finished(self._cluster, keys, reason, message, actor=_ACTOR)
+        record_reclaimable(self._cluster, MAIN_POD_SET, reclaimable)
         if push:
             # The suspension was seen: an evicted workload may have stopped by it.
             request_push(self._cluster.name)

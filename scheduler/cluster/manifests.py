@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.job_kinds import JobKind, Stopping
+from scheduler.core.topology import TopologyAssignment, TopologyRequest
 
 SCHEDULER_NAME: Final = "kueueweb"
 """Pods of this scheduler are bound by us alone."""
+NO_LABELS: Final[Mapping[str, str]] = {}
 PLACEMENT_GATE: Final = "kueueweb.io/placement"
 """The scheduling gate of pods that another scheduler would bind before we have chosen: it goes when we have."""
 
@@ -48,6 +50,7 @@ class PodSetAdmission:
     * count: the admitted number of pods.
     * node_labels, tolerations: of its flavors, merged.
     * nodes: the node of each replica where we chose them; empty where the cluster's own scheduler does.
+    * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks.
     """
 
     name: str
@@ -55,6 +58,8 @@ class PodSetAdmission:
     node_labels: Mapping[str, str]
     tolerations: tuple[Mapping[str, Any], ...] = ()
     nodes: tuple[str, ...] = ()
+    topology: TopologyAssignment | None = None
+    topology_request: TopologyRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +143,16 @@ def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int,
     return patch
 
 
-def ungated_pod(pod: Mapping[str, Any], pod_set: PodSetAdmission, node: str) -> JsonObject | None:
-    """The merge patch that takes our gate off a pod and ties it to its node or its flavors; None without one."""
+def ungated_pod(
+    pod: Mapping[str, Any], pod_set: PodSetAdmission, node: str, domain: Mapping[str, str] = NO_LABELS
+) -> JsonObject | None:
+    """The merge patch that takes our gate off a pod and ties it to its node, or to its flavors' nodes in its topology
+    domain; None without one."""
     gates = pod["spec"].get("schedulingGates") or []
     kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE]
     if len(kept) == len(gates):
         return None
-    chosen = {HOSTNAME_LABEL: node} if node else dict(pod_set.node_labels)
+    chosen = {HOSTNAME_LABEL: node} if node else {**pod_set.node_labels, **domain}
     spec: JsonObject = {
         "schedulingGates": kept,
         "nodeSelector": {**(pod["spec"].get("nodeSelector") or {}), **chosen},
@@ -164,8 +172,9 @@ def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: Po
     }
     spec["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
     spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), pod_set.tolerations)
-    if pod_set.nodes and source.found_in_cluster:
+    if (pod_set.nodes and source.found_in_cluster) or (pod_set.topology is not None and not pod_set.nodes):
         # The name of a running template's scheduler can't be changed; a gate can be added while it is suspended.
+        # And pods that only get a topology domain from us are another scheduler's to bind.
         spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
     elif pod_set.nodes:
         spec["schedulerName"] = SCHEDULER_NAME

@@ -224,6 +224,11 @@ def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:
     return {node: dict(amounts) for node, amounts in usage.items()}
 
 
+def _has_place(pod_set: PodSet) -> bool:
+    """Whether what its pods use is on the scheduler's books already: with devices, or in a topology."""
+    return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
+
+
 def _known(row: Any) -> _Known:
     conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
     readiness = conditions.get(ConditionType.PODS_READY, {})
@@ -231,7 +236,7 @@ def _known(row: Any) -> _Known:
         namespace=row.namespace,
         name=row.name,
         count=row.admitted or 0,
-        placed=row.quota_reserved_at is not None and any(pod_set.nodes for pod_set in row.pod_sets.all()),
+        placed=row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in row.pod_sets.all()),
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
         ready=row.pods_ready_at is not None,

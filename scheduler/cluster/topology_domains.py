@@ -1,0 +1,45 @@
+"""Pods of topology-aware workloads get the domain that was assigned to them, by rank where they state it.
+
+Where devices were decided too, each replica has its node and nothing is left to do here. Else the pods wait at our gate,
+and the labels of their domain become their node selector when it opens; the cluster's own scheduler does the rest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from scheduler.cluster.client import JsonObject
+from scheduler.cluster.manifests import PLACEMENT_GATE, POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission
+from scheduler.core.topology import TopologyRequest
+from scheduler.core.topology_ungating import Domain, TopologyPod, domains_for_gated_pods, node_selector
+
+
+class TopologyDomains:
+    """Says where each waiting pod goes, given where the others of its pod set are."""
+
+    def __init__(self, pods: Sequence[JsonObject]) -> None:
+        self._pods: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
+        for pod in pods:
+            labels = pod["metadata"].get("labels") or {}
+            self._pods[labels.get(WORKLOAD_UID_LABEL, ""), labels.get(POD_SET_LABEL, "")].append(pod)
+
+    def selector(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> Mapping[str, str] | None:
+        """The labels of the pod's domain; empty without a topology, None while the assignment has no place for it."""
+        topology = pod_set.topology
+        if topology is None:
+            return {}
+        name = pod["metadata"]["name"]
+        others = [other for other in self._pods[workload_uid, pod_set.name] if other["metadata"]["name"] != name]
+        states = [_state(other, topology.levels) for other in (*others, pod)]
+        request = pod_set.topology_request or TopologyRequest()
+        domain = domains_for_gated_pods(topology, request, states).get(name)
+        return None if domain is None else node_selector(topology, domain)
+
+
+def _state(pod: JsonObject, levels: Sequence[str]) -> TopologyPod:
+    metadata, spec = pod["metadata"], pod["spec"]
+    gated = any(gate["name"] == PLACEMENT_GATE for gate in spec.get("schedulingGates") or ())
+    selector = spec.get("nodeSelector") or {}
+    domain: Domain | None = None if gated else tuple(selector.get(level, "") for level in levels)
+    return TopologyPod(metadata["name"], metadata.get("labels") or {}, domain)
