@@ -204,4 +204,4 @@ def _check_known(fields: Fields, known: frozenset[str]) -> None:
     for key in fields.content:
         if key not in known:
             rule = "is not a field that is known here"
-            fields.error(key, rule, suggestion(key, known) if len(known) else "", MistakeReason.UNKNOWN_FIELD)
+            fields.error(key, rule, suggestion(key, known), MistakeReason.UNKNOWN_FIELD)

@@ -1,0 +1,113 @@
+"""Hypothesis strategies: any object of Kueue that validation takes."""
+
+from decimal import Decimal
+
+from hypothesis import strategies as st
+
+from queues.manifests.cluster_queue import ClusterQueueSpec
+from queues.manifests.resource_groups import QuotaSpec, ResourceGroupSpec
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from scheduler.core.manifest import ObjectMeta
+from scheduler.core.quantity import parse_amount
+
+NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
+VALUES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?)?", fullmatch=True)
+LABELS = st.dictionaries(NAMES, VALUES, max_size=3)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=20)
+METAS = st.builds(ObjectMeta, NAMES, st.just(""), LABELS, st.dictionaries(NAMES, TEXTS, max_size=2))
+WEIGHTS = st.one_of(st.just(Decimal(0)), st.integers(2, 10**13).map(lambda nanos: Decimal(nanos) / 10**9))
+AMOUNTS = st.integers(0, 2**62)
+PROTECTION = st.dictionaries(st.sampled_from(["minimum_run_seconds", "cool_down_seconds"]), st.integers(0, 10**6))
+
+
+@st.composite
+def resource_groups(draw: st.DrawFn, *, lending_within_nominal: bool) -> tuple[ResourceGroupSpec, ...]:
+    """Groups with resources and flavors of their own; some cells are left out."""
+    names = draw(st.lists(NAMES, unique=True, max_size=8))
+    resources = draw(st.lists(st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "x/y"]), unique=True, max_size=4))
+    groups = []
+    while names and resources:
+        flavors = [names.pop() for _ in range(draw(st.integers(1, len(names))))]
+        covered = [resources.pop() for _ in range(draw(st.integers(1, len(resources))))]
+        cells = [
+            draw(quotas(flavor, resource, lending_within_nominal))
+            for flavor in flavors
+            for resource in covered
+            if draw(st.booleans())
+        ]
+        groups.append(ResourceGroupSpec(tuple(covered), tuple(flavors), tuple(cells)))
+    return tuple(groups)
+
+
+@st.composite
+def quotas(draw: st.DrawFn, flavor: str, resource: str, lending_within_nominal: bool) -> QuotaSpec:
+    """One cell."""
+    nominal = draw(AMOUNTS)
+    lending = st.integers(0, nominal) if lending_within_nominal else AMOUNTS
+    return QuotaSpec(flavor, resource, nominal, draw(st.none() | AMOUNTS), draw(st.none() | lending))
+
+
+@st.composite
+def cluster_queues(draw: st.DrawFn) -> ClusterQueueSpec:
+    """Any ClusterQueue that validation takes."""
+    groups = draw(resource_groups(lending_within_nominal=True))
+    flavors = [flavor for group in groups for flavor in group.flavors]
+    on_flavors = st.lists(st.sampled_from(flavors), unique=True, max_size=3) if flavors else st.just([])
+    try_next = draw(st.booleans())
+    policy = st.just("TryNextFlavor") if try_next else st.sampled_from(["MayStopSearch", "TryNextFlavor"])
+    preferences = ["", "BorrowingOverPreemption", "PreemptionOverBorrowing"] if try_next else [""]
+    reclaim = draw(st.sampled_from(["Never", "LowerPriority", "Any"]))
+    checks = draw(st.lists(NAMES, unique=True, max_size=3))
+    return ClusterQueueSpec(
+        meta=draw(METAS),
+        cohort_name=draw(st.just("") | NAMES),
+        queueing_strategy=draw(st.sampled_from(["StrictFIFO", "BestEffortFIFO"])),
+        namespace_selector=draw(st.none() | st.just({}) | st.just({"matchLabels": {"a": "b"}})),
+        when_can_borrow=draw(policy),
+        when_can_preempt=draw(policy),
+        flavor_preference=draw(st.sampled_from(preferences)),
+        within_cluster_queue=draw(st.sampled_from(["Never", "LowerPriority", "LowerOrNewerEqualPriority"])),
+        reclaim_within_cohort=reclaim,
+        borrow_within_cohort_policy="Never"
+        if reclaim == "Never"
+        else draw(st.sampled_from(["Never", "LowerPriority"])),
+        borrow_within_cohort_max_priority_threshold=draw(st.none() | st.integers(-(2**31), 2**31 - 1)),
+        admission_checks=[{"name": name, "onFlavors": draw(on_flavors)} for name in checks],
+        stop_policy=draw(st.sampled_from(["None", "Hold", "HoldAndDrain"])),
+        fair_sharing_weight=draw(WEIGHTS),
+        admission_mode=draw(st.sampled_from(["", "UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing"])),
+        preempt_for_devices=draw(st.booleans()),
+        preemption_protection=draw(PROTECTION),
+        resource_groups=groups,
+    )
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> WorkloadSpec:
+    """Any Workload object that validation takes."""
+    kind = draw(st.sampled_from(["", "WorkloadPriorityClass", "PriorityClass"]))
+    requests = draw(st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.integers(0, 10**6)))
+    container = {"name": "c", "resources": {"requests": {name: str(value) for name, value in requests.items()}}}
+    template = {
+        "metadata": {"annotations": draw(st.dictionaries(NAMES, TEXTS, max_size=2))},
+        "spec": {"containers": [container]},
+    }
+    amounts = {name: parse_amount(name, value) for name, value in requests.items()}
+    count = draw(st.integers(1, 100))
+    names = draw(st.lists(NAMES, unique=True, min_size=1, max_size=3))
+    sets = [PodSetSpec(name, count, template, amounts) for name in names]
+    sets[0] = PodSetSpec(names[0], count, template, amounts, draw(st.none() | st.integers(1, count)))
+    return WorkloadSpec(
+        namespace=draw(NAMES),
+        name=draw(NAMES),
+        queue_name=draw(st.just("") | NAMES),
+        pod_sets=tuple(sets),
+        priority=draw(st.integers(-(2**31), 2**31 - 1)),
+        priority_class_kind=kind,
+        priority_class_name=draw(NAMES) if kind else "",
+        active=draw(st.booleans()),
+        never_preempt=draw(st.booleans()),
+        maximum_execution_seconds=draw(st.none() | st.integers(1, 10**6)),
+        preemption_gates=tuple(draw(st.lists(NAMES, max_size=2))),
+        labels=draw(LABELS),
+    )
