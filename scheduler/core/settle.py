@@ -23,7 +23,7 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
     `PREEMPTIONS_PER_WORKLOAD` times the rest waits for the next instant, and `world.note_livelock` says so on it.
     """
     preempted: Counter[str] = Counter()
-    preemptors: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     queues = len(world.cluster_queue_names())
     idle = 0
     while world.has_active():
@@ -32,10 +32,9 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
         if result.decided:
             idle = 0
             preempted.update(decision.workload for decision in result.preemptions)
-            preemptors.update((decision.workload, decision.preemptor) for decision in result.preemptions)
-            circling = {key for key, count in preempted.items() if count >= PREEMPTIONS_PER_WORKLOAD}
-            if circling:
-                yield world.note_livelock(sorted(circling | {by for of, by in preemptors if of in circling}))
+            pairs.update((decision.workload, decision.preemptor) for decision in result.preemptions)
+            if preempted and max(preempted.values()) >= PREEMPTIONS_PER_WORKLOAD:
+                yield world.note_livelock(_circling(preempted, pairs))
                 return
         elif not result.progressed:
             return
@@ -43,3 +42,9 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
             idle += 1
             if idle > IDLE_CYCLES + 2 * queues + world.active_queue_count():
                 return
+
+
+def _circling(preempted: Counter[str], pairs: set[tuple[str, str]]) -> list[str]:
+    """The workloads that were preempted again and again, and those that they made room for."""
+    victims = {key for key, count in preempted.items() if count > PREEMPTIONS_PER_WORKLOAD // 2}
+    return sorted(victims | {preemptor for victim, preemptor in pairs if victim in victims})
