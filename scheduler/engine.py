@@ -187,6 +187,7 @@ class Engine:
         due = self.mirror.due | self._timers.due(now)
         if recorder.settle(sorted(due)) + recorder.release_ended():
             self._settled = False
+        recorder.sample_usage()
         if self._settled:
             return
         started = time.perf_counter()
@@ -209,7 +210,7 @@ class Engine:
     def _saved(self, recorder: Recorder) -> None:
         self._refused_in_a_row = 0
         self._cycle_limit = None
-        self.mirror.saved(recorder.writes, recorder.released_ids)
+        self.mirror.saved(recorder.writes, recorder.released_ids, recorder.replaced)
         self._timers.replace(recorder.deadlines)
         self._finish_cancelled(recorder)
         if recorder.pushes:

@@ -175,7 +175,7 @@ def cohort_numbers(view: CohortView) -> Data:
 def _devices(world: World, mirror: Mirror) -> Data:
     slices: dict[tuple[str, str], list[Data]] = {}
     for key, entry in mirror.workloads.items():
-        if not entry.devices:
+        if entry.placement is None:
             continue
         workload = world.workload(key)
         for held in held_slices(workload) if workload else ():

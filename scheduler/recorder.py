@@ -21,7 +21,7 @@ from scheduler.core.lifecycle import Step, deadline, next_step
 from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
-from scheduler.store.mirror import Entry, Mirror, Place, places, should_run
+from scheduler.store.mirror import Entry, Mirror, Place, placement_of, places, should_run
 from scheduler.store.placements import held_slices
 
 _MOST_STEPS = 12
@@ -39,6 +39,8 @@ class Recorder:
         self._deactivated: set[str] = set()
         self._moved: set[str] = set()
         self._told: dict[str, str] = {}
+        self.replaced: dict[str, str] = {}
+        self._consumed: list[tuple[int, dict[str, Any]]] = []
         self._accumulated: dict[str, int] = {}
         self.deadlines: dict[str, float | None] = {}
         self._touched: dict[str, None] = {}
@@ -97,6 +99,12 @@ class Recorder:
             self._devices |= held
         return len(self.released_ids)
 
+    def sample_usage(self) -> None:
+        """Admission fair sharing: past usage of LocalQueues decays, and is kept for the next leader."""
+        for key, consumed in self._world.sample_usage(self._now).items():
+            stored = {"consumedResources": consumed, "lastUpdate": self._now}
+            self._consumed.append((self._mirror.local_queue_ids[key], stored))
+
     # --- Cycles -------------------------------------------------------------------------------------------------------
 
     def record(self, result: CycleResult, seconds: float) -> None:
@@ -138,9 +146,18 @@ class Recorder:
             detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
         reason = "Admitted" if admission.admitted else "QuotaReserved"
         self._note(workload, "QuotaReserved", admission.message)
+        if admission.replaces is not None:
+            self._replace(admission.replaces, admission.workload)
         if admission.admitted:
             self._note(workload, "Admitted", f"Admitted by ClusterQueue {admission.cluster_queue}")
         self._log(workload, admission.cycle, admission.kind, reason, admission.message, detail, admission.cluster_queue)
+
+    def _replace(self, old: str, new: str) -> None:
+        """An elastic job's new slice takes over quota and devices of the old one, which is finished by that (12.1)."""
+        entry = self._mirror.workloads[old]
+        self.replaced[old] = f"Replaced by workload {new}"
+        self.released_ids.append(entry.id)
+        self._devices |= places(entry.placement)
 
     def _preemption(self, preemption: Preempt) -> None:
         victim = self._current(preemption.workload)
@@ -245,21 +262,26 @@ class Recorder:
             events=self._events,
             decisions=self._decisions,
             cycles=self._cycles,
+            replaced=self.replaced,
+            consumed=self._consumed,
             devices={place: device for place in self._devices if (device := self._mirror.device_row(*place))},
         )
 
     def _write(self, workload: Workload, entry: Entry) -> WorkloadWrite:
         queue = self._mirror.cluster_queue_of(workload)
-        held = places(workload)
-        self._devices |= held ^ entry.devices
+        placement = placement_of(workload)
+        moved = placement != entry.placement  # also when it was released and admitted elsewhere within this batch
+        held, before = places(placement), places(entry.placement)
+        if moved:
+            self._devices |= held | before
         return WorkloadWrite(
             id=entry.id,
             generation=entry.generation,
             workload=workload,
             cluster_queue=queue,
-            push=entry.has_job and (should_run(workload) != entry.runs or workload.key in self._moved),
-            reserves_devices=bool(held) and not entry.devices,
-            releases_devices=bool(entry.devices) and not held,
+            push=entry.has_job and (should_run(workload) != entry.runs or moved or workload.key in self._moved),
+            reserves_devices=moved and bool(held),
+            releases_devices=moved and bool(before),
             counted_evictions=self._counted(entry, workload.key),
             accumulated_seconds=self._accumulated.get(workload.key),
             deactivate=not entry.active or workload.key in self._deactivated,

@@ -97,6 +97,8 @@ class Batch:
     cycles: list[CycleRow] = field(default_factory=list)
     devices: dict[tuple[str, str], DeviceRow] = field(default_factory=dict)
     """(node, uuid) -> the device, for every device that the batch touches."""
+    replaced: dict[str, str] = field(default_factory=dict)
+    """Workload slices that a newer one took over from: key -> why they are finished."""
     consumed: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     """Admission fair sharing: LocalQueue row id -> its decayed usage."""
 

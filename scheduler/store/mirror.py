@@ -14,13 +14,13 @@ from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.lifecycle import Facts
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
+from scheduler.core.placement_model import Placement
 from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store import objects
 from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
 from scheduler.store.nodes import read_nodes
-from scheduler.store.placements import held_slices
 from scheduler.store.workloads import StoredWorkload, read_workloads, why
 
 Place = tuple[str, str]
@@ -36,7 +36,7 @@ class Entry:
     uid: str
     reason: str
     runs: bool
-    devices: frozenset[Place]
+    placement: Placement | None
     has_job: bool
     active: bool
     pods_stopped: bool
@@ -61,6 +61,7 @@ class Mirror:
         self._world = world
         self.workloads: dict[str, Entry] = {}
         self.local_queues: dict[str, LocalQueue] = {}
+        self.local_queue_ids: dict[str, int] = {}
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.nodes: dict[str, Node] = {}
         self.vendors: tuple[DeviceVendor, ...] = ()
@@ -96,8 +97,10 @@ class Mirror:
         for id_, key in (noted or {}).items():
             if id_ not in found:
                 forget(key)
-        for found_object in found.values():
+        for id_, found_object in found.items():
             add(found_object)
+            if kind == "localqueue":
+                self.local_queue_ids[found_object.key] = id_
 
     def _plain(self, kind: str) -> tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]:
         world = self._world
@@ -119,6 +122,7 @@ class Mirror:
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)
+        self.local_queue_ids.pop(key, None)
         self._world.delete_local_queue(key)
         self._everyone_is_due()
 
@@ -185,7 +189,7 @@ class Mirror:
             reason=why(workload)[0],
             uid=workload.uid,
             runs=should_run(workload),
-            devices=places(workload),
+            placement=placement_of(workload),
             has_job=stored.has_job,
             active=workload.active,
             pods_stopped=stored.pods_stopped,
@@ -199,7 +203,7 @@ class Mirror:
     def _forget_finished(self, stored: StoredWorkload) -> None:
         key = stored.workload.key
         entry = self.workloads.get(key)
-        held = places(stored.workload)
+        held = places(placement_of(stored.workload))
         if held:
             self.ended[stored.id] = held
         if entry is not None and entry.id == stored.id:
@@ -208,8 +212,10 @@ class Mirror:
 
     # --- After COMMIT -------------------------------------------------------------------------------------------------
 
-    def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int]) -> None:
+    def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int], replaced: Iterable[str]) -> None:
         """What was written is what is there."""
+        for key in replaced:
+            self.workloads.pop(key, None)
         for write in writes:
             workload = write.workload
             self.workloads[workload.key] = replace(
@@ -217,7 +223,7 @@ class Mirror:
                 reason=why(workload)[0],
                 runs=should_run(workload),
                 active=self.workloads[workload.key].active and not write.deactivate,
-                devices=places(workload),
+                placement=placement_of(workload),
                 pods_stopped=self.workloads[workload.key].pods_stopped and workload.is_true(ConditionType.EVICTED),
                 eviction_counts=tuple(write.counted_evictions or self.workloads[workload.key].eviction_counts),
                 accumulated_seconds=(
@@ -279,9 +285,15 @@ _KINDS = (
 """In the order in which they refer to each other; `cluster` is the engine's own, other kinds decide nothing."""
 
 
-def places(workload: Workload) -> frozenset[Place]:
-    """The devices of which it holds slices; none without quota."""
-    return frozenset((held.slice.node, held.slice.uuid) for held in held_slices(workload))
+def placement_of(workload: Workload) -> Placement | None:
+    """Where its pods are placed; nowhere without quota."""
+    return workload.placement if workload.admission is not None else None
+
+
+def places(placement: Placement | None) -> frozenset[Place]:
+    """The devices of which a placement holds slices."""
+    pods = placement.pods if placement else ()
+    return frozenset((held.node, held.uuid) for pod in pods for held in pod.slices)
 
 
 def should_run(workload: Workload) -> bool:

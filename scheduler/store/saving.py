@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
+from queues.models import Cluster
+from queues.services.workloads import record_finished
+from scheduler.core.decisions import FinishedReason
 from scheduler.lease import fence
 from scheduler.store.batch import Batch
 from scheduler.store.changes import forget_changes
@@ -37,6 +40,7 @@ def save(batch: Batch) -> None:
                 write_pod_sets(cursor, batch.workloads)
                 write_devices(cursor, batch)
                 write_log(cursor, batch)
+                _finish_replaced(batch)
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)
     except IntegrityError as error:
@@ -46,6 +50,16 @@ def save(batch: Batch) -> None:
         if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
             raise BatchRefused(f"a row was held too long: {error}") from error
         raise
+
+
+def _finish_replaced(batch: Batch) -> None:
+    if not batch.replaced:
+        return
+    cluster = Cluster.objects.get(pk=batch.cluster_id)
+    for key, message in batch.replaced.items():
+        namespace, _, name = key.partition("/")
+        reason = FinishedReason.WORKLOAD_SLICE_REPLACED
+        record_finished(cluster, [(namespace, name)], reason, message, actor="scheduler")
 
 
 def _check(cursor: Any, batch: Batch) -> None:

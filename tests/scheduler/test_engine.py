@@ -336,3 +336,32 @@ class TestDevices:
         assert statuses() == {"early": "Admitted"}
         assert DeviceAllocation.objects.get().device_uuid == "n1-0"
         assert Workload.objects.get().eviction_counts[0]["reason"] == "DevicesNotAssigned"
+
+    def test_released_and_admitted_elsewhere_within_one_batch(self, gpus: Cluster) -> None:
+        """Its slices are those of the new place, and the old cards are free."""
+        make_workload(gpus, "one", self.GPU)
+        engine = start(gpus)
+        engine.run()
+        before = DeviceAllocation.objects.get().device_uuid
+        node = Device.objects.get(uuid=before)
+        Device.objects.filter(pk=node.pk).update(cordoned=True)
+        Workload.objects.update(unhealthy_nodes=["n1"])
+        engine.run()
+        held = DeviceAllocation.objects.get()
+        assert held.device_uuid != before
+        assert dict(Device.objects.values_list("uuid", "used_memory_mib")) == {before: 0, held.device_uuid: 10_000}
+
+    def test_a_replaced_slice_hands_over_quota_and_devices(self, gpus: Cluster) -> None:
+        make_workload(gpus, "small", self.GPU)
+        engine = start(gpus)
+        engine.run()
+        before = DeviceAllocation.objects.get().device_uuid
+        replaces = {"kueue.x-k8s.io/workload-slice-replacement-for": "team/small"}
+        make_workload(gpus, "large", self.GPU, count=2, annotations=replaces)
+        engine.run()
+        assert statuses() == {"small": "Finished", "large": "Admitted"}
+        assert reasons()["small"] == "WorkloadSliceReplaced"
+        held = DeviceAllocation.objects.order_by("replica")
+        assert [allocation.workload.name for allocation in held if allocation.workload] == ["large", "large"]
+        assert held[0].device_uuid == before
+        assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
