@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ import yaml
 
 from kueueweb.embedded import children
 from kueueweb.embedded.postgres import Postgres
+from kueueweb.embedded.sockets import free_port
 from kueueweb.embedded.valkey import Valkey
 from tests.services_plugin import short_temporary_folder
 
@@ -102,13 +102,6 @@ class Containers:
     def _here(self, text: str) -> str:
         names = "|".join(re.escape(there) for there in self._replaced)
         return re.sub(names, lambda found: self._replaced[found[0]], text)
-
-
-def free_port() -> int:
-    with socket.socket() as candidate:
-        candidate.bind(("127.0.0.1", 0))
-        port: int = candidate.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Folders for unix sockets, whose paths the kernel limits."""
+"""Where servers listen: folders for unix sockets, whose paths the kernel limits, and free ports."""
 
 import hashlib
 import os
+import socket
 import stat
 import tempfile
 from pathlib import Path
@@ -39,3 +40,11 @@ def state_directory(project: Path) -> Path:
         raise PermissionError(f"{directory} belongs to someone else; remove it, or set TMPDIR to another folder.")
     directory.chmod(0o711)
     return directory
+
+
+def free_port() -> int:
+    """A TCP port of this machine's loopback that nobody listens on now."""
+    with socket.socket() as candidate:
+        candidate.bind(("127.0.0.1", 0))
+        port: int = candidate.getsockname()[1]
+        return port

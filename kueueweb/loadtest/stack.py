@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from urllib.request import urlopen
 from kueueweb.demo.processes import Process, environment, processes
 from kueueweb.demo.supervisor import Supervisor
 from kueueweb.embedded.postgres import Postgres
+from kueueweb.embedded.sockets import free_port
 from kueueweb.embedded.valkey import Valkey
 from kueueweb.loadtest.shape import NAMESPACE
 
@@ -26,7 +26,7 @@ _START_SECONDS = 60.0
 @contextlib.contextmanager
 def private_stack(folder: Path, directory: Path, password: str, say: Callable[[str], None]) -> Iterator[str]:
     """PostgreSQL, Valkey, web, scheduler worker and beat in `folder`; yields the server's URL, and stops all of it."""
-    port, cluster_port = _free_port(), _free_port()
+    port, cluster_port = free_port(), free_port()
     folder.chmod(0o711)  # started by root, PostgreSQL runs as another user and has to reach its own folder
     with contextlib.ExitStack() as stack:
         valkey = Valkey(folder / "valkey")
@@ -75,10 +75,3 @@ def _wait_for(server: str, supervisor: Supervisor) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{server} did not answer within {_START_SECONDS:.0f} s")
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as candidate:
-        candidate.bind(("127.0.0.1", 0))
-        port: int = candidate.getsockname()[1]
-        return port

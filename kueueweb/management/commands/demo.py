@@ -23,7 +23,7 @@ from kueueweb.demo.processes import environment, processes, seed
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.embedded.postgres import Postgres
-from kueueweb.embedded.sockets import state_directory
+from kueueweb.embedded.sockets import free_port, state_directory
 from kueueweb.embedded.valkey import Valkey
 
 _FIRST_PAGE_SECONDS = 60.0
@@ -58,7 +58,7 @@ class Command(BaseCommand):
 
     def _run(self, state: Path, options: dict[str, Any], stop: threading.Event, began: float) -> None:
         host, port = options["host"], _port(options["host"], options["port"])
-        cluster_port = _free_port()
+        cluster_port = free_port()
         with contextlib.ExitStack() as stack:
             database_url, redis_url = self._servers(state, stack)
             told = environment(
@@ -150,13 +150,6 @@ def _port(host: str, wanted: int | None) -> int:
                 candidate.bind((host, port))
                 return port
     raise CommandError(f"Port {wanted or '8000 to 8099'} of {host} is in use. --port names another.")
-
-
-def _free_port() -> int:
-    with socket.socket() as candidate:
-        candidate.bind(("127.0.0.1", 0))
-        port: int = candidate.getsockname()[1]
-        return port
 
 
 def _secret_key(state: Path) -> str:

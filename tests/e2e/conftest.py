@@ -1,0 +1,218 @@
+"""A browser on the whole product: the demo's processes without its made-up jobs, so that each test knows what is there.
+
+These tests run in a pytest process of their own (`pytest tests/e2e`): Playwright leaves an event loop running, which
+asynchronous tests of the same process could not share.
+"""
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from kueueweb.demo.processes import environment, processes, seed
+from kueueweb.demo.supervisor import Supervisor
+from kueueweb.embedded.postgres import Postgres
+from kueueweb.embedded.sockets import free_port
+from kueueweb.embedded.valkey import Valkey
+from tests.services_plugin import short_temporary_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 90
+PATIENCE_MILLISECONDS = 20_000  # for what takes the way through scheduler, cluster and back
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# As root and in containers a browser has no sandbox; and none of this needs the outside world.
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
+
+
+class Api:
+    """REST as one account."""
+
+    def __init__(self, server: str, username: str) -> None:
+        self._server = server
+        self._token = ""
+        self._token = self.post("auth/token/", {"username": username, "password": username})["token"]
+
+    def get(self, path: str) -> Any:
+        return self._call(path, None)
+
+    def post(self, path: str, body: object) -> Any:
+        return self._call(path, json.dumps(body).encode())
+
+    def apply(self, manifests: str) -> Any:
+        return self._call("manifests/", manifests.encode(), "application/yaml")
+
+    def submit(self, name: str, **sizes: Any) -> str:
+        """Submit a job, to research's queue unless `queue` names another; its workload's name."""
+        (created,) = self.post("workloads/", [job(name, **sizes)])["workloads"]
+        return str(created["name"])
+
+    def _call(self, path: str, body: bytes | None, content_type: str = "application/json") -> Any:
+        headers = {"Content-Type": content_type} | ({"Authorization": f"Token {self._token}"} if self._token else {})
+        with urlopen(Request(f"{self._server}/api/v1/{path}", body, headers), timeout=30) as answer:
+            return json.load(answer)
+
+
+def job(
+    name: str,
+    *,
+    queue: str = "research-queue",
+    cards: int = 1,
+    memory_mib: int = 8192,
+    cores_percent: int = 25,
+    cpu: str = "1",
+    run_seconds: int = 36_000,
+) -> dict[str, Any]:
+    """A batch/v1 Job of one pod in the namespace ai-research, which by default runs for as long as the tests do."""
+    devices = {
+        "nvidia.com/gpu": str(cards),
+        "nvidia.com/gpumem": str(memory_mib),
+        "nvidia.com/gpucores": str(cores_percent),
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": "ai-research",
+            "labels": {"kueue.x-k8s.io/queue-name": queue},
+        },
+        "spec": {
+            "parallelism": 1,
+            "completions": 1,
+            "template": {
+                "metadata": {"annotations": {"kueueweb.io/run-seconds": str(run_seconds)}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": "example.org/test:1",
+                            "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": devices},
+                        }
+                    ],
+                },
+            },
+        },
+    }
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The address of a running stack that knows its nodes."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(short_temporary_folder())
+        postgres, valkey = Postgres(folder / "postgres"), Valkey(folder / "valkey")
+        stack.callback(postgres.stop, gracefully=False)
+        postgres.start()
+        stack.callback(valkey.stop)
+        valkey.start()
+        port, cluster_port = free_port(), free_port()
+        told = environment(
+            os.environ,
+            database_url=postgres.url(),
+            redis_url=valkey.url(),
+            secret_key="for-tests-only",
+            cluster_port=cluster_port,
+        )
+        supervisor = stack.enter_context(Supervisor(ROOT, told, folder / "logs", print))
+        supervisor.run(seed())
+        *servers, _ = processes(
+            host="127.0.0.1", port=port, cluster_port=cluster_port, time_scale=10, snapshot=folder / "cluster.json"
+        )
+        for process in servers:
+            supervisor.start(process)
+        address = f"http://127.0.0.1:{port}"
+        wait_until(lambda: knows_nodes(address), supervisor)
+        yield address
+
+
+def knows_nodes(address: str) -> bool:
+    try:
+        return len(Api(address, "admin").get("nodes/?limit=10")["results"]) == 6
+    except (URLError, ConnectionError):
+        return False
+
+
+def wait_until(done: Callable[[], bool], supervisor: Supervisor) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    pause = threading.Event()
+    while not done():
+        supervisor.revive()
+        assert time.monotonic() < deadline, f"the stack was not there after {START_SECONDS} s"
+        pause.wait(0.2)
+
+
+@pytest.fixture(scope="session")
+def admin(server: str) -> Api:
+    """REST as the admin."""
+    return Api(server, "admin")
+
+
+@pytest.fixture(scope="session")
+def base_url(server: str) -> str:
+    """pytest-playwright's hook: addresses in tests are relative to it."""
+    return server
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, Any]) -> dict[str, Any]:
+    """pytest-playwright's hook: the machine's own browser."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        if os.environ.get("KUEUEWEB_REQUIRE_BROWSER"):
+            pytest.fail("There is no Chromium on this machine.")
+        pytest.skip("There is no Chromium on this machine (Debian: apt install chromium).")
+    return {**browser_type_launch_args, "executable_path": found, "args": list(ARGUMENTS)}
+
+
+@pytest.fixture(scope="session")
+def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
+    """pytest-playwright's hook: a usual window."""
+    return {**browser_context_args, "viewport": {"width": 1440, "height": 900}}
+
+
+@pytest.fixture
+def page(page: Page) -> Iterator[Page]:
+    """A page that tolerates no error of the script's and no request that the server fails on."""
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "response",
+        lambda response: errors.append(f"{response.status} {response.url}") if response.status >= 500 else None,
+    )
+    yield page
+    assert errors == []
+
+
+@pytest.fixture
+def log_in(page: Page) -> Callable[[str], None]:
+    """Opens the dashboard as a demo account."""
+
+    def as_account(username: str) -> None:
+        page.goto("/login")
+        page.get_by_role("textbox", name="User name").fill(username)
+        page.get_by_role("textbox", name="Password").fill(username)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+
+    return as_account

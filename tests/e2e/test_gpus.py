@@ -1,0 +1,48 @@
+"""Every card of every node, with its slices by tenant."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import Api
+
+
+def test_every_card_of_every_node_is_there(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/gpus")
+    expect(page.get_by_role("region", name=re.compile("^Node "))).to_have_count(6)
+    expect(page.get_by_role("button", name=re.compile("^Card "))).to_have_count(48)
+
+
+def test_a_slice_shows_whose_it_is(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    name = admin.submit("card-tenant", memory_mib=20_480, cores_percent=60)
+    device = device_of(admin, name, page)
+    log_in("admin")
+    page.goto("/gpus")
+    expect(page.get_by_role("group", name="Tenants")).to_contain_text("ai-research")
+    node = page.get_by_role("region", name=f"Node {device['node']}")
+    node.get_by_role("button", name=re.compile(r"^Card .* (shared|full)")).first.click()
+    expect(page.get_by_role("dialog")).to_contain_text(re.compile("GPU-[0-9a-f]{8}"))
+
+
+def test_another_tenants_slice_is_occupied_without_a_name(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    name = admin.submit("card-foreign", memory_mib=32_768, cores_percent=100)
+    log_in("operator")
+    page.goto("/gpus")
+    expect(page.get_by_role("button", name=re.compile("^Card .* full"))).not_to_have_count(0)
+    expect(page.get_by_role("main")).not_to_contain_text("ai-research")
+    expect(page.get_by_role("main")).not_to_contain_text(name)
+
+
+def device_of(admin: Api, name: str, page: Page) -> dict[str, str]:
+    """The slice that the workload got, as soon as it has one."""
+    for _ in range(100):
+        devices = admin.get(f"workloads/ai-research/{name}/")["devices"]
+        if devices:
+            slice_: dict[str, str] = devices[0]
+            return slice_
+        page.wait_for_timeout(100)
+    raise AssertionError(f"{name} got no card")

@@ -1,0 +1,38 @@
+"""The overview moves with the cluster, without a reload."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.conftest import Api
+
+
+def stat(page: Page, label: str) -> Locator:
+    """The box of one total."""
+    return page.get_by_text(label, exact=True).locator("..")
+
+
+def test_a_submitted_job_shows_up_in_the_numbers(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    log_in("admin")
+    expect(page.get_by_role("status")).to_have_text("Live")
+    cards = stat(page, "Cards in use")
+    expect(cards).to_contain_text("of 48")
+    before = int(re.findall(r"(\d+) of 48", cards.inner_text().replace("\n", " "))[0])
+    admin.submit("overview-exclusive", memory_mib=32_768, cores_percent=100)
+    expect(cards).to_contain_text(re.compile(rf"{before + 1}\s*of 48"))
+
+
+def test_the_parts_of_the_product_are_alive(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    health = page.get_by_role("heading", name="Health").locator("../..")
+    expect(health.get_by_text("Alive", exact=True)).to_have_count(3)
+
+
+def test_it_says_so_when_nothing_is_heard_any_more(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    expect(page.get_by_role("status")).to_have_text("Live")
+    page.context.set_offline(True)
+    expect(page.get_by_role("status")).not_to_have_text("Live")
+    page.context.set_offline(False)
+    expect(page.get_by_role("status")).to_have_text("Live")

@@ -1,0 +1,74 @@
+"""The tree of queues, and quotas that the scheduler follows."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import Api
+
+SMALL = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: small}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [cpu, memory, nvidia.com/gpu, nvidia.com/total-gpumem, nvidia.com/total-gpucores]
+    flavors:
+    - name: gpu-v100-32gb
+      resources:
+      - {name: cpu, nominalQuota: 1}
+      - {name: memory, nominalQuota: 8Gi}
+      - {name: nvidia.com/gpu, nominalQuota: 4}
+      - {name: nvidia.com/total-gpumem, nominalQuota: 32768}
+      - {name: nvidia.com/total-gpucores, nominalQuota: 100}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {name: small-queue, namespace: ai-research}
+spec: {clusterQueue: small}
+"""
+
+
+def test_the_tree_shows_the_cohort_with_its_queues(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/queues")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("cohort of 2 queues")
+    for name in ("research", "production"):
+        expect(main.get_by_role("link", name=name, exact=True)).to_be_visible()
+
+
+def test_a_raised_quota_lets_a_waiting_job_in(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    admin.apply(SMALL)
+    name = admin.submit("quota-too-small", queue="small-queue", cpu="2")
+    log_in("admin")
+    page.goto(f"/workloads/ai-research/{name}")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("WaitingForQuota")
+
+    page.goto("/queues/small")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("4")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Quotas saved")).to_be_visible()
+
+    page.goto(f"/workloads/ai-research/{name}")
+    expect(main).to_contain_text("PodsReady")
+
+
+def test_a_quota_that_is_none_is_refused_at_its_field(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/queues/research")
+    page.get_by_role("button", name="Edit").click()
+    field = page.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb")
+    field.fill("many")
+    page.get_by_role("button", name="Save").click()
+    expect(field).to_have_attribute("aria-invalid", "true")
+
+
+def test_who_may_not_edit_is_not_offered_to(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("researcher")
+    page.goto("/queues/research")
+    expect(page.get_by_role("heading", name="research", level=1)).to_be_visible()
+    expect(page.get_by_role("button", name="Edit")).to_have_count(0)

@@ -1,0 +1,69 @@
+"""The table of workloads, and one of them."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.conftest import Api
+
+
+def rows(page: Page) -> Locator:
+    """The rows of the table, without its head."""
+    return page.get_by_role("table", name="Workloads").locator("tbody").get_by_role("row")
+
+
+def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    admitted = admin.submit("filter-small")
+    waiting = admin.submit("filter-huge", memory_mib=90_000, cores_percent=100)  # more than any card has
+    log_in("admin")
+    page.goto("/workloads")
+    page.get_by_role("searchbox", name="Search by name").fill("filter-")
+    expect(rows(page)).to_have_count(2)
+    page.get_by_role("radiogroup", name="Status").get_by_text("Pending").click()
+    expect(rows(page)).to_have_count(1)
+    expect(rows(page)).to_contain_text(waiting)
+    expect(page).to_have_url(re.compile("status=Pending"))
+    page.reload()
+    expect(rows(page)).to_have_count(1)
+    page.get_by_role("radiogroup", name="Status").get_by_text("Admitted").click()
+    expect(rows(page)).to_have_count(1)
+    expect(rows(page)).to_contain_text(admitted)
+
+
+def test_a_workload_that_cannot_be_placed_says_what_is_missing(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    name = admin.submit("explain-huge", memory_mib=90_000, cores_percent=100)
+    log_in("admin")
+    page.goto(f"/workloads/ai-research/{name}")
+    main = page.get_by_role("main")
+    expect(main.get_by_role("heading", level=1)).to_contain_text(name)
+    expect(main).to_contain_text("WaitingForDevices")
+    expect(main).to_contain_text(re.compile("CardInsufficientMemory"))
+
+
+def test_a_running_workload_shows_its_card_and_ends_on_request(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    name = admin.submit("detail-running")
+    log_in("admin")
+    page.goto(f"/workloads/ai-research/{name}")
+    main = page.get_by_role("main")
+    expect(main).to_contain_text("Admitted")
+    expect(main).to_contain_text(re.compile("GPU-[0-9a-f]{8}"))
+    expect(main).to_contain_text("PodsReady")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name=re.compile("Cancel")).last.click()
+    expect(main).to_contain_text("Finished")
+
+
+def test_a_tenant_sees_the_own_namespace_only(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    name = admin.submit("tenant-research")
+    log_in("operator")
+    page.goto("/workloads?search=tenant-research")
+    expect(page.get_by_role("main")).not_to_contain_text(name)
+    page.goto(f"/workloads/ai-research/{name}")
+    expect(page.get_by_role("main")).not_to_contain_text("Conditions")
