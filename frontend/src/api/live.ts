@@ -168,7 +168,7 @@ export class LiveConnection {
   private accept(frame: LiveFrame, data: LiveData | null): void {
     const { state } = this;
     const advanced = state.time === null || frame.time > state.time || frame.epoch !== state.epoch;
-    if (data !== null && data !== state.data) state.history.record(frame.time, data);
+    if (data !== null) state.history.record(frame.time, data);
     if (advanced) {
       this.lastFresh = this.environment.now();
       this.armWatchdog();

@@ -53,7 +53,7 @@ export function TimeSeries(props: TimeSeriesProps) {
   useEffect(() => {
     const element = frame.current;
     if (element === null) return;
-    const options = chartOptions(element, latest.current, height);
+    const options = chartOptions(element, latest.current, height, () => latest.current.atLeast ?? 1);
     const drawn = new uPlot(options, chartData(latest.current), element);
     chart.current = drawn;
     const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }));
@@ -95,7 +95,12 @@ function chartData({ times, lines }: TimeSeriesProps): uPlot.AlignedData {
   return [times, ...lines.map((line) => line.values)];
 }
 
-function chartOptions(element: HTMLElement, props: TimeSeriesProps, height: number): uPlot.Options {
+function chartOptions(
+  element: HTMLElement,
+  props: TimeSeriesProps,
+  height: number,
+  atLeast: () => number,
+): uPlot.Options {
   const muted = resolve(element, "var(--kw-muted)");
   const grid = { stroke: resolve(element, "var(--kw-line)"), width: 1 };
   const axis = { stroke: muted, grid, ticks: { show: false }, font: '11px "Inter Variable", sans-serif' };
@@ -108,7 +113,7 @@ function chartOptions(element: HTMLElement, props: TimeSeriesProps, height: numb
     cursor: { y: false, points: { size: 6 } },
     scales: {
       x: { range: (_, min, max) => [Math.min(min, max - SHORTEST_SPAN_SECONDS), max] },
-      y: { range: (_, __, max) => [0, Math.max(max * 1.08, props.atLeast ?? 1)] },
+      y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.08, atLeast(), 1)] },
     },
     axes: [
       { ...axis, size: 26, incrs: TIME_STEPS, values: (_, splits) => splits.map(clockLabel) },

@@ -6,6 +6,7 @@ import {
   formatAmountShort,
   formatBytes,
   formatMib,
+  formatMibOf,
   formatShare,
   InvalidQuantity,
   parseAmount,
@@ -41,6 +42,7 @@ describe("amounts for people", () => {
     expect(formatAmountOf("memory", 317 * 2 ** 30, 768 * 2 ** 30)).toBe("317 / 768 GiB");
     expect(formatAmountOf("memory", 317 * 2 ** 20, 2 ** 30)).toBe("317 MiB / 1 GiB");
     expect(formatAmountOf("nvidia.com/gpu", 3, 8)).toBe("3 / 8");
+    expect(formatMibOf(0, 32_768)).toBe("0 / 32 GiB");
   });
 
   it("names what has no limit", () => {

@@ -85,7 +85,15 @@ const THREE_DIGITS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }
 
 /** "317 / 768 GiB": the used amount in the unit of the total, where both have one. */
 export function formatAmountOf(resource: string, used: number, total: number): string {
-  const [usedText, totalText] = [formatAmountShort(resource, used), formatAmountShort(resource, total)];
+  return oneUnit(formatAmountShort(resource, used), formatAmountShort(resource, total));
+}
+
+/** "12 / 32 GiB" of device memory. */
+export function formatMibOf(used: number, total: number): string {
+  return oneUnit(formatMib(used), formatMib(total));
+}
+
+function oneUnit(usedText: string, totalText: string): string {
   const unit = / \D+$/.exec(totalText)?.[0];
   const same = unit !== undefined && usedText.endsWith(unit);
   return `${same ? usedText.slice(0, -unit.length) : usedText} / ${totalText}`;

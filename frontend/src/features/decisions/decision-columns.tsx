@@ -37,13 +37,13 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
   {
     id: "queue",
     header: "ClusterQueue",
-    meta: { hideBelow: 1000, width: "15%" },
+    meta: { hideBelow: 1000, width: "11%" },
     cell: ({ row: { original } }) => original.cluster_queue || "–",
   },
   {
     id: "why",
     header: "Why",
-    meta: { hideBelow: 760, width: "40%" },
+    meta: { hideBelow: 760, width: "36%" },
     cell: ({ row: { original } }) => (
       <Tooltip
         label={original.message}

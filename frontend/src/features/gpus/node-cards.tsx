@@ -4,7 +4,7 @@ import { memo } from "react";
 import type { LiveDevice } from "@/api/types";
 import { Icon } from "@/components/icon";
 import { gpuState } from "@/lib/gpu-filters";
-import { formatMib, formatShare } from "@/lib/quantity";
+import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import classes from "./gpus.module.css";
 import type { Card, NodeGroup } from "./summary";
@@ -109,9 +109,7 @@ function FullCard({ card, highlight, onOpen }: CardProps) {
         height={6}
       />
       <span className={`${classes.cardFoot} kw-number`}>
-        <span>
-          {formatMib(device.used_memory_mib)} / {formatMib(device.memory_mib)}
-        </span>
+        <span>{formatMibOf(device.used_memory_mib, device.memory_mib)}</span>
         <span>{device.used_cores_percent} %</span>
       </span>
     </button>

@@ -13,7 +13,11 @@ export function policyLines(value: Record<string, unknown>, prefix = ""): [strin
 }
 
 export function Policies({ queue }: { queue: ClusterQueue }) {
-  const lines = [...policyLines(queue.preemption), ...policyLines(queue.flavor_fungibility)];
+  const lines = [
+    ...policyLines(queue.preemption),
+    ...policyLines(queue.flavor_fungibility),
+    ...policyLines(queue.preemption_protection, "protection."),
+  ];
   if (lines.length === 0) return null;
   return (
     <Panel title="Preemption and flavors" flush>

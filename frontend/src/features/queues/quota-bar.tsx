@@ -1,5 +1,5 @@
 /** One quota: what is used of the nominal amount, what is borrowed on top, and what others may still take of it. */
-import { Text, Tooltip } from "@mantine/core";
+import { Tooltip } from "@mantine/core";
 import type { LiveQuota } from "@/api/types";
 import { Meter } from "@/components/meter";
 import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
@@ -39,19 +39,26 @@ export function QuotaCell({ quota }: { quota: LiveQuota }) {
       style={{ whiteSpace: "pre-line" }}
     >
       <div className={classes.quota}>
-        <div className={classes.quotaHead}>
-          <span className={classes.quotaName}>
-            {resource.split("/").at(-1)} <i>{flavor}</i>
-          </span>
-          <span className="kw-number">{formatAmountOf(resource, used, nominal)}</span>
-        </div>
+        <QuotaLine
+          name={resource.split("/").at(-1) ?? resource}
+          value={formatAmountOf(resource, used, nominal)}
+        />
         <QuotaBar quota={quota} />
-        {borrowed > 0 && (
-          <Text fz={11} c="var(--kw-borrowed)" fw={600} className="kw-number">
-            +{formatAmountShort(resource, borrowed)} borrowed
-          </Text>
-        )}
+        <QuotaLine
+          small
+          name={flavor}
+          value={borrowed > 0 ? `+${formatAmountShort(resource, borrowed)} borrowed` : ""}
+        />
       </div>
     </Tooltip>
+  );
+}
+
+export function QuotaLine({ name, value, small = false }: { name: string; value: string; small?: boolean }) {
+  return (
+    <div className={small ? classes.quotaFoot : classes.quotaHead}>
+      <span className={classes.quotaName}>{name}</span>
+      <span className="kw-number">{value}</span>
+    </div>
   );
 }

@@ -11,10 +11,10 @@ import { formatAmountOf, formatAmountShort, formatCount } from "@/lib/quantity";
 import { type CohortRow, type QueueRow, quotaKey, type TreeRow } from "./cohort-tree";
 import classes from "./queues.module.css";
 import { formatWeightedShare, sortQuotas } from "./quota";
-import { QuotaCell } from "./quota-bar";
+import { QuotaCell, QuotaLine } from "./quota-bar";
 
 const INDENT = 18;
-const MOST_QUOTAS = 4;
+const MOST_QUOTAS = 6;
 
 export const TreeRowView = memo(
   function TreeRowView({ row, onToggle }: { row: TreeRow; onToggle: (name: string) => void }) {
@@ -74,12 +74,7 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
         const lentText = `${formatAmountShort(resource, lent)} of it borrowed by queues`;
         return (
           <div key={`${flavor} ${resource}`} className={classes.quota}>
-            <div className={classes.quotaHead}>
-              <span className={classes.quotaName}>
-                {resource.split("/").at(-1)} <i>{flavor}</i>
-              </span>
-              <span className="kw-number">{amounts}</span>
-            </div>
+            <QuotaLine name={resource.split("/").at(-1) ?? resource} value={amounts} />
             <Meter
               label={`${resource} of ${flavor} in the whole cohort: ${amounts}, ${lentText}`}
               total={total}
@@ -87,6 +82,11 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
                 { value: used - lent, color: "var(--kw-used)", label: amounts },
                 { value: lent, color: "var(--kw-borrowed)", label: lentText },
               ]}
+            />
+            <QuotaLine
+              small
+              name={flavor}
+              value={lent > 0 ? `${formatAmountShort(resource, lent)} lent` : ""}
             />
           </div>
         );

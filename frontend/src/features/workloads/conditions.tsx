@@ -1,10 +1,39 @@
 /** Kueue's conditions, word for word. */
 import { Table, Text } from "@mantine/core";
-import type { Condition } from "@/api/types";
+import type { Condition, WorkloadDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
 import { Panel } from "@/components/panel";
 import classes from "./workloads.module.css";
+
+/** The checks that must pass before it is admitted. */
+export function AdmissionChecks({ checks }: { checks: WorkloadDetail["admission_checks"] }) {
+  if (checks.length === 0) return null;
+  return (
+    <Panel title="Admission checks" flush>
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
+          <Table.Tbody>
+            {checks.map((check) => (
+              <Table.Tr key={check.name}>
+                <Table.Td fw={550}>{check.name}</Table.Td>
+                <Table.Td>
+                  {check.state}
+                  <Text fz="xs" c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
+                    {check.message}
+                  </Text>
+                </Table.Td>
+                <Table.Td ta="right" style={{ whiteSpace: "nowrap" }}>
+                  <Ago time={check.last_transition_time ?? null} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}
 
 export function Conditions({ conditions }: { conditions: Condition[] }) {
   return (

@@ -1,12 +1,12 @@
-/** Manifests to start from. */
+/** Manifests to start from; NAMESPACE and QUEUE stand for a LocalQueue of the reader's. */
 
 const SHARED = `apiVersion: batch/v1
 kind: Job
 metadata:
-  name: train-on-a-slice
-  namespace: research
+  generateName: train-on-a-slice-
+  namespace: NAMESPACE
   labels:
-    kueue.x-k8s.io/queue-name: research
+    kueue.x-k8s.io/queue-name: QUEUE
 spec:
   suspend: true
   parallelism: 1
@@ -30,11 +30,10 @@ spec:
 const EXCLUSIVE = `apiVersion: batch/v1
 kind: Job
 metadata:
-  name: train-on-whole-cards
-  namespace: research
+  generateName: train-on-whole-cards-
+  namespace: NAMESPACE
   labels:
-    kueue.x-k8s.io/queue-name: research
-    kueue.x-k8s.io/priority-class: high
+    kueue.x-k8s.io/queue-name: QUEUE
 spec:
   suspend: true
   parallelism: 2
@@ -56,10 +55,10 @@ spec:
 const CPU = `apiVersion: batch/v1
 kind: Job
 metadata:
-  name: preprocess
-  namespace: research
+  generateName: preprocess-
+  namespace: NAMESPACE
   labels:
-    kueue.x-k8s.io/queue-name: research
+    kueue.x-k8s.io/queue-name: QUEUE
 spec:
   suspend: true
   parallelism: 4
@@ -82,6 +81,8 @@ export const TEMPLATES = [
   { name: "CPU only", text: CPU },
 ] as const;
 
-export function templateText(name: string): string {
-  return TEMPLATES.find((template) => template.name === name)?.text ?? "";
+/** The template's text for a LocalQueue. */
+export function templateText(name: string, queue: { namespace: string; name: string }): string {
+  const text = TEMPLATES.find((template) => template.name === name)?.text ?? "";
+  return text.replaceAll("NAMESPACE", queue.namespace).replaceAll("QUEUE", queue.name);
 }

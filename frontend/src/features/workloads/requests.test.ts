@@ -16,9 +16,10 @@ it("adds the requests of all pods", () => {
 });
 
 it("names accelerators first", () => {
-  expect(summarizeRequests(POD_SETS)).toBe("8 gpu · 32 GiB gpumem · 8.5 cpu · 17 GiB memory");
+  expect(summarizeRequests(POD_SETS)).toEqual(["8 gpu · 32 GiB gpumem", "8.5 cpu · 17 GiB memory"]);
 });
 
-it("has a dash for a workload that asks for nothing", () => {
-  expect(summarizeRequests([{ count: 3, requests: {} }])).toBe("–");
+it("has one line where there is no accelerator, and none where nothing is asked", () => {
+  expect(summarizeRequests([{ count: 3, requests: { cpu: "1" } }])).toEqual(["3 cpu"]);
+  expect(summarizeRequests([{ count: 3, requests: {} }])).toEqual([]);
 });

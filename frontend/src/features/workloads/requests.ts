@@ -26,11 +26,15 @@ function describe(resource: string, amount: number): string {
   return `${formatAmountShort(resource, amount)} ${name}`;
 }
 
-/** "2 gpu · 16 GiB gpumem · 8 cpu", the accelerators first. */
-export function summarizeRequests(podSets: Pick<PodSet, "count" | "requests">[]): string {
+/** Two lines, "2 gpu · 16 GiB gpumem" and "8 cpu · 16 GiB memory": the accelerators first, for they are scarce. */
+export function summarizeRequests(podSets: Pick<PodSet, "count" | "requests">[]): string[] {
   const parts = [...totalRequests(podSets)]
     .filter(([, amount]) => amount > 0)
-    .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b))
-    .map(([resource, amount]) => describe(resource, amount));
-  return parts.length === 0 ? "–" : parts.join(" · ");
+    .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b));
+  const line = (chosen: [string, number][]) =>
+    chosen.map(([resource, amount]) => describe(resource, amount)).join(" · ");
+  return [
+    line(parts.filter(([resource]) => rank(resource) < 2)),
+    line(parts.filter(([resource]) => rank(resource) >= 2)),
+  ].filter((text) => text !== "");
 }

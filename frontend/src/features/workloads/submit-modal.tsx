@@ -1,10 +1,14 @@
 /** Submits manifests: checked by the server first if wanted, and every fault named where it stands. */
-import { Alert, Button, Group, List, Modal, Select, Stack, Text, Textarea } from "@mantine/core";
+import { Alert, Button, Group, List, Modal, Select, Skeleton, Stack, Text, Textarea } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { type ApplyResult, useApplyManifests } from "@/api/manifests";
+import { localQueuesQuery } from "@/api/queues";
+import { maySubmit, sessionQuery } from "@/api/session";
+import type { LocalQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/refusal";
 import { TEMPLATES, templateText } from "./manifest-templates";
@@ -12,14 +16,31 @@ import { TEMPLATES, templateText } from "./manifest-templates";
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   return (
     <Modal opened={opened} onClose={onClose} title="Submit workloads" size="xl">
-      {opened && <SubmitForm onDone={onClose} />}
+      {opened && <SubmitContent onDone={onClose} />}
     </Modal>
   );
 }
 
-function SubmitForm({ onDone }: { onDone: () => void }) {
+function SubmitContent({ onDone }: { onDone: () => void }) {
+  const { data: session } = useSuspenseQuery(sessionQuery());
+  const queues = useQuery(localQueuesQuery(useCluster()));
+  if (queues.isPending) return <Skeleton height={420} />;
+  const mine = queues.data?.results.filter((queue) => maySubmit(session, queue.namespace)) ?? [];
+  return <SubmitForm queues={mine} onDone={onDone} />;
+}
+
+/** What a template says before a LocalQueue is known. */
+const NO_QUEUE = { namespace: "default", name: "my-queue" };
+
+function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => void }) {
   const [template, setTemplate] = useState<string>(TEMPLATES[0].name);
-  const [manifest, setManifest] = useState<string>(TEMPLATES[0].text);
+  const [place, setPlace] = useState(0);
+  const [manifest, setManifest] = useState(() => templateText(TEMPLATES[0].name, queues[0] ?? NO_QUEUE));
+  const start = (name: string, queue: number) => {
+    setTemplate(name);
+    setPlace(queue);
+    setManifest(templateText(name, queues[queue] ?? NO_QUEUE));
+  };
   const submission = useApplyManifests(useCluster());
   const send = (dryRun: boolean) =>
     submission.mutate(
@@ -41,17 +62,27 @@ function SubmitForm({ onDone }: { onDone: () => void }) {
       }}
     >
       <Stack>
-        <Select
-          label="Start from"
-          data={TEMPLATES.map(({ name }) => name)}
-          value={template}
-          allowDeselect={false}
-          onChange={(name) => {
-            if (name === null) return;
-            setTemplate(name);
-            setManifest(templateText(name));
-          }}
-        />
+        <Group grow>
+          <Select
+            label="Start from"
+            data={TEMPLATES.map(({ name }) => name)}
+            value={template}
+            allowDeselect={false}
+            onChange={(name) => name !== null && start(name, place)}
+          />
+          <Select
+            label="LocalQueue"
+            placeholder="none that you may submit to"
+            data={queues.map((queue, index) => ({
+              value: String(index),
+              label: `${queue.namespace}/${queue.name}`,
+            }))}
+            value={queues.length > 0 ? String(place) : null}
+            allowDeselect={false}
+            searchable
+            onChange={(index) => index !== null && start(template, Number(index))}
+          />
+        </Group>
         <Textarea
           label="Manifest"
           description="YAML or JSON, one or more documents: Job, Pod, Deployment or Workload."

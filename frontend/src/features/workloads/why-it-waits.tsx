@@ -18,6 +18,8 @@ export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
   if (workload.status === "Admitted" || workload.status === "Finished") return null;
   const explanation = explainPendingReason(workload.reason);
   const waited = secondsBetween(workload.queued_at ?? workload.created_at, null, now);
+  const { requeue_at: requeueAt } = workload;
+  const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
   return (
     <section
       className={classes.why}
@@ -37,6 +39,7 @@ export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
       <Text fz="xs" c="var(--kw-muted)" className="kw-number">
         {workload.reason !== "" && <Code>{workload.reason}</Code>}
         {waited !== null && ` waiting for ${formatDuration(waited)}`}
+        {retry !== null && ` · may be tried again in ${formatDuration(retry)}`}
       </Text>
     </section>
   );

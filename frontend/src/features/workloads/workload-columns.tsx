@@ -34,13 +34,13 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "status",
     header: "Status",
-    meta: { width: "142px" },
+    meta: { width: "134px" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
   {
     id: "queue",
     header: "Queue",
-    meta: { hideBelow: 760, width: "14%" },
+    meta: { hideBelow: 760, width: "12%" },
     cell: ({ row: { original } }) => (
       <div className={classes.two}>
         <span>{original.cluster_queue || "–"}</span>
@@ -51,16 +51,21 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "requests",
     header: "Asks for",
-    meta: { hideBelow: 1000, width: "17%" },
+    meta: { hideBelow: 1000, width: "16%" },
     cell: ({ row: { original } }) => {
-      const summary = summarizeRequests(original.pod_sets);
-      return <span title={summary}>{summary}</span>;
+      const [first = "–", second] = summarizeRequests(original.pod_sets);
+      return (
+        <div className={classes.two} title={[first, second].filter(Boolean).join("\n")}>
+          <span>{first}</span>
+          {second !== undefined && <span className={classes.second}>{second}</span>}
+        </div>
+      );
     },
   },
   {
     id: "priority",
     header: "Priority",
-    meta: { hideBelow: 1000, width: "84px" },
+    meta: { hideBelow: 1000, width: "112px" },
     cell: ({ row: { original } }) => (
       <div className={classes.two}>
         <span className="kw-number">{original.priority}</span>
@@ -71,13 +76,13 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: "Why",
-    meta: { hideBelow: 760, width: "20%" },
+    meta: { hideBelow: 760, width: "19%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   {
     id: "age",
     header: "Created",
-    meta: { hideBelow: 560, width: "112px", align: "right" },
+    meta: { hideBelow: 560, width: "104px", align: "right" },
     cell: ({ row: { original } }) => <Ago time={original.created_at} />,
   },
 ];

@@ -1,5 +1,5 @@
 /** What one workload is, why it waits or where it runs, and what happened to it. */
-import { Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Box, Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import type { WorkloadDetail } from "@/api/types";
@@ -10,7 +10,7 @@ import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { Conditions } from "./conditions";
+import { AdmissionChecks, Conditions } from "./conditions";
 import { Devices } from "./devices";
 import { Events } from "./events";
 import { Lifecycle } from "./lifecycle";
@@ -58,6 +58,14 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
         </Text>
       )}
       <WhyItWaits workload={workload.data} />
+      {workload.data.push_error !== "" && (
+        <Box mb="md">
+          <ErrorState
+            title="The cluster refuses what was decided"
+            message={`${workload.data.push_error} It is tried again until the cluster takes it.`}
+          />
+        </Box>
+      )}
       <Stack gap="md">
         <Panel title="Life">
           <Lifecycle workload={workload.data} />
@@ -67,6 +75,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
             <Stack gap="md">
               <PodSets podSets={workload.data.pod_sets} />
               <Devices workload={workload.data} />
+              <AdmissionChecks checks={workload.data.admission_checks} />
               <Conditions conditions={workload.data.conditions} />
             </Stack>
           </Grid.Col>
