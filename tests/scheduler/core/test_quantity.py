@@ -45,7 +45,7 @@ def test_parse(text: str | float, nanos: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "m", "1x", "1 Gi", "0x10", "1e", "--1", "1ee3", True, "NaN", "inf"])
 def test_what_is_no_quantity_is_named(text: Any) -> None:
-    with pytest.raises(InvalidQuantity, match="is not a quantity|unknown suffix"):
+    with pytest.raises(InvalidQuantity, match=r"is not a quantity|unknown suffix"):
         parse_quantity(text)
 
 
