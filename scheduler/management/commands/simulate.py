@@ -36,7 +36,7 @@ class Command(BaseCommand):
         for case in read_cases(options["input"]):
             try:
                 results.append({"name": case["name"], "result": simulate(case["scenario"])})
-            except (KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise CommandError(f"scenario {case.get('name', '?')}: {type(error).__name__}: {error}") from error
         options["output"].write_text(json.dumps(results, indent=1) + "\n")
 

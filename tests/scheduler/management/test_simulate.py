@@ -1,0 +1,101 @@
+"""The command `simulate`: files in, files out, and errors that name the scenario."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+QUEUE = {
+    "metadata": {"name": "q"},
+    "spec": {
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {
+                "coveredResources": ["cpu"],
+                "flavors": [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "2"}]}],
+            }
+        ],
+    },
+}
+
+
+def job(name: str, cpu: str, created: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    """A Workload manifest of one pod."""
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}
+    metadata = {"name": name, "namespace": "team", "uid": name, "creationTimestamp": created}
+    return {"metadata": metadata, "spec": {"queueName": "local", "podSets": [pod_set]}}
+
+
+def scenario(**changes: Any) -> dict[str, Any]:
+    """Two jobs of two cores in a queue of two; the first ends after ten seconds."""
+    return {
+        "namespaces": [{"metadata": {"name": "team"}}],
+        "resourceFlavors": [{"metadata": {"name": "default"}}],
+        "clusterQueues": [QUEUE],
+        "localQueues": [{"metadata": {"name": "local", "namespace": "team"}, "spec": {"clusterQueue": "q"}}],
+        "workloads": [job("first", "2"), job("second", "2", "2026-01-01T00:00:03Z")],
+        "runtimeSeconds": {"team/first": 10},
+        "horizonSeconds": 100,
+        **changes,
+    }
+
+
+def run(folder: Path, cases: Any, *, name: str = "in.json") -> list[dict[str, Any]]:
+    """The command's output for an input."""
+    text = json.dumps(cases).encode()
+    (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    call_command("simulate", str(folder / name), "--output", str(folder / "out.json"))
+    results: list[dict[str, Any]] = json.loads((folder / "out.json").read_text())
+    return results
+
+
+@pytest.mark.parametrize("name", ["in.json", "in.json.gz"])
+def test_decisions_over_time(tmp_path: Path, name: str) -> None:
+    (result,) = run(tmp_path, [{"name": "one", "scenario": scenario()}], name=name)
+    assert result["name"] == "one"
+    found = result["result"]
+    assert [(c["atSeconds"], [a["workload"] for a in c["admitted"]]) for c in found["cycles"]] == [
+        (0, ["team/first"]),
+        (10, ["team/second"]),
+    ]
+    assert found["finishedAtSeconds"] == {"team/first": 10}
+    assert found["clusterQueues"] == {"q": {"flavorsReservation": {"default": {"cpu": "2"}}, "borrowed": {}}}
+    assert "weightedShare" not in found["clusterQueues"]["q"]
+
+
+def test_workloads_become_visible_in_batches(tmp_path: Path) -> None:
+    case = scenario(workloads=[job("late", "1", "2026-01-01T00:00:03Z")], batchSeconds=5)
+    (result,) = run(tmp_path, [{"name": "one", "scenario": case}])
+    assert [cycle["atSeconds"] for cycle in result["result"]["cycles"]] == [5]
+
+
+def test_the_instant_of_the_horizon_still_runs_and_none_after_it(tmp_path: Path) -> None:
+    for horizon, finished in ((10, {"team/first": 10}), (9, {})):
+        (result,) = run(tmp_path, [{"name": "one", "scenario": scenario(horizonSeconds=horizon)}])
+        assert result["result"]["finishedAtSeconds"] == finished
+
+
+def test_fair_sharing_adds_the_weighted_share(tmp_path: Path) -> None:
+    (result,) = run(tmp_path, [{"name": "one", "scenario": scenario(fairSharing={})}])
+    assert result["result"]["clusterQueues"]["q"]["weightedShare"] == 0.0
+
+
+def test_a_malformed_scenario_is_named(tmp_path: Path) -> None:
+    broken = scenario(workloads=[job("w", "lots")])
+    with pytest.raises(CommandError, match=r'scenario bad: InvalidQuantity: "lots"'):
+        run(tmp_path, [{"name": "good", "scenario": scenario()}, {"name": "bad", "scenario": broken}])
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_what_is_no_list_of_scenarios_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="a JSON list of scenarios is expected"):
+        run(tmp_path, {"name": "one"})
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(CommandError, match=r"broken\.json"):
+        call_command("simulate", str(tmp_path / "broken.json"), "--output", str(tmp_path / "out.json"))
