@@ -8,7 +8,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api import configuration_serializers as shapes
-from queues.api.configuration_rows import RENDERERS
 from queues.api.scope import ClusterView
 from queues.models import (
     AdmissionCheck,
@@ -19,6 +18,7 @@ from queues.models import (
     Topology,
     WorkloadPriorityClass,
 )
+from queues.services.configuration_rows import RENDERERS
 
 
 class KindView(ClusterView):

@@ -8,13 +8,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api import configuration_serializers as shapes
-from queues.api.configuration_input import manifest_from, merged, relocated
-from queues.api.configuration_rows import RENDERERS
 from queues.api.configuration_views import KindDetailView
 from queues.api.scope import json_object
 from queues.exceptions import ManifestErrors
 from queues.models import ResourceFlavor
 from queues.services.configuration import apply_object, delete_object
+from queues.services.configuration_input import manifest_from, merged, relocated
+from queues.services.configuration_rows import RENDERERS
 from queues.services.submitted import Action
 
 

@@ -9,12 +9,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api import configuration_serializers as shapes
-from queues.api.configuration_rows import RENDERERS
 from queues.api.configuration_views import KindListView, KindView
 from queues.api.edit_views import EditView
 from queues.api.filters import LocalQueueFilter
 from queues.api.scope import ClusterView
 from queues.models import ClusterQueue, Cohort, LocalQueue
+from queues.services.configuration_rows import RENDERERS
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
 from scheduler.api.numbers import Numbers, read_numbers
 from scheduler.api.reach import reach_of

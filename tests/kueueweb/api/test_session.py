@@ -26,7 +26,7 @@ def throttles_start_anew(live_services: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def browser(cluster: Cluster) -> Any:
+def site(cluster: Cluster) -> Any:
     """A browser that has asked for the session once, and so has the CSRF cookie."""
     make_user("bob")
     client = SchemaClient(enforce_csrf_checks=True)
@@ -38,12 +38,12 @@ def csrf(client: SchemaClient) -> dict[str, Any]:
     return {"headers": {"X-CSRFToken": client.cookies["csrftoken"].value}}
 
 
-def test_a_visitor_learns_nothing(browser: SchemaClient) -> None:
-    assert browser.get(SESSION).json() == {"authenticated": False, "user": None, "roles": [], "clusters": []}
+def test_a_visitor_learns_nothing(site: SchemaClient) -> None:
+    assert site.get(SESSION).json() == {"authenticated": False, "user": None, "roles": [], "clusters": []}
 
 
-def test_a_browser_logs_in_and_out(browser: SchemaClient) -> None:
-    response = browser.post(LOGIN, CREDENTIALS, **csrf(browser))
+def test_a_browser_logs_in_and_out(site: SchemaClient) -> None:
+    response = site.post(LOGIN, CREDENTIALS, **csrf(site))
     assert response.status_code == 200
     expected = {
         "authenticated": True,
@@ -52,34 +52,34 @@ def test_a_browser_logs_in_and_out(browser: SchemaClient) -> None:
         "clusters": [{"name": "default", "mode": "schedule"}],
     }
     assert response.json() == expected
-    assert browser.get(SESSION).json() == expected
-    assert browser.get("/api/v1/workloads/").status_code == 200
-    assert browser.post(LOGOUT).status_code == 403  # without the CSRF header
-    assert browser.post(LOGOUT, **csrf(browser)).status_code == 204
-    assert browser.get("/api/v1/workloads/").status_code == 401
+    assert site.get(SESSION).json() == expected
+    assert site.get("/api/v1/workloads/").status_code == 200
+    assert site.post(LOGOUT).status_code == 403  # without the CSRF header
+    assert site.post(LOGOUT, **csrf(site)).status_code == 204
+    assert site.get("/api/v1/workloads/").status_code == 401
 
 
-def test_a_login_needs_the_csrf_header(browser: SchemaClient) -> None:
-    refused = browser.post(LOGIN, CREDENTIALS)
+def test_a_login_needs_the_csrf_header(site: SchemaClient) -> None:
+    refused = site.post(LOGIN, CREDENTIALS)
     assert (refused.status_code, refused.json()["reason"]) == (403, "CsrfFailed")
 
 
-def test_a_wrong_password(browser: SchemaClient) -> None:
+def test_a_wrong_password(site: SchemaClient) -> None:
     for wrong in ({**CREDENTIALS, "password": "x"}, {**CREDENTIALS, "username": "x"}):
-        refused = browser.post(LOGIN, wrong, **csrf(browser))
+        refused = site.post(LOGIN, wrong, **csrf(site))
         assert (refused.status_code, refused.json()["reason"]) == (401, "InvalidCredentials")
-    assert browser.post(LOGIN, {"username": "bob"}, **csrf(browser)).status_code == 400
-    assert browser.post(LOGIN, ["bob"], **csrf(browser)).status_code == 400
+    assert site.post(LOGIN, {"username": "bob"}, **csrf(site)).status_code == 400
+    assert site.post(LOGIN, ["bob"], **csrf(site)).status_code == 400
 
 
-def test_guessing_is_slow(browser: SchemaClient) -> None:
+def test_guessing_is_slow(site: SchemaClient) -> None:
     wrong = {**CREDENTIALS, "password": "x"}
-    statuses = [browser.post(TOKEN, wrong).status_code for _ in range(11)]
+    statuses = [site.post(TOKEN, wrong).status_code for _ in range(11)]
     assert statuses == [401] * 10 + [429]
-    refused = browser.post(TOKEN, CREDENTIALS)
+    refused = site.post(TOKEN, CREDENTIALS)
     assert (refused.status_code, refused.json()["reason"]) == (429, "Throttled")
     assert int(refused.headers["Retry-After"]) > 0
-    assert browser.post(TOKEN, {"username": "someone-else", "password": "x"}).status_code == 401
+    assert site.post(TOKEN, {"username": "someone-else", "password": "x"}).status_code == 401
 
 
 def test_a_tool_gets_a_token(cluster: Cluster) -> None:

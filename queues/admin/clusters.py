@@ -1,0 +1,38 @@
+"""Pages of clusters and of who may do what."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from queues.models import Cluster, RoleBinding
+
+
+@admin.register(Cluster)
+class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """Clusters. Their Configuration is applied as a manifest; a cluster that has rows cannot be deleted."""
+
+    list_display = ("name", "mode", "server_url", "created_at")
+    fields = ("name", "mode", "server_url", "configuration", "device_plugin_configuration", "configuration_generation")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """What an apply writes is shown only; the name is what everything refers to."""
+        shown = ("configuration", "device_plugin_configuration", "configuration_generation")
+        return ("name", *shown) if obj is not None else shown
+
+    def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
+        """Write what is on the form and nothing else: applies write this row too."""
+        if change:
+            obj.save(update_fields=["mode", "server_url"])
+        else:
+            obj.save()
+
+
+@admin.register(RoleBinding)
+class RoleBindingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """Roles. Open live streams follow within seconds."""
+
+    list_display = ("user", "role", "namespace")
+    list_filter = ("role", "namespace")
+    search_fields = ("user__username", "namespace")
+    list_select_related = ("user",)

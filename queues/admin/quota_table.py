@@ -1,0 +1,116 @@
+"""Quotas as a table in a form: a row per flavor and resource, the amounts as Kubernetes quantities."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from django import forms
+from django.utils.datastructures import MultiValueDict
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+COLUMNS: Final[Mapping[str, str]] = {
+    "group": "Group",
+    "flavor": "Flavor",
+    "resource": "Resource",
+    "nominal_quota": "Nominal quota",
+    "borrowing_limit": "Borrowing limit",
+    "lending_limit": "Lending limit",
+}
+_AMOUNTS: Final = ("nominal_quota", "borrowing_limit", "lending_limit")
+_EMPTY_ROWS: Final = 4
+
+Row = dict[str, str]
+
+
+def rows_of(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Resource groups, as our JSON states them, as rows of the table."""
+    return [
+        {
+            "group": str(number),
+            "flavor": flavor["name"],
+            "resource": cell["name"],
+            **{name: cell[name] or "" for name in _AMOUNTS},
+        }
+        for number, group in enumerate(groups, 1)
+        for flavor in group["flavors"]
+        for cell in flavor["resources"]
+    ]
+
+
+def groups_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows as resource groups: the order of rows is the order of flavors and of resources."""
+    groups: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        group = groups.setdefault(row["group"], {"covered_resources": [], "flavors": {}})
+        if row["resource"] not in group["covered_resources"]:
+            group["covered_resources"].append(row["resource"])
+        cells = group["flavors"].setdefault(row["flavor"], [])
+        cells.append({"name": row["resource"], **{name: row[name] or None for name in _AMOUNTS}})
+    return [
+        {
+            "covered_resources": group["covered_resources"],
+            "flavors": [{"name": name, "resources": cells} for name, cells in group["flavors"].items()],
+        }
+        for _, group in sorted(groups.items(), key=lambda item: int(item[0]))
+    ]
+
+
+class QuotaTable(forms.Widget):
+    """The table, with a few empty rows at its end. A row that is emptied is removed."""
+
+    def render(self, name: str, value: Any, attrs: Mapping[str, Any] | None = None, renderer: Any = None) -> SafeString:
+        """The table as HTML."""
+        rows: list[Row] = [*(value or ()), *({} for _ in range(_EMPTY_ROWS))]
+        head = format_html_join("", "<th>{}</th>", ((title,) for title in COLUMNS.values()))
+        body = format_html_join("", "<tr>{}</tr>", ((self._cells(name, index, row),) for index, row in enumerate(rows)))
+        return format_html(
+            '<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table><input type="hidden" name="{}-rows" value="{}">',
+            head,
+            body,
+            name,
+            len(rows),
+        )
+
+    def _cells(self, name: str, index: int, row: Row) -> SafeString:
+        return format_html_join(
+            "",
+            '<td><input type="text" name="{}-{}-{}" value="{}" size="{}" aria-label="{}"></td>',
+            (
+                (name, index, column, row.get(column, ""), 4 if column == "group" else 16, title)
+                for column, title in COLUMNS.items()
+            ),
+        )
+
+    def value_from_datadict(self, data: Mapping[str, Any], files: MultiValueDict[str, Any], name: str) -> list[Row]:
+        """The rows that say anything."""
+        count = str(data.get(f"{name}-rows", "0"))
+        rows = [
+            {column: str(data.get(f"{name}-{index}-{column}", "")).strip() for column in COLUMNS}
+            for index in range(min(int(count), 1000) if count.isdigit() else 0)
+        ]
+        return [row for row in rows if any(text for column, text in row.items() if column != "group")]
+
+    def value_omitted_from_data(self, data: Mapping[str, Any], files: MultiValueDict[str, Any], name: str) -> bool:
+        """Whether the form was sent without the table."""
+        return f"{name}-rows" not in data
+
+
+class QuotaTableField(forms.Field):
+    """Resource groups. Its value is what our JSON calls `resource_groups`; how they may be is the services' to say."""
+
+    widget = QuotaTable
+
+    def clean(self, value: Any) -> list[dict[str, Any]]:
+        """The groups; raises ValidationError for a row without a flavor, a resource or a number of its group."""
+        rows: list[Row] = value or []
+        for number, row in enumerate(rows, 1):
+            row["group"] = row["group"] or "1"
+            if not (row["group"].isascii() and row["group"].isdigit()):
+                raise forms.ValidationError(f"Row {number}: the group must be a number, not {row['group']!r}.")
+            if not row["flavor"] or not row["resource"]:
+                raise forms.ValidationError(f"Row {number}: name both a flavor and a resource.")
+        return groups_of(rows)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Whether a row differs."""
+        return bool((initial or []) != (data or []))

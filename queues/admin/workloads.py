@@ -1,0 +1,98 @@
+"""Workloads to look at, and to hold, release or cancel; everything else about them is the scheduler's."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from queues.models import Job, PodSet, Workload, WorkloadEvent
+from queues.services import workloads
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """Rows that others write."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody adds."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody changes."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody deletes."""
+        return False
+
+
+class PodSetInline(admin.TabularInline):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """The pod sets of a workload."""
+
+    model = PodSet
+    fields = ("name", "count", "min_count", "requests", "admitted_count", "flavors", "resource_usage")
+    readonly_fields = fields
+    can_delete = False
+    extra = 0
+
+
+@admin.register(Workload)
+class WorkloadAdmin(ReadOnlyAdmin):
+    """Workloads."""
+
+    list_display = ("__str__", "cluster", "cluster_queue_name", "priority", "status", "reason", "created_at")
+    list_filter = ("cluster", "status", "namespace", "cluster_queue_name", "active")
+    search_fields = ("name", "namespace")
+    list_select_related = ("cluster",)
+    show_full_result_count = False
+    inlines = (PodSetInline,)
+    actions = ("hold", "release", "cancel")
+
+    @admin.action(description="Hold", permissions=["act"])
+    def hold(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
+        """Hold the chosen workloads back."""
+        self._act(request, chosen, workloads.hold)
+
+    @admin.action(description="Release", permissions=["act"])
+    def release(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
+        """Let them queue again."""
+        self._act(request, chosen, workloads.release)
+
+    @admin.action(description="Cancel for good", permissions=["act"])
+    def cancel(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
+        """End them."""
+        self._act(request, chosen, workloads.cancel)
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Who may change workloads by Django's permissions."""
+        return request.user.has_perm("queues.change_workload")
+
+    def _act(
+        self, request: HttpRequest, chosen: QuerySet[Workload], action: Callable[..., list[tuple[str, str]]]
+    ) -> None:
+        changed = 0
+        for workload_cluster in {workload.cluster for workload in chosen.select_related("cluster")}:
+            keys = list(chosen.filter(cluster=workload_cluster).values_list("namespace", "name"))
+            changed += len(action(workload_cluster, keys, actor=request.user.get_username()))
+        messages.info(request, f"{changed} workload{'' if changed == 1 else 's'} changed.")
+
+
+@admin.register(WorkloadEvent)
+class WorkloadEventAdmin(ReadOnlyAdmin):
+    """Events."""
+
+    list_display = ("at", "cluster", "namespace", "workload_name", "type", "reason", "message", "actor")
+    list_filter = ("cluster", "type", "reason")
+    search_fields = ("workload_name", "namespace")
+    show_full_result_count = False
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin):
+    """Jobs."""
+
+    list_display = ("__str__", "kind", "cluster", "managed", "suspended", "created_at", "deletion_requested_at")
+    list_filter = ("cluster", "kind", "namespace", "managed")
+    search_fields = ("name", "namespace")
+    show_full_result_count = False

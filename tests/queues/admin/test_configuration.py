@@ -1,0 +1,197 @@
+"""Configuration edited on admin pages: by Kueue's rules, at the field, and the scheduler hears of it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from queues.models import (
+    AdmissionCheck,
+    Cluster,
+    ClusterQueue,
+    Cohort,
+    FlavorQuota,
+    LocalQueue,
+    Namespace,
+    PriorityClass,
+    ResourceFlavor,
+    Topology,
+    Workload,
+    WorkloadPriorityClass,
+)
+from scheduler.models import Change
+from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
+
+ADD = "/admin/queues/clusterqueue/add/"
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return make_cluster()
+
+
+@pytest.fixture
+def site(cluster: Cluster) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    return client
+
+
+def fields(client: Client, url: str) -> dict[str, str]:
+    """What the form on the page would send if nobody touched it."""
+    form: Any = client.get(url).context["adminform"].form
+    sent: dict[str, str] = {}
+    for bound in form:
+        value = bound.value()
+        if bound.name == "resource_groups":
+            for index, row in enumerate(value or ()):
+                sent |= {f"resource_groups-{index}-{column}": text for column, text in row.items()}
+            sent["resource_groups-rows"] = str(len(value or ()))
+        elif isinstance(value, bool):
+            sent |= {bound.name: "on"} if value else {}
+        else:
+            sent[bound.name] = "" if value is None else str(value)
+    return sent
+
+
+def errors(response: Any) -> dict[str, list[str]]:
+    form: Any = response.context["adminform"].form
+    return {name: list(found) for name, found in form.errors.items()}
+
+
+def quota(index: int, **cell: str) -> dict[str, str]:
+    return {f"resource_groups-{index}-{column}": text for column, text in cell.items()}
+
+
+def test_add_and_edit_a_cluster_queue(site: Client, cluster: Cluster) -> None:
+    sent = {
+        **fields(site, ADD),
+        "cluster": str(cluster.pk),
+        "name": "research",
+        "cohort": "company",
+        "namespace_selector": "{}",
+        "minimum_run_seconds": "60",
+        "preempt_for_devices": "on",
+        "resource_groups-rows": "4",
+        **quota(0, group="1", flavor="v100", resource="cpu", nominal_quota="4500m", borrowing_limit="2"),
+        **quota(1, group="1", flavor="v100", resource="memory", nominal_quota="10Gi", lending_limit="1Gi"),
+        **quota(2, group="2", flavor="a100", resource="nvidia.com/gpu", nominal_quota="8"),
+    }
+    assert site.post(ADD, sent).status_code == 302
+    row = ClusterQueue.objects.get()
+    assert (row.cohort_name, row.namespace_selector, row.preempt_for_devices) == ("company", {}, True)
+    assert row.preemption_protection == {"minimum_run_seconds": 60}
+    assert [group.covered_resources for group in row.resource_groups.all()] == [["cpu", "memory"], ["nvidia.com/gpu"]]
+    columns = ("resource", "nominal_quota", "borrowing_limit", "lending_limit")
+    assert list(FlavorQuota.objects.order_by("id").values_list(*columns)) == [
+        ("cpu", 4500, 2000, None),
+        ("memory", 10 * 2**30, None, 2**30),
+        ("nvidia.com/gpu", 8, None, None),
+    ]
+
+    Change.objects.all().delete()
+    url = f"/admin/queues/clusterqueue/{row.pk}/change/"
+    untouched = fields(site, url)
+    assert site.post(url, untouched).status_code == 302
+    assert ClusterQueue.objects.get().generation == row.generation
+    assert (
+        site.post(url, {**untouched, "stop_policy": "Hold", "resource_groups-0-nominal_quota": "6"}).status_code == 302
+    )
+    row.refresh_from_db()
+    assert row.stop_policy == "Hold"
+    assert FlavorQuota.objects.get(resource="cpu").nominal_quota == 6000
+    assert Change.objects.filter(kind="clusterqueue", key="research").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"cohort": "No Name"}, "cohort"),
+        ({"fair_weight": "-1"}, "fair_weight"),
+        ({"admission_checks": '[{"name": "x", "on_flavors": ["gone"]}]'}, "admission_checks"),
+        ({"namespace_selector": "{"}, "namespace_selector"),
+        ({"resource_groups-0-nominal_quota": "lots"}, "resource_groups"),
+        ({"resource_groups-0-lending_limit": "100"}, "resource_groups"),
+        ({"resource_groups-0-flavor": ""}, "resource_groups"),
+        ({"resource_groups-0-group": "one"}, "resource_groups"),
+        ({"borrow_policy": "LowerPriority"}, "reclaim_within_cohort"),
+        ({"labels": '{"-": "x"}'}, "labels"),
+    ],
+)
+def test_a_mistake_stands_at_its_field(site: Client, cluster: Cluster, change: dict[str, str], field: str) -> None:
+    row = make_cluster_queue(cluster, cohort_name="company")
+    url = f"/admin/queues/clusterqueue/{row.pk}/change/"
+    response = site.post(url, {**fields(site, url), **change})
+    assert response.status_code == 200
+    assert field in errors(response), errors(response)
+    assert FlavorQuota.objects.get().nominal_quota == 10_000
+
+
+def test_delete_waits_for_what_holds_it(site: Client, cluster: Cluster) -> None:
+    flavor = make_resource_flavor(cluster, "default-flavor")
+    queue = make_cluster_queue(cluster)
+    response = site.post(f"/admin/queues/resourceflavor/{flavor.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "it is a flavor of main" in response.content.decode()
+    assert ResourceFlavor.objects.get().deletion_requested_at is not None
+    site.post(f"/admin/queues/clusterqueue/{queue.pk}/delete/", {"post": "yes"})
+    assert not ClusterQueue.objects.exists()
+    assert not ResourceFlavor.objects.exists()
+
+
+def test_the_other_forms(site: Client, cluster: Cluster) -> None:
+    pages: dict[str, dict[str, str]] = {
+        "cohort": {"parent_name": "root", "name": "company"},
+        "localqueue": {"namespace": "team", "name": "main", "cluster_queue": "research"},
+        "resourceflavor": {"name": "v100", "node_labels": '{"gpu": "v100"}'},
+    }
+    for page, given in pages.items():
+        url = f"/admin/queues/{page}/add/"
+        response = site.post(url, {**fields(site, url), "cluster": str(cluster.pk), **given})
+        assert response.status_code == 302, errors(response)
+    assert Cohort.objects.get().parent_name == "root"
+    queue = LocalQueue.objects.get()
+    assert ResourceFlavor.objects.get().node_labels == {"gpu": "v100"}
+    url = f"/admin/queues/localqueue/{queue.pk}/change/"
+    response = site.post(url, {**fields(site, url), "cluster_queue": "production"})
+    assert "can't be changed" in errors(response)["cluster_queue"][0]
+
+
+@pytest.mark.parametrize(
+    ("model", "spec"),
+    [
+        (Namespace, "  labels: {team: a}"),
+        (WorkloadPriorityClass, "value: 10"),
+        (PriorityClass, "value: 10"),
+        (Topology, "spec: {levels: [{nodeLabel: rack}]}"),
+        (AdmissionCheck, "spec: {controllerName: example.com/budget}"),
+    ],
+)
+def test_kinds_that_are_edited_as_manifests(site: Client, cluster: Cluster, model: Any, spec: str) -> None:
+    url = f"/admin/queues/{model.__name__.lower()}/add/"
+    head = fields(site, url)["manifest_text"].partition("name: ")[0]
+    text = f"{head}name: mine\n{spec}\n"
+    response = site.post(url, {"cluster": str(cluster.pk), "manifest_text": text})
+    assert response.status_code == 302, errors(response)
+    row = model.objects.get(name="mine")
+    url = f"/admin/queues/{model.__name__.lower()}/{row.pk}/change/"
+    assert site.post(url, fields(site, url)).status_code == 302
+    for wrong in (text.replace("mine", "other"), text + "---\n" + text, "x: [", text + "colour: red\n"):
+        assert "manifest_text" in errors(site.post(url, {"manifest_text": wrong}))
+
+
+def test_a_class_changes_the_workloads_that_name_it(site: Client, cluster: Cluster) -> None:
+    row = WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1, created_at=cluster.created_at)
+    Workload.objects.create(
+        cluster=cluster,
+        namespace="team",
+        name="w",
+        priority=1,
+        priority_class_kind="WorkloadPriorityClass",
+        priority_class_name="high",
+        created_at=cluster.created_at,
+    )
+    url = f"/admin/queues/workloadpriorityclass/{row.pk}/change/"
+    text = fields(site, url)["manifest_text"]
+    assert site.post(url, {"manifest_text": text.replace("value: 1", "value: 7")}).status_code == 302
+    assert Workload.objects.get().priority == 7
