@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from django.db import connection, transaction
@@ -19,7 +19,7 @@ from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
 from scheduler.cluster.client import JsonObject, Listing, WatchEvent
-from scheduler.cluster.job_kinds import MAIN_POD_SET, JobKind, Stopping
+from scheduler.cluster.job_kinds import MAIN_POD_SET, JobKind, Progress, Stopping
 from scheduler.cluster.manifests import JOB_UID_LABEL, QUEUE_LABEL
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
 
@@ -58,27 +58,33 @@ class JobWatch:
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         rows = self._rows(jobs)
-        ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
-        push = False
-        reclaimable: dict[tuple[str, str], int] = {}
+        progress: dict[int, Progress] = {}
         for job in jobs:
             row = rows.get(_key(job))
             if row is None:
                 self._submit(job)
-                continue
-            progress = self._kind.progress(job)
-            if progress.finished is not None:
-                ended[progress.finished, progress.message] += row.workloads.values_list("namespace", "name")
-            elif progress.reclaimable:
-                for namespace, name in row.workloads.values_list("namespace", "name"):
-                    reclaimable[namespace, name] = progress.reclaimable
-            push |= progress.suspended
+            else:
+                progress[row.pk] = self._kind.progress(job)
+        self._record(progress)
+        if any(found.suspended for found in progress.values()):
+            # The suspension was seen: an evicted workload may have stopped by it.
+            request_push(self._cluster.name)
+
+    def _record(self, progress: Mapping[int, Progress]) -> None:
+        """How jobs ended, and which of their pods are not needed again; by the keys of their rows."""
+        telling = [pk for pk, found in progress.items() if found.finished is not None or found.reclaimable]
+        ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
+        reclaimable: dict[tuple[str, str], int] = {}
+        workloads = Workload.objects.filter(job__in=telling).exclude(status=WorkloadStatus.FINISHED)
+        for pk, namespace, name in workloads.values_list("job_id", "namespace", "name") if telling else ():
+            found = progress[pk or 0]
+            if found.finished is not None:
+                ended[found.finished, found.message].append((namespace, name))
+            else:
+                reclaimable[namespace, name] = found.reclaimable
         for (reason, message), keys in ended.items():
             record_finished(self._cluster, keys, reason, message, actor=_ACTOR)
         record_reclaimable(self._cluster, MAIN_POD_SET, reclaimable)
-        if push:
-            # The suspension was seen: an evicted workload may have stopped by it.
-            request_push(self._cluster.name)
 
     def _submit(self, job: JsonObject) -> None:
         """A job with a queue's label that nobody handed to us: it gets a workload, and is suspended until admitted."""
@@ -118,14 +124,18 @@ class JobWatch:
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Jobs that should be in the cluster and were not in a whole list of it."""
         there = {key for job in present for key in _keys(job)}
-        running = Workload.objects.filter(
-            cluster=self._cluster,
-            job__kind=self._kind.kind.kind,
-            job__deletion_requested_at=None,
-            status=WorkloadStatus.ADMITTED,
-            evicted_at=None,
-            pushed_sequence__gt=0,
-        ).select_related("job")
+        running = (
+            Workload.objects.filter(
+                cluster=self._cluster,
+                job__kind=self._kind.kind.kind,
+                job__deletion_requested_at=None,
+                status=WorkloadStatus.ADMITTED,
+                evicted_at=None,
+                pushed_sequence__gt=0,
+            )
+            .select_related("job")
+            .only("job__namespace", "job__name", "job__uid", "job__found_in_cluster")
+        )
         missing = {row.job.pk: row.job for row in running if row.job is not None and _row_key(row.job) not in there}
         self._without_job(missing.values())
 
@@ -152,7 +162,9 @@ class JobWatch:
         it counts on a job of the row's namespace and name only.
         """
         keys = {key for job in jobs for key in _keys(job)}
-        rows = Job.objects.filter(cluster=self._cluster, kind=self._kind.kind.kind, uid__in={uid for _, _, uid in keys})
+        rows = Job.objects.filter(
+            cluster=self._cluster, kind=self._kind.kind.kind, uid__in={uid for _, _, uid in keys}
+        ).defer("manifest")
         return {(row.namespace, row.name): row for row in rows if _row_key(row) in keys}
 
 

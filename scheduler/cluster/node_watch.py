@@ -51,7 +51,9 @@ class NodeWatch:
                 record_node_failed(self._cluster, name)
 
     def _replace(self, nodes: Iterable[JsonObject], now: float) -> bool:
-        self._seen.clear()
+        # Rows that somebody has removed meanwhile are stored again.
+        stored = set(Node.objects.filter(cluster=self._cluster).values_list("name", flat=True))
+        self._seen = {name: observed for name, observed in self._seen.items() if name in stored}
         changed, present = False, set()
         for node in nodes:
             present.add(node["metadata"]["name"])

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -34,7 +35,7 @@ from scheduler.cluster.client import (
     Kind,
 )
 from scheduler.cluster.connection import client_for
-from scheduler.cluster.job_kinds import Stopping
+from scheduler.cluster.job_kinds import JOB_KINDS, Stopping
 from scheduler.cluster.manifests import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
@@ -50,6 +51,7 @@ from scheduler.core.decisions import FinishedReason, WorkloadStatus
 _log = logging.getLogger(__name__)
 
 _BATCH: Final = 200
+_LIST_FROM: Final = 20
 _LOCK_SPACE: Final = 0x6B777075
 """The first half of the advisory lock's key; the second is the cluster's."""
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
@@ -107,6 +109,8 @@ class _Sweep:
         self._client = client
         self._report = report
         self._flavors = flavors_of(cluster)
+        self._told: list[tuple[int, int]] = []
+        self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
 
     def tell(self) -> None:
         """Pushes each unpushed workload, in the order of their keys; one that is refused does not hold up others."""
@@ -114,14 +118,17 @@ class _Sweep:
         after = 0
         while True:
             rows = list(with_jobs(unpushed.filter(pk__gt=after)).order_by("pk")[:_BATCH])
-            for row in rows:
-                self._tell_one(row)
+            self._look_up(rows)
+            try:
+                for row in rows:
+                    self._tell_one(row)
+            finally:
+                self._mark_pushed()
             if len(rows) < _BATCH:
                 return
             after = rows[-1].pk
 
     def _tell_one(self, row: Workload) -> None:
-        error = ""
         try:
             self._act(row)
         except CannotStart as refusal:
@@ -130,25 +137,48 @@ class _Sweep:
         except ClusterUnreachable:
             raise
         except ClusterError as refusal:
-            error = str(refusal)
-            _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, error)
-        self._mark(row, error)
-        if error:
-            self._report.failed += 1
-        else:
-            self._report.pushed += 1
+            _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, refusal)
+            self._mark_refused(row, str(refusal))
+            return
+        self._told.append((row.pk, row.push_sequence))
 
-    def _mark(self, row: Workload, error: str) -> None:
-        """Notes what the cluster has heard, unless the row has moved on: then it stays unpushed."""
+    def _mark_pushed(self) -> None:
+        """Notes what the cluster has heard; a row that has moved on stays unpushed by its newer sequence."""
+        if not self._told:
+            return
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
-            rows = Workload.objects.filter(pk=row.pk)
-            if error:
-                rows.exclude(push_error=error).update(push_error=error)
-            else:
-                rows.filter(pushed_sequence__lt=row.push_sequence).update(
-                    pushed_sequence=row.push_sequence, push_error=""
-                )
+            cursor.execute(
+                """
+                UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = ''
+                FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
+                WHERE workload.id = told.id AND workload.pushed_sequence < told.sequence
+                """,
+                [[pk for pk, _ in self._told], [sequence for _, sequence in self._told]],
+            )
+        self._report.pushed += len(self._told)
+        self._told.clear()
+
+    def _mark_refused(self, row: Workload, error: str) -> None:
+        self._report.failed += 1
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+            Workload.objects.filter(pk=row.pk).exclude(push_error=error).update(push_error=error)
+
+    def _look_up(self, rows: Sequence[Workload]) -> None:
+        """For many jobs of a kind one list costs less than asking for each; few are asked for when it is their turn."""
+        counts = Counter(row.job.kind for row in rows if row.job is not None)
+        self._listed = {}
+        for kind, count in counts.items():
+            if kind in JOB_KINDS and count >= _LIST_FROM:
+                items = self._client.list(JOB_KINDS[kind].kind).items
+                self._listed[kind] = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
+
+    def _get(self, source: JobSource) -> JsonObject | None:
+        kind = source.kind.kind
+        if kind.kind in self._listed:
+            return self._listed[kind.kind].get((source.namespace, source.name))
+        return self._client.get(kind, source.namespace, source.name)
 
     def _act(self, row: Workload) -> None:
         source = job_source(row.job) if row.job is not None else None
@@ -210,7 +240,7 @@ class _Sweep:
 
     def _there(self, source: JobSource) -> JsonObject | None:
         """The row's job in the cluster. An ended job of the same name makes way; one at work is not ours to touch."""
-        there = self._client.get(source.kind.kind, source.namespace, source.name)
+        there = self._get(source)
         if there is None or is_job_of(there, source):
             return there
         if source.kind.progress(there).finished is None:
