@@ -12,6 +12,7 @@ from tests.scheduler.core.world_helpers import (
     admissions,
     admitted,
     cycle,
+    flavors,
     outcomes,
     preemption,
     preemptions,
@@ -135,17 +136,41 @@ def test_t44_without_a_selector_no_namespace_is_admitted_and_even_a_strict_head_
     assert admissions(cycle(builder.world)) == ["w"]
 
 
-def test_the_generation_after_a_preemption_makes_an_old_attempt_start_over() -> None:
-    # A skipped head remembers flavor one; a workload leaving its queue two cycles later makes it start over there.
+def skipped_at_flavor_one() -> Builder:
+    """`low` was skipped after its search stopped at flavor one, which is free again since."""
     builder = Builder().cohort("all", quotas={"one": 2})
-    for name in ("a", "b"):
-        builder.queue(name, {"one": 0, "two": 0, "three": 9}, "all", strict=True)
-    builder.running("own", "b", 1, "three")
-    builder.pending("high", "a", 2, priority=1).pending("low", "b", 2)
+    for name, nominal in (("a", 0), ("b", 9)):
+        builder.queue(name, {"one": 0, "two": 0, "three": nominal}, "all", strict=True)
+    builder.running("own", "b", 1, "three").pending("high", "a", 2, priority=1).pending("low", "b", 2)
     first = cycle(builder.world)
-    assert admissions(first) == ["high"]
+    assert (admissions(first), outcomes(first)) == (["high"], {"low": "WaitingForQuota"})
     builder.world.finish_workload("team/high", 1001.0)
+    return builder
+
+
+def test_t23_progress_made_one_cycle_ago_counts_whatever_the_generation_says() -> None:
+    builder = skipped_at_flavor_one()
     builder.world.finish_workload("team/own", 1001.0)
-    result = cycle(builder.world, 1001.0)
-    # One cycle later the progress still counts, whatever the generation says: it goes on after flavor one.
-    assert dict(result.admissions[0].pod_sets[0].flavors) == {"cpu": "three"}
+    assert flavors(cycle(builder.world), "low") == {"cpu": "three"}
+
+
+@pytest.mark.parametrize(("generation_grows", "flavor"), [(True, "one"), (False, "three")])
+def test_t23_older_progress_counts_until_the_generation_grows(generation_grows: bool, flavor: str) -> None:
+    builder = skipped_at_flavor_one()
+    cycle(builder.pending("urgent", "b", 99, priority=9).world)
+    builder.world.delete_workload("team/urgent")
+    if generation_grows:
+        builder.world.finish_workload("team/own", 1001.0)
+    assert flavors(cycle(builder.world), "low") == {"cpu": flavor}
+
+
+def test_t23_the_generation_grows_when_a_victim_leaves() -> None:
+    builder = skipped_at_flavor_one()
+    policy = preemption(within="LowerPriority")
+    builder.world.finish_workload("team/own", 1001.0)
+    builder.running("victim", "b", 9, "three", priority=-5)
+    builder.queue("b", {"one": 0, "two": 0, "three": 9}, "all", strict=True, preemption=policy)
+    assert preemptions(cycle(builder.pending("urgent", "b", 9, priority=9).world)) == {"victim": "InClusterQueue"}
+    builder.world.release_workload("team/victim", 1001.0)
+    builder.world.delete_workload("team/urgent")
+    assert flavors(cycle(builder.world), "low") == {"cpu": "one"}

@@ -139,15 +139,24 @@ def test_t34_the_second_finds_other_victims_when_the_shared_one_is_not_enough() 
     }
 
 
-def test_t34_the_second_reserves_when_no_other_victim_is_left() -> None:
-    builder = Builder().cohort("all")
-    builder.queue("a", {"default": 3}, "all", preemption=preemption(reclaim="Any"))
-    builder.queue("b", {"default": 3}, "all", preemption=preemption(reclaim="Any"))
-    builder.queue("bank", {"default": 0}, "all").running("victim", "bank", 4).running("own", "a", 2, priority=9)
-    builder.pending("first", "b", 3, priority=1).pending("second", "a", 1)
+def test_t34_the_second_keeps_room_for_itself_when_no_other_victim_is_left() -> None:
+    policy = preemption(within="LowerPriority", reclaim="LowerPriority")
+    builder = Builder().cohort("all", quotas={"default": 1})
+    builder.queue("a", {"default": 4}, "all", preemption=policy).queue("b", {"default": 4}, "all", preemption=policy)
+    builder.queue("c", {"default": 0}, "all").queue("bank", {"default": 0}, "all")
+    builder.running("victim", "bank", 3, priority=-1).running("keeper", "bank", 2, priority=9)
+    builder.running("a-own", "a", 1, priority=9).running("b-own", "b", 2, priority=9)
+    # One of 9 is free. Both need the victim; with it gone and `first` in, `second` lacks one.
+    builder.pending("first", "b", 2, priority=2).pending("second", "a", 3, priority=1).pending("third", "c", 1)
     result = cycle(builder.world)
     assert preemptions(result) == {"victim": "InCohortReclamation"}
-    assert outcomes(result)["second"] == "WaitingForPreemptedWorkloads"
+    assert outcomes(result) == {
+        "first": "WaitingForPreemptedWorkloads",
+        "second": "WaitingForQuota",
+        "third": "WaitingForQuota",
+    }
+    assert "1 more needed" in messages(result)["second"]
+    assert messages(result)["third"] == "another workload took the room in this cycle"
 
 
 def test_t35_a_preemptor_that_no_longer_fits_spares_its_victim() -> None:
