@@ -1,0 +1,122 @@
+"""How many SQL queries each endpoint needs: frozen in tests/query_counts.json, and the same for few rows and many.
+
+UPDATE_QUERY_COUNTS=1 writes the file anew; look at the difference before you commit it.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from gpus.models import Device, DeviceAllocation, Node
+from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.models import Cluster, Topology, Workload, WorkloadPriorityClass
+from queues.services.submission import create_workloads
+from scheduler.models import Decision, SchedulingCycle
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+from tests.factories import make_cluster_queue, make_cohort
+
+FROZEN = Path(__file__).parents[1] / "query_counts.json"
+ENDPOINTS = (
+    "cluster-queues/",
+    "cluster-queues/queue-0/",
+    "clusters/",
+    "cohorts/",
+    "cohorts/tree/",
+    "decisions/",
+    "device-allocations/",
+    "devices/",
+    "devices/GPU-0/",
+    "local-queues/",
+    "manifests/clusterqueue/",
+    "namespaces/",
+    "nodes/",
+    "nodes/node-0/",
+    "overview/",
+    "resource-flavors/",
+    "scheduling-cycles/",
+    "topologies/",
+    "workload-priority-classes/",
+    "workloads/",
+    "workloads/?cluster_queue=queue-0&ordering=position",
+    "workloads/?search=w-&status=Pending",
+    "workloads/team-a/w-0/",
+    "workloads/team-a/w-0/events/",
+)
+
+
+def fill(cluster: Cluster, start: int, stop: int) -> None:
+    """A row of everything for each number."""
+    pod_sets = (PodSetSpec("leader", 1, {}, {"cpu": 1}), PodSetSpec("workers", 4, {}, {"cpu": 1}))
+    for index in range(start, stop):
+        make_cohort(cluster, f"cohort-{index}", parent_name="root")
+        make_cluster_queue(cluster, f"queue-{index}", local_queue=f"local-{index}", cohort_name=f"cohort-{index}")
+        node = Node.objects.create(cluster=cluster, name=f"node-{index}", created_at=EPOCH)
+        device = Device.objects.create(node=node, uuid=f"GPU-{index}", index=0, slots=10, memory_mib=100)
+        create_workloads(cluster, [WorkloadSpec("team-a", f"w-{index}", "local-0", pod_sets)], actor="x")
+        workload = Workload.objects.get(name=f"w-{index}")
+        DeviceAllocation.objects.create(
+            cluster=cluster,
+            node=node,
+            device=device,
+            device_uuid=device.uuid,
+            workload=workload,
+            memory_mib=1,
+            cores_percent=1,
+            created_at=EPOCH,
+        )
+        Decision.objects.create(
+            id=index,
+            decided_at=EPOCH,
+            cluster_name="default",
+            epoch=1,
+            cycle=index,
+            action="Admit",
+            namespace="team-a",
+            workload_name=workload.name,
+            workload_uid=workload.uid,
+            reason="x",
+        )
+        SchedulingCycle.objects.create(
+            cluster=cluster,
+            epoch=1,
+            number=index,
+            started_at=EPOCH,
+            duration_seconds=1,
+            heads=1,
+            admitted=1,
+            preempted=0,
+            parked=0,
+        )
+        Topology.objects.create(cluster=cluster, name=f"topology-{index}", levels=["rack"], created_at=EPOCH)
+        WorkloadPriorityClass.objects.create(cluster=cluster, name=f"class-{index}", value=index, created_at=EPOCH)
+    Workload.objects.update(cluster_queue_name="queue-0")
+
+
+def count(client: SchemaClient) -> dict[str, int]:
+    counts = {}
+    for endpoint in ENDPOINTS:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            response: Any = client.get(f"/api/v1/{endpoint}")
+        assert response.status_code == 200, endpoint
+        counts[endpoint] = len(queries)
+    return counts
+
+
+def test_queries_of_each_endpoint(alice: SchemaClient, cluster: Cluster) -> None:
+    fill(cluster, 0, 2)
+    few = count(alice)
+    fill(cluster, 2, 12)
+    many = count(alice)
+    assert many == few, "the number of queries grows with the number of rows"
+    if os.environ.get("UPDATE_QUERY_COUNTS") == "1":
+        FROZEN.write_text(json.dumps(many, indent=2) + "\n")
+        pytest.skip("tests/query_counts.json is written anew")
+    assert many == json.loads(FROZEN.read_text()), "run with UPDATE_QUERY_COUNTS=1 if that is meant"
