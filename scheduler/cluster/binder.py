@@ -145,9 +145,7 @@ class Binder:
                 raise
         return 1
 
-    def _hand_over(
-        self, pod: JsonObject, workload: AdmittedWorkload, admission: PodSetAdmission, replica: int
-    ) -> int:
+    def _hand_over(self, pod: JsonObject, workload: AdmittedWorkload, admission: PodSetAdmission, replica: int) -> int:
         """No node was decided: the cluster's own scheduler places the pod, on its flavors' nodes and in its topology
         domain."""
         domain = self._domains.selector(pod, workload.uid, admission)

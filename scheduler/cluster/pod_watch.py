@@ -16,7 +16,7 @@ from gpus.manifests import configured_vendors
 from gpus.services import FoundPod, forget_found, keep_found, record_found, sync_foreign_usage
 from gpus.vendors import VENDORS
 from queues.events import request_push, wake_scheduler
-from queues.models import Cluster, Workload
+from queues.models import Cluster, PodSet, Workload
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
 from queues.services.workloads import record_finished, record_pods_ready
 from scheduler.cluster.binder import waits_for_us

@@ -1,7 +1,7 @@
 """Pods of topology-aware workloads get the domain that was assigned to them, by rank where they state it.
 
-Where devices were decided too, each replica has its node and nothing is left to do here. Else the pods wait at our gate,
-and the labels of their domain become their node selector when it opens; the cluster's own scheduler does the rest.
+Where devices were decided too, each replica has its node and nothing is left to do here. Else the pods wait at our
+gate, and the labels of their domain become their node selector when it opens; the cluster's own scheduler binds them.
 """
 
 from __future__ import annotations
