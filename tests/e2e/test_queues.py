@@ -45,7 +45,7 @@ def test_a_raised_quota_lets_a_waiting_job_in(page: Page, log_in: Callable[[str]
     log_in("admin")
     page.goto(f"/workloads/ai-research/{name}")
     main = page.get_by_role("main")
-    expect(main).to_contain_text("WaitingForQuota")
+    expect(main).to_contain_text("ExceedsMaxQuota")
 
     page.goto("/queues/small")
     page.get_by_role("button", name="Edit").click()
