@@ -189,9 +189,9 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       ]);
     }
     return answer(response, {
-      objects: [
-        { kind: "Job", namespace: "research", name: "train-on-a-slice", action: "created", warnings: [] },
-      ],
+      dry_run: url.searchParams.has("dry_run"),
+      objects: [{ kind: "Job", namespace: "research", name: "train-on-a-slice", outcome: "created" }],
+      warnings: [],
     });
   }
   if (kind === "manifests") {

@@ -1,6 +1,7 @@
 /** Manifests: YAML in and out, which the typed client does not speak. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { send } from "./client";
+import type { ApplyResult } from "./types";
 import { type WorkloadReference, workloadKeys } from "./workloads";
 
 function address(path: string, query: Record<string, string>): string {
@@ -14,19 +15,6 @@ export function workloadManifestQuery(cluster: string, { namespace, name }: Work
     queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "manifest"] as const,
     queryFn: async ({ signal }) => (await send(new Request(address(path, { cluster }), { signal }))).text(),
   });
-}
-
-export interface AppliedObject {
-  kind: string;
-  namespace: string;
-  name: string;
-  /** What happened to it, or with a dry run: would. */
-  action: string;
-  warnings: string[];
-}
-
-export interface ApplyResult {
-  objects: AppliedObject[];
 }
 
 /** Applies manifests, all or none; with dryRun nothing is stored and the server says what would be. */

@@ -1,6 +1,6 @@
 /** ClusterQueues, LocalQueues and the names to choose from. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api } from "./client";
+import { answer, api, warningsOf } from "./client";
 import type { ClusterQueue, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
 
 const MOST_NAMES = 1000;
@@ -56,7 +56,9 @@ export function useEditClusterQueue(cluster: string, name: string) {
   const queries = useQueryClient();
   const params = { path: { name }, query: { cluster } };
   return useMutation({
-    mutationFn: (body: QuotaChange) => answer(api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })),
+    /** Answers with what the server warns of. */
+    mutationFn: async (body: QuotaChange) =>
+      warningsOf((await api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })).response),
     onSuccess: () => queries.invalidateQueries({ queryKey: clusterQueueKeys.all(cluster) }),
   });
 }

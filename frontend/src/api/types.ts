@@ -26,6 +26,8 @@ export type StopPolicy = Schemas["StopPolicyEnum"];
 export type LocalQueue = Whole<Schemas["LocalQueueStatus"]>;
 export type Node = Schemas["Node"];
 export type Decision = Schemas["Decision"];
+/** What an apply did, or with a dry run would do. */
+export type ApplyResult = Schemas["ApplyResult"];
 export type Overview = Schemas["Overview"];
 export type ErrorBody = Schemas["Error"];
 /** One located fault of a refused request. */

@@ -47,7 +47,9 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
         fair_weight: fairWeight === "" ? "1" : fairWeight,
       },
       {
-        onSuccess: () => {
+        onSuccess: (warnings) => {
+          for (const message of warnings)
+            notifications.show({ color: "yellow", title: "Saved, but", message });
           notifications.show({
             color: "teal",
             title: "Quotas saved",

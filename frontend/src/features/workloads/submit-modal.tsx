@@ -5,10 +5,10 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
-import { type ApplyResult, useApplyManifests } from "@/api/manifests";
+import { useApplyManifests } from "@/api/manifests";
 import { localQueuesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
-import type { LocalQueue } from "@/api/types";
+import type { ApplyResult, LocalQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/refusal";
 import { TEMPLATES, templateText } from "./manifest-templates";
@@ -113,7 +113,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
 function describe({ objects }: ApplyResult): string {
   return objects
     .map(
-      ({ kind, namespace, name, action }) => `${kind} ${namespace ? `${namespace}/` : ""}${name}: ${action}`,
+      ({ kind, namespace, name, outcome }) => `${kind} ${namespace ? `${namespace}/` : ""}${name}: ${outcome}`,
     )
     .join(", ");
 }
@@ -124,14 +124,16 @@ function SubmissionError({ error }: { error: Error }) {
 }
 
 function CheckResult({ result }: { result: ApplyResult }) {
-  const warnings = result.objects.flatMap((object) => object.warnings);
+  const { warnings } = result;
   return (
     <Alert color={warnings.length > 0 ? "yellow" : "teal"} title="This would be accepted">
       <Text size="sm">{describe(result)}</Text>
       {warnings.length > 0 && (
         <List size="sm" mt="xs">
           {warnings.map((warning) => (
-            <List.Item key={warning}>{warning}</List.Item>
+            <List.Item key={`${warning.kind} ${warning.name} ${warning.message}`}>
+              {warning.kind} {warning.name}: {warning.message}
+            </List.Item>
           ))}
         </List>
       )}
