@@ -31,7 +31,7 @@ class Follower:
         self,
         client: ClusterClient,
         kind: Kind,
-        relist_seconds: float = 300.0,
+        relist_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.kind = kind

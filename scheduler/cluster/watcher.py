@@ -45,7 +45,7 @@ class Watcher:
         self,
         cluster: Cluster,
         client: ClusterClient,
-        relist_seconds: float = 300.0,
+        relist_seconds: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = cluster
