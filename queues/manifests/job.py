@@ -220,6 +220,11 @@ def _minimum_parallelism(top: Fields, meta: ObjectMeta, parallelism: int) -> int
     text = meta.annotations.get(keys.MINIMUM_PARALLELISM)
     if text is None:
         return None
+    if meta.annotations.get(keys.ELASTIC_JOB) == "true":
+        place = top.at(f"metadata.annotations[{keys.MINIMUM_PARALLELISM}]")
+        rule = "can't be used in an elastic job"
+        top.report.error(place, text, rule, f"Remove it, or {keys.ELASTIC_JOB}.", MistakeReason.FORBIDDEN)
+        return None
     if text.isascii() and text.isdigit() and 0 < int(text) < parallelism:
         return int(text)
     place = top.at(f"metadata.annotations[{keys.MINIMUM_PARALLELISM}]")

@@ -16,6 +16,8 @@ PRIORITY_BOOST: Final = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY: Final = "kueue.x-k8s.io/admission-gated-by"
 ALLOWED_FLAVORS: Final = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 ELASTIC_JOB: Final = "kueue.x-k8s.io/elastic-job"
+SLICE_NAME: Final = "kueue.x-k8s.io/workload-slice-name"
+REPLACED_SLICE: Final = "kueue.x-k8s.io/workload-slice-replacement-for"
 PROVISIONING_PREFIX: Final = "provreq.kueue.x-k8s.io/"
 
 REQUIRED_TOPOLOGY: Final = "kueue.x-k8s.io/podset-required-topology"

@@ -17,6 +17,7 @@ from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads, workload_names
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Cluster, Job, LocalQueue, Workload
+from queues.services.elastic_jobs import match_slices
 from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs, remove_workloads
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
@@ -226,7 +227,8 @@ def _columns(job: JobSpec) -> dict[str, Any]:
 def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime) -> list[WorkloadSpec]:
     """Make the row and its workloads what was submitted; returns the workloads that are to be created."""
     rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
-    kept, surplus, missing = _match(list(rows), plan)
+    there = sorted(rows, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
+    kept, surplus, missing = match_slices(row, plan.job, there, plan.workloads) or _match(there, plan)
     _refuse_frozen(plan, row, kept, surplus)
     if plan.submitted.report.errors:
         return []
@@ -236,7 +238,8 @@ def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime)
     for column, value in _columns(plan.job).items():
         setattr(row, column, value)
     row.suspended = row.suspended and all(workload.quota_reserved_at is None for workload, _ in kept)
-    row.save(update_fields=[*_columns(plan.job), "updated_at"])
+    row.generation += 1
+    row.save(update_fields=[*_columns(plan.job), "generation", "updated_at"])
     _tell_cluster(cluster, row)
     return missing
 

@@ -1,0 +1,65 @@
+"""Elastic jobs that grow while they hold quota: a new workload slice asks for all pods and takes the old one's place.
+
+Kueue's elastic jobs by workload slices (kueue-semantics 12.1): the new slice is charged the difference only, and when
+it is admitted the old one is Finished as WorkloadSliceReplaced. There are two live slices at most: the one that holds
+quota and the one that waits; another size replaces the one that waits.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from queues.manifests import kueue_keys as keys
+from queues.manifests.job import GROUPS, workload_name
+from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.models import Job, Workload
+from queues.services.job_changes import pod_set_specs
+from scheduler.core.decisions import WorkloadStatus
+
+_SLICE_KEYS: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
+
+Match = tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]
+"""What is kept and becomes what, what is too much, what is missing."""
+
+
+def match_slices(row: Job, job: JobSpec, there: Sequence[Workload], wanted: Sequence[WorkloadSpec]) -> Match | None:
+    """How the slices of an elastic job that holds quota become what is wanted; None where that is nothing special."""
+    live = [workload for workload in there if workload.status != WorkloadStatus.FINISHED]
+    holder = next((workload for workload in live if workload.quota_reserved_at is not None), None)
+    if holder is None or not wanted or not _is_elastic(row, job):
+        return None
+    (spec,) = wanted
+    waiting = [workload for workload in live if workload is not holder]
+    size, asked = _sizes(holder, spec)
+    as_it_is = replace(spec, name=holder.name, pod_sets=pod_set_specs(holder), annotations=_with_slice(holder, spec))
+    if size is None or asked < size:
+        return [(holder, replace(as_it_is, pod_sets=spec.pod_sets))], waiting, []
+    if asked == size:
+        return [(holder, as_it_is)], waiting, []
+    larger = _slice(row, job, holder, spec)
+    if waiting:
+        return [(holder, as_it_is), (waiting[0], replace(larger, name=waiting[0].name))], waiting[1:], []
+    return [(holder, as_it_is)], [], [larger]
+
+
+def _is_elastic(row: Job, job: JobSpec) -> bool:
+    return job.kind == "Job" and all(found.annotations.get(keys.ELASTIC_JOB) == "true" for found in (row, job))
+
+
+def _sizes(holder: Workload, spec: WorkloadSpec) -> tuple[int | None, int]:
+    """The pods that are there and those that are asked for; None where more than the count differs."""
+    (old,), (new,) = pod_set_specs(holder), spec.pod_sets
+    return (old.count if replace(old, count=new.count) == new else None), new.count
+
+
+def _slice(row: Job, job: JobSpec, holder: Workload, spec: WorkloadSpec) -> WorkloadSpec:
+    first = holder.annotations.get(keys.SLICE_NAME, holder.name)
+    name = workload_name(job.kind, GROUPS[job.kind], job.name, f"{job.uid}\n{row.generation + 1}")
+    slices = {keys.SLICE_NAME: first, keys.REPLACED_SLICE: holder.key}
+    return replace(spec, name=name, annotations={**spec.annotations, **slices})
+
+
+def _with_slice(holder: Workload, spec: WorkloadSpec) -> dict[str, str]:
+    """The wanted annotations, and those that say which slice it is."""
+    kept = {key: holder.annotations[key] for key in _SLICE_KEYS if key in holder.annotations}
+    return {**spec.annotations, **kept}
