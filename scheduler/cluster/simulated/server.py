@@ -12,38 +12,55 @@ import uvicorn
 from scheduler.cluster.simulated.cluster import SimulatedCluster
 from scheduler.cluster.simulated.http import Application
 
+_BACKLOG = 128
+
 
 class _Server(uvicorn.Server):
     """Ends its watches before it waits for its connections."""
 
-    def __init__(self, application: Application, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._application = application
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._application = Application(cluster)
+        super().__init__(
+            uvicorn.Config(
+                self._application,
+                lifespan="on",
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=1,
+                timeout_keep_alive=75,
+            )
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._application.end_watches()
         await super().shutdown(sockets)
 
 
-def _server(cluster: SimulatedCluster, host: str, port: int, uds: str | None) -> _Server:
-    application = Application(cluster)
-    config = uvicorn.Config(
-        application,
-        host=host,
-        port=port,
-        uds=uds,
-        lifespan="on",
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=1,
-        timeout_keep_alive=75,
-    )
-    return _Server(application, config)
+def listen(host: str, port: int, uds: str | None = None) -> socket.socket:
+    """A socket that takes connections from now on; port 0 takes a free one. Raises OSError.
+
+    Connections that come before the server runs wait in the socket's queue, so that nobody has to poll for it.
+    """
+    if uds:
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(uds)
+    else:
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    listening.listen(_BACKLOG)
+    return listening
 
 
-def serve(cluster: SimulatedCluster, host: str, port: int, uds: str | None = None) -> None:
+def address(listening: socket.socket) -> str:
+    """Where a socket listens: a URL, or the path of a unix socket."""
+    name = listening.getsockname()
+    return str(name) if listening.family == socket.AF_UNIX else f"http://{name[0]}:{name[1]}"
+
+
+def serve(cluster: SimulatedCluster, listening: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM; the snapshot, if there is one, is saved at the end."""
-    _server(cluster, host, port, uds).run()
+    _Server(cluster).run([listening])
 
 
 class ServerThread:
@@ -53,17 +70,10 @@ class ServerThread:
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self._server = _server(cluster, "127.0.0.1", 0, None)
+        self._socket = listen("127.0.0.1", 0)
+        self._server = _Server(cluster)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="simulated-cluster")
-        # Connections that come before the server runs wait in the socket's queue, so that nobody has to poll for it.
-        self._socket.listen(128)
-
-    @property
-    def url(self) -> str:
-        host, port = self._socket.getsockname()
-        return f"http://{host}:{port}"
+        self.url = address(self._socket)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -15,7 +15,7 @@ from scheduler.cluster.simulated.cluster import SimulatedCluster
 from scheduler.cluster.simulated.environment import Options
 from scheduler.cluster.simulated.errors import ApiError
 from scheduler.cluster.simulated.fleet import example_fleet, read_manifests
-from scheduler.cluster.simulated.server import serve
+from scheduler.cluster.simulated.server import address, listen, serve
 
 
 class Command(BaseCommand):
@@ -26,10 +26,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-        parser.add_argument("--port", type=int, default=8001, help="port to listen on (default: %(default)s)")
+        parser.add_argument(
+            "--port", type=int, default=8001, help="port to listen on, 0: a free one (default: %(default)s)"
+        )
         parser.add_argument("--uds", help="unix socket to listen on instead")
         parser.add_argument(
-            "--nodes", type=Path, help="YAML of nodes and other objects to start with (default: examples)"
+            "--nodes", type=Path, help="YAML of the objects to start with (default: examples)"
         )
         parser.add_argument("--time-scale", type=_positive, default=1.0, help="how much faster pods live than we do")
         parser.add_argument("--fail-rate", type=_rate, default=0.0, help="share of the pods of jobs that fail, 0 to 1")
@@ -50,10 +52,14 @@ class Command(BaseCommand):
         if not restarted:
             self._fill(cluster, options["nodes"])
         nodes = cluster.store.count("nodes")
-        where = options["uds"] or f"http://{options['host']}:{options['port']}"
+        try:
+            listening = listen(options["host"], options["port"], options["uds"])
+        except OSError as error:
+            raise CommandError(f"can't listen on {options['uds'] or options['port']}: {error}") from error
+        where = address(listening)
         self.stdout.write(f"simulated cluster: {nodes} nodes, time x{living.time_scale:g}, on {where}")
         self.stdout.flush()
-        serve(cluster, options["host"], options["port"], options["uds"])
+        serve(cluster, listening)
 
     def _fill(self, cluster: SimulatedCluster, path: Path | None) -> None:
         try:
