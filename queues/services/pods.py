@@ -32,7 +32,10 @@ WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.node
 _PLACED_ON: Final = """
 workload.cluster_id = %s AND workload.status = 'Admitted' AND workload.evicted_at IS NULL
     AND EXISTS (SELECT FROM queues_podset AS pod_set
-        WHERE pod_set.workload_id = workload.id AND pod_set.nodes @> jsonb_build_array(%s::text))
+        WHERE pod_set.workload_id = workload.id AND (pod_set.nodes @> jsonb_build_array(%s::text)
+            OR pod_set.topology_assignment -> 'levels' ->> -1 = 'kubernetes.io/hostname'
+                AND pod_set.topology_assignment -> 'domains'
+                    @> jsonb_build_array(jsonb_build_object('values', jsonb_build_array(%s::text)))))
 """
 
 
@@ -114,7 +117,7 @@ def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:
             WHERE {_PLACED_ON} AND NOT workload.unhealthy_nodes @> jsonb_build_array(%s::text)
             RETURNING workload.namespace, workload.name
             """,  # noqa: S608 - composed of constants
-            [node, cluster.pk, node, node],
+            [node, cluster.pk, node, node, node],
         )
         changed: list[tuple[str, str]] = list(cursor.fetchall())
         if changed:

@@ -124,7 +124,8 @@ class Binder:
             return 0
         node = admission.nodes[replica] if replica < len(admission.nodes) else ""
         if not node:
-            return self._hand_over(pod, workload, admission, replica)
+            domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
+            return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
         placement = slices.placement(row, pod_set, replica, node)
         hami = pod_annotations(placement, self._vendors, self._clock())
         self._annotate(pod, placed_pod(pod, workload, replica, hami))
@@ -145,11 +146,17 @@ class Binder:
                 raise
         return 1
 
-    def _hand_over(self, pod: JsonObject, workload: AdmittedWorkload, admission: PodSetAdmission, replica: int) -> int:
+    def _hand_over(
+        self,
+        pod: JsonObject,
+        workload: AdmittedWorkload,
+        admission: PodSetAdmission,
+        replica: int,
+        domain: Mapping[str, str],
+    ) -> int:
         """No node was decided: the cluster's own scheduler places the pod, on its flavors' nodes and in its topology
         domain."""
-        domain = self._domains.selector(pod, workload.uid, admission)
-        ungate = ungated_pod(pod, admission, "", domain) if domain is not None else None
+        ungate = ungated_pod(pod, admission, "", domain)
         if ungate is None:
             return 0
         self._patch(pod, placed_pod(pod, workload, replica, {}))

@@ -7,10 +7,16 @@ gate, and the labels of their domain become their node selector when it opens; t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from scheduler.cluster.client import JsonObject
-from scheduler.cluster.manifests import PLACEMENT_GATE, POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission
+from scheduler.cluster.manifests import (
+    HOSTNAME_LABEL,
+    PLACEMENT_GATE,
+    POD_SET_LABEL,
+    WORKLOAD_UID_LABEL,
+    PodSetAdmission,
+)
 from scheduler.core.topology import TopologyRequest
 from scheduler.core.topology_ungating import Domain, TopologyPod, domains_for_gated_pods, node_selector
 
@@ -24,8 +30,11 @@ class TopologyDomains:
             labels = pod["metadata"].get("labels") or {}
             self._pods[labels.get(WORKLOAD_UID_LABEL, ""), labels.get(POD_SET_LABEL, "")].append(pod)
 
-    def selector(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> Mapping[str, str] | None:
-        """The labels of the pod's domain; empty without a topology, None while the assignment has no place for it."""
+    def selector(
+        self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission, failed_nodes: Collection[str] = ()
+    ) -> Mapping[str, str] | None:
+        """The labels of the pod's domain; empty without a topology, None while the assignment has no place for it:
+        while more pods live than were assigned, or the domain is a failed node that has not been replaced yet."""
         topology = pod_set.topology
         if topology is None:
             return {}
@@ -34,7 +43,9 @@ class TopologyDomains:
         states = [_state(other, topology.levels) for other in (*others, pod)]
         request = pod_set.topology_request or TopologyRequest()
         domain = domains_for_gated_pods(topology, request, states).get(name)
-        return None if domain is None else node_selector(topology, domain)
+        if domain is None or (topology.levels[-1] == HOSTNAME_LABEL and domain[-1] in failed_nodes):
+            return None
+        return node_selector(topology, domain)
 
 
 def _state(pod: JsonObject, levels: Sequence[str]) -> TopologyPod:

@@ -68,6 +68,13 @@ def test_pods_beyond_the_assignment_wait() -> None:
     assert selectors(WORKERS, *full, pod("4")) == {"4": None}
 
 
+def test_pods_wait_while_their_domain_is_a_failed_node() -> None:
+    waiting = pod("x")
+    domains = TopologyDomains((waiting,))
+    assert domains.selector(waiting, "w", WORKERS, ["b"]) == {HOST: "a"}
+    assert domains.selector(waiting, "w", WORKERS, ["a"]) is None
+
+
 def test_without_a_topology_there_is_nothing_to_select() -> None:
     assert TopologyDomains(()).selector(pod("x"), "w", PodSetAdmission("main", 1, {})) == {}
 
@@ -127,3 +134,26 @@ def test_pods_in_a_topology_are_counted_once(by_host: System) -> None:
     hosts = {each["spec"]["nodeName"] for each in by_host.pods()}
     assert hosts == {first}
     assert by_host.client.get(NODES, "", first) is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pods_of_a_failed_node_run_elsewhere(by_host: System) -> None:
+    required = {"kueue.x-k8s.io/podset-required-topology": HOST}
+    by_host.submit(cpu_job("train", 2, 2, **required))
+    by_host.turn()
+    by_host.turn()
+    (failed,) = {each["spec"]["nodeName"] for each in by_host.pods()}
+    by_host.chaos(nodes={failed: "gone"})
+    by_host.watcher.resync()
+    assert by_host.workload("train").unhealthy_nodes == [failed]
+    by_host.turn()
+    by_host.turn()
+    row = by_host.workload("train")
+    assert (row.status, row.unhealthy_nodes) == ("Admitted", [])
+    (pod_set,) = row.pod_sets.all()
+    assert pod_set.topology_assignment is not None
+    (domain,) = pod_set.topology_assignment["domains"]
+    (host,) = domain["values"]
+    assert host != failed
+    running = [each for each in by_host.pods() if each["status"]["phase"] == "Running"]
+    assert Counter(each["spec"]["nodeName"] for each in running) == {host: 2}
