@@ -1,0 +1,62 @@
+"""`manage.py demo_seed`: what it makes, that it makes it once, and where it keeps its hands off."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from queues.models import Cluster, ClusterMode, ClusterQueue, LocalQueue
+from queues.services.access import access_of
+
+pytestmark = pytest.mark.django_db
+
+ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")]
+
+
+@pytest.fixture(autouse=True)
+def demo(settings: Settings) -> None:
+    settings.DEMO = True
+    settings.DEMO_ACCOUNTS = ACCOUNTS
+
+
+def test_it_makes_queues_and_accounts_once() -> None:
+    call_command("demo_seed")
+    call_command("demo_seed")
+    assert Cluster.objects.get().mode == ClusterMode.SIMULATED
+    assert set(ClusterQueue.objects.values_list("name", flat=True)) == {"research", "production"}
+    assert set(LocalQueue.objects.values_list("namespace", "name")) == {
+        ("ai-research", "research-queue"),
+        ("ai-production", "production-queue"),
+    }
+    assert User.objects.count() == 3
+
+
+def test_tenants_may_submit_in_their_own_namespace_only() -> None:
+    call_command("demo_seed")
+    researcher = access_of(User.objects.get(username="researcher"))
+    assert researcher.may("submit", "Job", "ai-research")
+    assert not researcher.may("view", "Job", "ai-production")
+    assert not researcher.is_cluster_admin
+
+
+def test_a_password_that_was_changed_stays_so() -> None:
+    call_command("demo_seed")
+    admin = User.objects.get(username="admin")
+    admin.set_password("another one")
+    admin.save()
+    call_command("demo_seed")
+    admin.refresh_from_db()
+    assert admin.check_password("another one")
+
+
+def test_a_database_of_a_real_cluster_is_left_alone() -> None:
+    Cluster.objects.create(name="default", mode=ClusterMode.SCHEDULE)
+    with pytest.raises(CommandError, match="not a demo's"):
+        call_command("demo_seed")
+    assert not User.objects.exists()
+
+
+def test_it_wants_to_be_told_that_this_is_a_demo(settings: Settings) -> None:
+    settings.DEMO = False
+    with pytest.raises(CommandError, match="DEMO=true"):
+        call_command("demo_seed")

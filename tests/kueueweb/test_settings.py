@@ -1,0 +1,60 @@
+"""What the settings promise to commands and workers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from kueueweb.celery import app
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A management command in an environment that has nothing of ours."""
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_command_that_needs_no_database_runs_without_one() -> None:
+    done = manage("check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_command_that_needs_one_says_which_variable_is_missing() -> None:
+    done = manage("migrate")
+    assert done.returncode != 0
+    assert "DATABASE_URL is not set" in done.stderr
+
+
+def test_a_bad_value_stops_a_process_at_its_start() -> None:
+    environment = {"PATH": os.environ["PATH"], "LOG_LEVEL": "LOUD"}
+    command = [sys.executable, "manage.py", "check"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "LOG_LEVEL is 'LOUD', but should be one of" in done.stderr
+
+
+def test_only_the_schedulers_task_goes_to_its_queue() -> None:
+    router = app.amqp.router
+    queues = {
+        name: router.route({}, f"scheduler.tasks.{name}")["queue"].name for name in ("run_cycles", "push_cluster")
+    }
+    assert queues == {"run_cycles": "scheduler", "push_cluster": "push"}
+
+
+def test_ticks_do_not_pile_up() -> None:
+    app.loader.import_default_modules()
+    schedule: dict[str, dict[str, Any]] = settings.CELERY_BEAT_SCHEDULE
+    for entry in schedule.values():
+        assert entry["options"]["expires"] <= entry["schedule"]
+        assert entry["task"] in app.tasks
+
+
+def test_accounts_with_public_passwords_exist_in_the_demo_only() -> None:
+    assert not settings.DEMO
+    assert settings.DEMO_ACCOUNTS == []
