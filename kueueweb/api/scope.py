@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from rest_framework.exceptions import PermissionDenied
+from rest_framework.exceptions import ParseError, PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -31,10 +31,18 @@ class Scoped(BasePermission):
         access = access_of(request.user)
         if not access.has_any_role:
             raise PermissionDenied("You have no role yet. Ask a cluster admin to bind you to a namespace.")
+        _refuse_nul(request)
         scoped = cast("_ScopedView", view)
         scoped.access = access
         scoped.cluster = cluster_named(request.query_params.get("cluster", "default"))
         return True
+
+
+def _refuse_nul(request: Request) -> None:
+    """No name and no text that we store holds a NUL, and the database refuses even to be asked for one."""
+    texts = (request.path_info, *(text for found in request.query_params.lists() for text in found[1]))
+    if any("\0" in text for text in texts):
+        raise ParseError("The address holds a NUL character.")
 
 
 def cluster_named(name: str) -> Cluster:

@@ -55,7 +55,7 @@ def test_reads_bindings() -> None:
     user = User.objects.create_user("charlie")
     RoleBinding.objects.create(user=user, role=Role.SUBMITTER, namespace="team-a")
     assert may(user, "submit", "Workload", "team-a")
-    assert visible_namespaces(user) == {"team-a"}
+    assert visible_namespaces(user) == frozenset({"team-a"})
     assert visible_namespaces(User.objects.create_superuser("root")) is None
     assert not access_of(AnonymousUser()).has_any_role
     user.is_active = False
