@@ -221,7 +221,11 @@ KINDS: Final[Mapping[str, ConfigurationKind]] = {
             ClusterQueueSpec,
             read_cluster_queue,
             write_cluster_queue,
-            {},
+            {
+                "spec.concurrentAdmissionPolicy": lambda old, new: (
+                    old.concurrent_admission_policy != new.concurrent_admission_policy
+                )
+            },
             _users_of_cluster_queue,
         ),
         ConfigurationKind(

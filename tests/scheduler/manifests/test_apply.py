@@ -136,6 +136,11 @@ def test_a_missing_namespace_is_created_with_one_warning(apply: Apply) -> None:
             "spec.levels",
         ),
         (texts.priority_class("p", 1), texts.priority_class("p", 2), "value"),
+        (
+            texts.cluster_queue(),
+            texts.cluster_queue(more="concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}"),
+            "spec.concurrentAdmissionPolicy",
+        ),
     ],
 )
 def test_what_is_immutable_is_refused(apply: Apply, first: str, second: str, path: str) -> None:
