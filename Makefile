@@ -41,7 +41,8 @@ lint: $(VENV)/.dev ## style, types, import rules, drift of migrations and schema
 
 .PHONY: benchmarks
 benchmarks: $(VENV)/.dev ## the benchmarks of tests/benchmarks, as ratios
-	$(BIN)/python -m pytest tests/benchmarks -s $(ARGS)
+	@for file in tests/benchmarks/benchmark_*.py; do echo; echo "== $$file"; $(BIN)/python $$file $(ARGS); done
+	$(BIN)/python -m pytest tests/benchmarks -s
 
 .PHONY: format
 format: $(VENV)/.dev ## bring the Python code into the style that lint checks
