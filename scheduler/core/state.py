@@ -7,6 +7,7 @@ for everyone else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -155,7 +156,7 @@ class State:
             return
         self.fleet.set_node(node)
         self.topology_flavors.set_node(node)
-        self._node_changed(*(n for n in (before, node) if n is not None))
+        self._node_changed(before, node)
 
     def device_resources(self) -> frozenset[str]:
         """The resources that are placed as devices, not counted per node: none while no node has a device."""
@@ -167,15 +168,19 @@ class State:
         if before is not None:
             self.fleet.delete_node(name)
             self.topology_flavors.delete_node(name)
-            self._node_changed(before)
+            self._node_changed(before, None)
 
-    def _node_changed(self, *nodes: Node) -> None:
-        self.has_devices = self.fleet.has_devices
+    def _node_changed(self, before: Node | None, after: Node | None) -> None:
+        """Give those a chance whose flavors reach a node that offers more than before. Devices count from the first node
+        that has any, and go on to count when the last such node is gone: then nobody who asks for them is let in."""
+        self.has_devices = self.has_devices or self.fleet.has_devices
+        if after is None or (before is not None and not _offers_more(before, after)):
+            return
         reached = {
             flavor.name
             for flavor in self.flavors.values()
             if (self.has_devices or flavor.topology_name is not None)
-            and any(matches_node_selector(flavor.node_labels, node.labels) for node in nodes)
+            and matches_node_selector(flavor.node_labels, after.labels)
         }
         for cq in self.cluster_queues.values():
             if any(slot.name in reached for group in cq.groups for slot in group.flavors):
@@ -368,6 +373,18 @@ class State:
                 del self.ready[name]
             elif cq.active:
                 yield cq
+
+
+def _offers_more(before: Node, after: Node) -> bool:
+    """Whether a change of a node may let somebody in: anything but less room for the same pods."""
+    if replace(after, allocatable=before.allocatable, foreign_usage=before.foreign_usage) != before:
+        return True
+    names = {*before.allocatable, *after.allocatable, *before.foreign_usage, *after.foreign_usage}
+    return any(_free(after, name) > _free(before, name) for name in names)
+
+
+def _free(node: Node, resource: str) -> int:
+    return node.allocatable.get(resource, 0) - node.foreign_usage.get(resource, 0)
 
 
 def _history(configuration: Configuration) -> UsageHistory | None:

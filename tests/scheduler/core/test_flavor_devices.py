@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from scheduler.core.decisions import CycleResult
@@ -87,6 +88,26 @@ def test_a_change_of_a_node_wakes_those_who_wait_for_it() -> None:
     assert not builder.world.has_active(), "the flavor does not reach that node"
     builder.world.set_node(gpu_node("n2", memory_mib=32768, gpu="v100"))
     assert placement(cycle(builder.world), "w").pods[0].node == "n2"
+
+
+def test_a_node_that_only_fills_up_wakes_nobody() -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    cycle(builder.pending("w", "q", [gpus(memory_mib=20000)]).world)
+    builder.world.set_node(replace(gpu_node("n1"), foreign_usage={"cpu": 9000, "pods": 3}))
+    assert not builder.world.has_active()
+    builder.world.set_node(replace(gpu_node("n1"), foreign_usage={"cpu": 5000, "pods": 2}))
+    assert builder.world.has_active()
+
+
+def test_when_the_last_device_goes_nobody_who_asks_for_one_is_let_in() -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    builder.world.delete_node("n1")
+    builder.pending("gpu", "q", [gpus()], at=1.0).pending("cpu", "q", [pod_set({GPU: 0})])
+    results = settled(builder.world)
+    assert [name for result in results for name in admissions(result)] == ["cpu"]
+    assert outcomes(results[-1]) == {"gpu": "WaitingForDevices"}
 
 
 def test_devices_that_become_free_wake_the_queues_of_other_cohorts() -> None:
