@@ -1,6 +1,7 @@
 """What may change in a workload that is there, and the change itself. The caller has locked the workload's row."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -21,12 +22,13 @@ _ENDED: Final = "can't be changed: it has ended"
 _PATHS: Final[dict[str, dict[str, str]]] = {
     "Workload": {
         "pod_sets": "spec.podSets",
+        "counts": "spec.podSets",
         "queue_name": "spec.queueName",
         "maximum_execution_seconds": "spec.maximumExecutionTimeSeconds",
         "priority_class": "spec.priorityClassRef",
     },
     "Pod": {"pod_sets": "spec"},
-    "Job": {"pod_sets": "spec.template"},
+    "Job": {"pod_sets": "spec.template", "counts": "spec.parallelism"},
     "Deployment": {"pod_sets": "spec.template"},
 }
 _JOB_PATHS: Final = {
@@ -53,8 +55,11 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
     finished = workload.status == WorkloadStatus.FINISHED
     if workload.quota_reserved_at is None and not finished:
         return {}
+    there = pod_set_specs(workload)
+    same_pods = _without_counts(there) == _without_counts(spec.pod_sets)
     changed = {
-        "pod_sets": pod_set_specs(workload) != spec.pod_sets,
+        "pod_sets": not same_pods,
+        "counts": same_pods and there != spec.pod_sets,
         "queue_name": workload.queue_name != spec.queue_name,
         "maximum_execution_seconds": workload.admitted_at is not None
         and workload.maximum_execution_seconds != spec.maximum_execution_seconds,
@@ -62,6 +67,10 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
     }
     paths = {**_JOB_PATHS, **_PATHS[kind]}
     return {paths[field]: _ENDED if finished else _SAME for field, differs in changed.items() if differs}
+
+
+def _without_counts(pod_sets: Sequence[PodSetSpec]) -> list[PodSetSpec]:
+    return [replace(pod_set, count=0, min_count=None) for pod_set in pod_sets]
 
 
 def _class_source(holder: Workload | WorkloadSpec) -> tuple[str, str]:

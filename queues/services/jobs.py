@@ -229,6 +229,7 @@ def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime)
     rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
     there = sorted(rows, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
     kept, surplus, missing = match_slices(row, plan.job, there, plan.workloads) or _match(there, plan)
+    kept = [(workload, _with_priority_kept(plan, workload, spec)) for workload, spec in kept]
     _refuse_frozen(plan, row, kept, surplus)
     if plan.submitted.report.errors:
         return []
@@ -242,6 +243,21 @@ def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime)
     row.save(update_fields=[*_columns(plan.job), "generation", "updated_at"])
     _tell_cluster(cluster, row)
     return missing
+
+
+def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> WorkloadSpec:
+    """A job that names no class got the cluster's default when it came, and keeps that."""
+    job = plan.submitted.spec
+    names_one = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
+    kinds = (workload.priority_class_kind, spec.priority_class_kind)
+    if names_one or "WorkloadPriorityClass" in kinds:
+        return spec
+    return replace(
+        spec,
+        priority=workload.priority,
+        priority_class_kind=workload.priority_class_kind,
+        priority_class_name=workload.priority_class_name,
+    )
 
 
 def _tell_cluster(cluster: Cluster, row: Job) -> None:

@@ -118,7 +118,8 @@ def test_a_waiting_workload_goes_when_its_job_names_no_queue_any_more(apply: App
     [
         (texts.job(queue="other"), "metadata.labels[kueue.x-k8s.io/queue-name]"),
         (texts.job(queue=""), "metadata.labels[kueue.x-k8s.io/queue-name]"),
-        (texts.job(spec="parallelism: 4"), "spec.template"),
+        (texts.job(spec="parallelism: 4"), "spec.parallelism"),
+        (texts.job(pod=texts.POD.replace("cpu: 1", "cpu: 2")), "spec.template"),
         (
             texts.job(labels="kueue.x-k8s.io/max-exec-time-seconds: '5'"),
             "metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]",
@@ -149,6 +150,14 @@ def test_a_class_may_be_swapped_and_other_labels_change_while_quota_is_held(appl
     apply(texts.job(labels=f"{label}high, team: blue"))
     assert Workload.objects.get().priority == 5
     assert Job.objects.get().labels["team"] == "blue"
+
+
+def test_a_default_class_that_comes_later_changes_nothing_for_jobs_that_are_there(apply: Apply) -> None:
+    apply(texts.job())
+    hold_quota()
+    apply(joined(texts.priority_class("every", 3, default=True), texts.job(labels="team: blue")))
+    workload = Workload.objects.get()
+    assert (workload.priority, workload.priority_class_name) == (0, "")
 
 
 def test_each_pod_of_a_deployment_is_a_workload(apply: Apply) -> None:
