@@ -86,3 +86,21 @@ def holders(cq: ClusterQueueState, refusals: Iterable[Refusal], state: State) ->
             text = ", ".join(f"{name} {format_amount(refusal.resource, usage)}" for usage, name in largest)
             parts.append(f"{refusal.resource} in flavor {refusal.flavor} is held by {text}")
     return "; ".join(dict.fromkeys(parts))
+
+
+def remedy(refusals: Iterable[Refusal]) -> str:
+    """What would let the workload in, for the mildest of what stands against it."""
+    kinds = {refusal.kind for refusal in refusals}
+    if RefusalKind.DEVICES in kinds:
+        return "It starts when devices that hold its pods become free, or when it asks for less"
+    if RefusalKind.TOPOLOGY in kinds:
+        return "It starts when enough room becomes free within the topology that it asks for"
+    if RefusalKind.LACKS in kinds:
+        return "It starts when that much becomes free"
+    if RefusalKind.EXCEEDS_MAXIMUM in kinds:
+        return "It can never start unless it asks for less or the quota, or what may be borrowed, is raised"
+    if RefusalKind.UNAVAILABLE in kinds:
+        return "It can never start unless the ClusterQueue covers these resources or the workload does not ask for them"
+    if RefusalKind.MISMATCH in kinds:
+        return "It can never start unless its node selector, affinity or tolerations fit a flavor of the ClusterQueue"
+    return ""

@@ -171,8 +171,9 @@ class State:
             self._node_changed(before, None)
 
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
-        """Give those a chance whose flavors reach a node that offers more than before. Devices count from the first node
-        that has any, and go on to count when the last such node is gone: then nobody who asks for them is let in."""
+        """Give those a chance whose flavors reach a node that offers more than before. Devices count from the first
+        node that has any, and go on to count when the last such node is gone: then nobody who asks for them is let
+        in."""
         self.has_devices = self.has_devices or self.fleet.has_devices
         if after is None or (before is not None and not _offers_more(before, after)):
             return

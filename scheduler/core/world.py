@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from scheduler.core.conditions import release
 from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
-from scheduler.core.explain import holders
+from scheduler.core.explain import holders, remedy
 from scheduler.core.flavor_topology import left_out
 from scheduler.core.views import (
     ClusterQueueView,
@@ -207,8 +207,8 @@ class World(WorldObjects):
         return self._state.fleet.decided_usage(node, uuid)
 
     def why_pending(self, key: str) -> str:
-        """One sentence on why the workload waits: which resource in which flavor lacks how much, and who holds it.
-        Raises KeyError for an unknown workload; empty for one that holds quota."""
+        """Why the workload waits: which resource in which flavor lacks how much, who holds it, and what would let it
+        in. Raises KeyError for an unknown workload; empty for one that holds quota."""
         self._refresh()
         info = self._state.workloads[key]
         if info.place is Place.RESERVING:
@@ -219,5 +219,6 @@ class World(WorldObjects):
         if cq is None or info.place is Place.NOWHERE:
             return message
         refusals = self._parts.refusals(info, cq)
-        details = (holders(cq, refusals, self._state), left_out(info, refusals, self._state))
-        return ". ".join(filter(None, (message, *details)))
+        state = self._state
+        parts = (message, holders(cq, refusals, state), left_out(info, refusals, state), remedy(refusals))
+        return ". ".join(filter(None, parts))

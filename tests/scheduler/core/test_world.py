@@ -199,7 +199,8 @@ def test_why_a_workload_waits_names_what_lacks_and_who_holds_it() -> None:
     result = cycle(builder.world)
     assert messages(result) == {"w": "cpu in flavor default: 2 more needed (3 asked for, 1 free)"}
     assert builder.world.why_pending("team/w") == (
-        "cpu in flavor default: 2 more needed (3 asked for, 1 free). cpu in flavor default is held by b 7"
+        "cpu in flavor default: 2 more needed (3 asked for, 1 free). cpu in flavor default is held by b 7. "
+        "It starts when that much becomes free"
     )
     assert builder.world.why_pending("team/r") == ""
 
