@@ -133,14 +133,15 @@ def run(made: World, script: list[Any], names: list[str]) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["r0", "r1"]), st.integers(1, 5)), min_size=1, max_size=5), steps, steps)
 @settings(deadline=None)
-def test_leaves_are_charged_with_what_admissions_say_and_an_undo_takes_all_of_it_back(
+def test_leaves_are_charged_with_what_admissions_say_after_a_restart_too_and_an_undo_takes_it_back(
     hosts: list[tuple[str, int]], before: list[Any], after: list[Any]
 ) -> None:
-    made = world([node(f"n{i}", cpu, rack=rack) for i, (rack, cpu) in enumerate(hosts)], preemption=True)
-    usage = made._state.topology_flavors["tas"].usage
+    nodes = [node(f"n{i}", cpu, rack=rack) for i, (rack, cpu) in enumerate(hosts)]
+    made = world(nodes, preemption=True)
     names: list[str] = []
 
-    def charged() -> dict[str, dict[str, int]]:
+    def charged(one: World = made) -> dict[str, dict[str, int]]:
+        usage = one._state.topology_flavors["tas"].usage
         return {leaf[0]: dict(amounts) for leaf, amounts in usage.items() if amounts}
 
     run(made, before, names)
@@ -149,6 +150,12 @@ def test_leaves_are_charged_with_what_admissions_say_and_an_undo_takes_all_of_it
     point = made.savepoint()
     run(made, after, names)
     assert charged() == used_by_admissions(made, names)
+    restarted = world(nodes, preemption=True)
+    for name in names:
+        found = made.workload(f"team/{name}")
+        if found is not None:
+            restarted.set_workload(found, NOW)
+    assert charged(restarted) == charged()
     for host, amounts in charged().items():
         assert amounts["cpu"] <= hosts[int(host[1:])][1] * 1000
     made.undo(point)
