@@ -307,12 +307,11 @@ class Cycle:
     def _park_likes(self, entry: Entry) -> None:
         """Park all that would fare alike (3.8). Said once on each: a new text with the same reason tells nothing
         new."""
-        text = ""
-        for like in entry.cq.queue.park_shape(entry.info.shape):
+        text = f"an equal workload, {entry.info.key}, was refused: {describe_refusals(entry.assignment)}"
+        for like in entry.cq.queue.park_shape(entry.info.shape, (entry.reason, text)):
             self._state.journal.note_once(like)
             if like.outcome is not None and like.outcome[0] is entry.reason:
                 continue
-            text = text or f"an equal workload, {entry.info.key}, was refused: {describe_refusals(entry.assignment)}"
             outcome = self._state.refuse(like, entry.cq.name, DecisionKind.PARK, entry.reason, text)
             self._outcomes.append(outcome)
 

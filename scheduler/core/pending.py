@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
+from scheduler.core.decisions import PendingReason
 from scheduler.core.workload_info import Place, WorkloadInfo
 
 HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
+Verdict = tuple[PendingReason, str]
+"""Why workloads of a shape were parked."""
 UsageOf = Callable[[WorkloadInfo], float]
 QueueState = tuple[
     dict[str, HeapItem],
     dict[str, WorkloadInfo],
-    set[Hashable],
+    dict[Hashable, Verdict],
     dict[str, list[HeapItem]],
     str,
     dict[Hashable, dict[str, None]] | None,
@@ -32,7 +35,7 @@ class PendingQueue:
         """An empty queue."""
         self.active: dict[str, HeapItem] = {}
         self.parked: dict[str, WorkloadInfo] = {}
-        self.parked_shapes: set[Hashable] = set()
+        self.parked_shapes: dict[Hashable, Verdict] = {}
         self.sticky = ""
         self._usage_of: UsageOf | None = None
         self._heaps: dict[str, list[HeapItem]] = {}
@@ -67,25 +70,28 @@ class PendingQueue:
         if self._by_shape is not None:
             self._by_shape.setdefault(info.shape, {})[info.key] = None
 
-    def push_unless_parked(self, info: WorkloadInfo) -> None:
-        """Make it active, unless one of its shape was parked since the last event: then it is parked at once (3.8)."""
-        if self.parked_shapes and info.shape in self.parked_shapes:
-            self.park(info)
-        else:
+    def push_unless_parked(self, info: WorkloadInfo) -> Verdict | None:
+        """Make it active, unless one of its shape was parked since the last event: then it is parked at once, and what
+        was said of that one is returned (3.8)."""
+        verdict = self.parked_shapes.get(info.shape) if self.parked_shapes else None
+        if verdict is None:
             self.push(info)
+        else:
+            self.park(info)
+        return verdict
 
     def park(self, info: WorkloadInfo) -> None:
         """Set it aside until an event wakes it. It must not be active."""
         self.parked[info.key] = info
         info.place = Place.PARKED
 
-    def park_shape(self, shape: Hashable) -> list[WorkloadInfo]:
+    def park_shape(self, shape: Hashable, verdict: Verdict) -> list[WorkloadInfo]:
         """Park every active workload of a shape, and those that come until the next event (3.8); returns them."""
         if self._by_shape is None:
             self._by_shape = {}
             for key, item in self.active.items():
                 self._by_shape.setdefault(item[5].shape, {})[key] = None
-        self.parked_shapes.add(shape)
+        self.parked_shapes[shape] = verdict
         moved = [self.active.pop(key)[5] for key in self._by_shape.pop(shape, ())]
         for info in moved:
             self.park(info)
@@ -160,7 +166,7 @@ class PendingQueue:
         """A copy of the state, to undo to."""
         shapes = None if self._by_shape is None else {shape: dict(keys) for shape, keys in self._by_shape.items()}
         heaps = {key: list(heap) for key, heap in self._heaps.items()}
-        return (dict(self.active), dict(self.parked), set(self.parked_shapes), heaps, self.sticky, shapes)
+        return (dict(self.active), dict(self.parked), dict(self.parked_shapes), heaps, self.sticky, shapes)
 
     def restore(self, state: QueueState) -> None:
         """Go back to a snapshot. The places of the workloads follow."""

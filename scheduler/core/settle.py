@@ -26,9 +26,11 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
     pairs: set[tuple[str, str]] = set()
     queues = len(world.cluster_queue_names())
     idle = 0
+    yield from _said(world)
     while world.has_active():
         result = world.run_cycle(now)
         yield result
+        yield from _said(world)
         if result.decided:
             idle = 0
             preempted.update(decision.workload for decision in result.preemptions)
@@ -42,6 +44,13 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
             idle += 1
             if idle > IDLE_CYCLES + 2 * queues + world.active_queue_count():
                 return
+
+
+def _said(world: World) -> Iterator[CycleResult]:
+    """What was said outside of a cycle, as a result without decisions."""
+    said = world.take_outcomes()
+    if said is not None:
+        yield said
 
 
 def _circling(preempted: Counter[str], pairs: set[tuple[str, str]]) -> list[str]:

@@ -72,6 +72,8 @@ class State:
         """Admitted workloads with a failed node, which the next cycle decides on first."""
         self.history = _history(configuration)
         """Past usage of LocalQueues; None without admission fair sharing."""
+        self.said: list[Outcome] = []
+        """What was said outside of a cycle and nobody has taken yet."""
         self.journal = Journal()
 
     # -- the journal ------------------------------------------------------------------------------------------------
@@ -93,12 +95,13 @@ class State:
             set(self.not_ready),
             set(self.waiting_for_devices),
             dict(self.second_pass),
+            list(self.said),
         )
 
     def restore(self, values: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         self.now, self.cycle, self.ready, self.touched = values[:4]
-        self.not_ready, self.waiting_for_devices, self.second_pass = values[4:]
+        self.not_ready, self.waiting_for_devices, self.second_pass, self.said = values[4:]
 
     # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -229,7 +232,9 @@ class State:
         if not info.backoff_expired(self.now):
             cq.queue.park(info)
         else:
-            cq.queue.push_unless_parked(info)
+            verdict = cq.queue.push_unless_parked(info)
+            if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
+                self.said.append(self.refuse(info, cq.name, DecisionKind.PARK, *verdict))
         if cq.queue.active:
             self.ready[cq.name] = cq
 

@@ -141,6 +141,12 @@ class World(WorldObjects):
                     running.setdefault(info.queue_key, []).append(info)
         return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
 
+    def take_outcomes(self) -> CycleResult | None:
+        """What was said outside of a cycle since the last call: of workloads parked at once because an equal one is
+        (3.8). None when nothing was."""
+        said, self._state.said = self._state.said, []
+        return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
+
     def note_livelock(self, keys: Iterable[str]) -> CycleResult:
         """Preemption goes in circles among these workloads at this instant: say so on those that wait (19.2 B11)."""
         outcomes: list[Outcome] = []

@@ -13,6 +13,7 @@ from tests.scheduler.core.world_helpers import (
     admitted,
     cycle,
     flavors,
+    messages,
     outcomes,
     preemption,
     preemptions,
@@ -113,6 +114,10 @@ def test_t43_equal_workloads_are_parked_together_and_woken_together() -> None:
     assert reason_of(builder.world, "w099") == "WaitingForQuota"
     builder.pending("late", "a", 2)
     assert not builder.world.has_active(), "one that comes later is parked at once"
+    (said,) = settled(builder.world)
+    assert outcomes(said) == {"late": "WaitingForQuota"}
+    assert messages(said)["late"].startswith("an equal workload, team/w000, was refused: cpu")
+    assert settled(builder.world) == []
     builder.world.finish_workload("team/used", 1001.0)
     assert builder.world.cluster_queue_view("a").pending == 101
     assert [name for r in settled(builder.world) for name in admissions(r)] == ["late", "w000"]
