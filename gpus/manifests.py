@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, read_meta
 from scheduler.core.manifest.fields import quoting
 from scheduler.core.manifest.syntax import qualified_name
 from scheduler.core.manifest.taints import read_taints
+from scheduler.core.placement_policy import DEVICE_POLICIES, NODE_POLICIES, Policy
 from scheduler.core.quantity import format_amount
 
 _READY: Final = "Ready"
@@ -29,6 +30,8 @@ _SETTINGS: Final = {
     "defaultCores": "default_cores_percent",
     "defaultGPUNum": "default_count",
     "migStrategy": "mig_strategy",
+    "nodeSchedulerPolicy": "node_scheduler_policy",
+    "gpuSchedulerPolicy": "gpu_scheduler_policy",
 }
 """HAMi's words for its NVIDIA settings -> ours. The chart writes `resourceCountName`, older ones `resourceName`."""
 
@@ -39,6 +42,8 @@ _NODE_SETTINGS: Final = {
     "devicesplitcount": "split_count",
     "migstrategy": "mig_strategy",
 }
+
+_POLICIES: Final = {"node_scheduler_policy": NODE_POLICIES, "gpu_scheduler_policy": DEVICE_POLICIES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,17 @@ def _read_setting(holder: Fields, key: str, setting: str) -> Any:
         return value
     if setting in ("mig_strategy", "mode"):
         return holder.text(key)
+    if setting in _POLICIES:
+        return _read_policy(holder, key, _POLICIES[setting])
     return holder.integer(key, 0, minimum=1 if setting == "split_count" else 0)
+
+
+def _read_policy(holder: Fields, key: str, known: Sequence[str]) -> str:
+    """A policy's words, separated by commas for cards. HAMi takes a misspelt one for its default, silently."""
+    text = holder.text(key)
+    if any(word.strip() not in known for word in text.split(",")):
+        holder.error(key, f"must be of {', '.join(known)}", "Write one of these words.")
+    return text
 
 
 def _read_nodes(value: Fields) -> dict[str, dict[str, Any]]:
@@ -186,6 +201,14 @@ def _read_nodes(value: Fields) -> dict[str, dict[str, Any]]:
 def write_config_map(spec: DevicePluginConfigSpec) -> dict[str, Any]:
     """The manifest of the ConfigMap."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": write_metadata(spec.meta), "data": dict(spec.data)}
+
+
+def configured_policies(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """The policies for nodes and for cards as the settings say, else HAMi's defaults."""
+    return (
+        settings.get("node_scheduler_policy") or Policy.BINPACK,
+        settings.get("gpu_scheduler_policy") or Policy.SPREAD,
+    )
 
 
 def configured_vendors(settings: Mapping[str, Any], vendors: tuple[DeviceVendor, ...]) -> tuple[DeviceVendor, ...]:

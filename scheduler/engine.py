@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
-from gpus.manifests import configured_vendors
+from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.events import request_push
 from queues.models import Cluster
@@ -122,6 +122,7 @@ class Engine:
         settings = cluster.device_plugin_configuration.get("settings", {})
         self.mirror.vendors = configured_vendors(settings, VENDORS)
         self.world.set_vendors(self.mirror.vendors)
+        self.world.set_placement_policies(*configured_policies(settings))
         self.mirror.due.update(self.mirror.workloads)
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:

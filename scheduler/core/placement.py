@@ -107,6 +107,10 @@ class Fleet:
         """What reservations take of a card: slots, MiB, cores; what was found on it is not part of that."""
         return self._decided.get((node, uuid), (0, 0, 0))
 
+    def set_policies(self, node_policy: str, device_policy: str) -> None:
+        """Other default policies from now on."""
+        self.settings = replace(self.settings, node_policy=node_policy, device_policy=device_policy)
+
     def set_node(self, node: Node) -> None:
         """Add a node or replace the one of that name; reservations stay."""
         before = self._nodes.get(node.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from scheduler.core.fragmentation import (
     TypicalTask,
     fgd_scores,
     task_shape,
+    typical_tasks,
 )
 from scheduler.core.placement_model import PodSetToPlace
 from scheduler.core.placement_table import DeviceTable
@@ -23,6 +24,8 @@ from scheduler.core.placement_table import DeviceTable
 Scores = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+
+_DRAW_AFTER = 1_000
 
 
 class Ranking(Protocol):
@@ -50,11 +53,14 @@ class _Remembered:
 class FragmentationRanking:
     """Fragmentation gradient descent: the node and the card where fragmentation grows least (FGD).
 
-    Without typical tasks every place is equal, and the smallest node name wins.
+    Without typical tasks every place is equal, and the smallest node name wins. They are set, or drawn from a `source`
+    of shapes, one per pod: at first, and again after 1,000 changes of nodes.
     """
 
     vendors: Mapping[str, DeviceVendor]
     tasks: Sequence[TypicalTask] = ()
+    source: Callable[[], Iterable[TaskShape]] | None = None
+    _drawn: int = 0
     _model: FragmentationModel | None = None
     _model_seen: int = 0
     _remembered: dict[TaskShape, _Remembered] = field(default_factory=dict)
@@ -79,7 +85,10 @@ class FragmentationRanking:
 
     def model(self, table: DeviceTable) -> FragmentationModel:
         """The fragmentation of the table as it is now."""
-        if self._model is None or self._model.table is not table:
+        if self._model is None or self._model.table is not table or self._must_draw(table):
+            if self.source is not None:
+                self.tasks = typical_tasks(self.source())
+                self._drawn = table.changes.mark
             self._model = FragmentationModel(table, self.tasks, self.vendors)
             self._model_seen = table.changes.mark
             self._remembered.clear()
@@ -87,6 +96,9 @@ class FragmentationRanking:
             self._model.refresh(_changed(table, self._model_seen))
             self._model_seen = table.changes.mark
         return self._model
+
+    def _must_draw(self, table: DeviceTable) -> bool:
+        return self.source is not None and table.changes.mark - self._drawn >= _DRAW_AFTER
 
     def _scores(self, table: DeviceTable, shape: TaskShape) -> _Remembered:
         model = self.model(table)

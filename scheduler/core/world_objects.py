@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 from scheduler.core.admission_check import AdmissionCheck
 from scheduler.core.cluster_queue import ClusterQueue
@@ -10,9 +11,12 @@ from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
 from scheduler.core.configuration import Configuration
 from scheduler.core.cycle_parts import CycleParts
+from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+from scheduler.core.fragmentation import TaskShape, task_shape
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
+from scheduler.core.placement_model import PodSetToPlace
 from scheduler.core.placing import Placer
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.state import State
@@ -58,6 +62,21 @@ class WorldObjects:
         if tuple(vendors) != self._state.vendors:
             self._state.set_vendors(vendors)
             self._state.touched.update(self._state.cluster_queues)
+
+    def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
+        """Replace the policies by which pods without their own choose nodes and cards; `fgd` learns what is typical
+        from the workloads that are known. To be called after `set_vendors`."""
+        self._state.fleet.set_policies(node_policy, device_policy)
+        self._state.fleet.fragmentation.source = self._task_shapes
+
+    def _task_shapes(self) -> Iterator[TaskShape]:
+        """The shapes of all pods that wait or run."""
+        for info in self._state.workloads.values():
+            for pod_set in info.pod_sets:
+                if pod_set.devices is None:
+                    pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, self._state.vendors)
+                shape = task_shape(PodSetToPlace(pod_set.name, 1, pod_set.node_requests, pod_set.devices))
+                yield from repeat(shape, pod_set.count)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace and its labels, which ClusterQueues select."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gpus.manifests import NodeSpec, configured_vendors, read_config_map, read_node, write_node
+from gpus.manifests import NodeSpec, configured_policies, configured_vendors, read_config_map, read_node, write_node
 from gpus.vendors import VENDORS
 from scheduler.core.device_vendor import NVIDIA
 from scheduler.core.manifest import Fields, ObjectMeta, Report
@@ -101,3 +101,14 @@ def test_the_settings_name_nvidias_resources() -> None:
 
 def test_without_settings_the_vendors_are_as_they_are() -> None:
     assert configured_vendors({}, VENDORS) == VENDORS
+
+
+def test_policies_are_read_and_a_misspelt_one_is_refused() -> None:
+    found = settings({"config.yaml": {"nodeSchedulerPolicy": "fgd", "gpuSchedulerPolicy": "binpack,numa"}})
+    assert configured_policies(found) == ("fgd", "binpack,numa")
+    assert configured_policies({}) == ("binpack", "spread")
+    top = fields({"metadata": {"name": "hami"}, "data": {"config.yaml": ""}})
+    read_config_map(top, {"config.yaml": {"nodeSchedulerPolicy": "pack"}})
+    (error,) = top.report.errors
+    assert error.value == "pack"
+    assert "binpack, spread, fgd" in error.rule

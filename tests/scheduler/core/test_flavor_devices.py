@@ -223,3 +223,31 @@ def test_a_device_request_that_no_scheduler_would_take_is_misconfigured() -> Non
     builder.world.set_node(gpu_node("n1"))
     unreadable = gpus(annotations={"hami.io/device-scoring-weights": "gpumem=lots"})
     assert outcomes(cycle(builder.pending("w", "q", [unreadable]).world)) == {"w": "Misconfigured"}
+
+
+def test_the_cluster_s_policies_choose_nodes_and_cards() -> None:
+    def chosen(node_policy: str) -> str:
+        builder = Builder().queue("q", {"default": PLENTY})
+        builder.world.set_placement_policies(node_policy, "spread")
+        for name in ("n1", "n2"):
+            builder.world.set_node(gpu_node(name))
+        builder.pending("first", "q", [gpus(memory_mib=4096)])
+        settled(builder.world)
+        builder.pending("second", "q", [gpus(memory_mib=4096)], at=1.0)
+        return placement(cycle(builder.world), "second").pods[0].node
+
+    assert chosen("binpack") == "n1"
+    assert chosen("spread") == "n2"
+
+
+def test_fgd_learns_what_is_typical_from_the_workloads() -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_placement_policies("fgd", "fgd")
+    for name in ("n1", "n2"):
+        builder.world.set_node(gpu_node(name))
+    for number in range(4):
+        builder.pending(f"small{number}", "q", [gpus(memory_mib=4096)], at=float(number))
+    builder.pending("large", "q", [gpus(memory_mib=16_384)], at=9.0)
+    placed = {name: result for result in settled(builder.world) for name in admissions(result)}
+    assert {placement(placed[f"small{number}"], f"small{number}").pods[0].node for number in range(4)} == {"n1"}
+    assert placement(placed["large"], "large").pods[0].node == "n2"
