@@ -27,6 +27,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"", frontend.index),
 ]
 
+admin.site.site_header = admin.site.site_title = "kueueweb"
+admin.site.index_title = "Rows"
+
 handler400 = errors.bad_request
 handler403 = errors.forbidden
 handler404 = errors.not_found

@@ -8,7 +8,7 @@ import yaml
 from django import forms
 from django.db import transaction
 
-from queues.admin.quota_table import QuotaTableField, rows_of
+from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.exceptions import InvalidRequest, ManifestErrors, QueuesError
 from queues.manifests.documents import read_documents
 from queues.models import Cluster, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
@@ -25,6 +25,12 @@ def _choices(words: Any, *, empty: str = "") -> list[tuple[str, str]]:
     return first + [(word.value, word.value) for word in words]
 
 
+class JSONField(forms.JSONField):
+    """JSON in a text of a few lines."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "cols": 70, "spellcheck": "false"})
+
+
 def trial(cluster: Cluster, kind: str, manifest: Mapping[str, Any]) -> None:
     """Store the manifest and undo it. Raises `ManifestErrors` as storing it would."""
     with transaction.atomic():
@@ -38,8 +44,8 @@ class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's 
     kind: ClassVar[str]
     places: ClassVar[Mapping[str, str]]
 
-    labels = forms.JSONField(required=False, initial=dict, help_text="{key: value}")
-    annotations = forms.JSONField(required=False, initial=dict, help_text="{key: value}")
+    labels = JSONField(required=False, initial=dict, help_text="{key: value}")
+    annotations = JSONField(required=False, initial=dict, help_text="{key: value}")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -81,9 +87,10 @@ class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's 
         yield from (("labels", "labels"), ("annotations", "annotations"))
 
     def _add(self, error: LocatedError) -> None:
-        message = f"{error.path}: {error.rule}. {error.remedy}".strip()
-        for field, place in self._all_places():
-            if error.path == place or error.path.startswith((f"{place}.", f"{place}[")):
+        place = place_in_words(error.path, self.cleaned_data.get("resource_groups") or ())
+        message = f"{place}: {error.rule}. {error.remedy}".strip()
+        for field, start in self._all_places():
+            if error.path == start or error.path.startswith((f"{start}.", f"{start}[")):
                 return self.add_error(field, message)
         return self.add_error("name" if error.path == "name" and "name" in self.fields else None, message)
 
@@ -117,7 +124,7 @@ class ClusterQueueForm(ConfigurationForm):
     queueing_strategy = forms.ChoiceField(
         choices=_choices(decisions.QueueingStrategy), initial=decisions.QueueingStrategy.BEST_EFFORT_FIFO
     )
-    namespace_selector = forms.JSONField(
+    namespace_selector = JSONField(
         required=False, help_text="A label selector; empty selects no namespace, {} selects all."
     )
     stop_policy = forms.ChoiceField(choices=_choices(decisions.StopPolicy), initial=decisions.StopPolicy.NONE)
@@ -147,7 +154,7 @@ class ClusterQueueForm(ConfigurationForm):
     max_priority_threshold = forms.IntegerField(required=False)
     fair_weight = forms.DecimalField(initial=1, label="Fair sharing weight")
     admission_mode = forms.ChoiceField(choices=_choices(decisions.AdmissionMode, empty="Kueue's"), required=False)
-    admission_checks = forms.JSONField(
+    admission_checks = JSONField(
         required=False, initial=list, help_text='[{"name": ..., "on_flavors": [...]}]; no flavors are all.'
     )
     preempt_for_devices = forms.BooleanField(required=False, help_text="Beyond Kueue.")
@@ -208,9 +215,9 @@ class ResourceFlavorForm(ConfigurationForm):
         "topology": "topology",
     }
 
-    node_labels = forms.JSONField(required=False, initial=dict, help_text="{key: value}")
-    node_taints = forms.JSONField(required=False, initial=list, help_text='[{"key", "value", "effect"}]')
-    tolerations = forms.JSONField(required=False, initial=list, help_text='[{"key", "operator", "value", "effect"}]')
+    node_labels = JSONField(required=False, initial=dict, help_text="{key: value}")
+    node_taints = JSONField(required=False, initial=list, help_text='[{"key", "value", "effect"}]')
+    tolerations = JSONField(required=False, initial=list, help_text='[{"key", "operator", "value", "effect"}]')
     topology = forms.CharField(required=False)
 
     class Meta:

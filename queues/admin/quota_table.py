@@ -1,5 +1,6 @@
 """Quotas as a table in a form: a row per flavor and resource, the amounts as Kubernetes quantities."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -8,16 +9,21 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-COLUMNS: Final[Mapping[str, str]] = {
-    "group": "Group",
-    "flavor": "Flavor",
-    "resource": "Resource",
-    "nominal_quota": "Nominal quota",
-    "borrowing_limit": "Borrowing limit",
-    "lending_limit": "Lending limit",
+COLUMNS: Final[Mapping[str, tuple[str, int]]] = {
+    "group": ("Group", 2),
+    "flavor": ("Flavor", 14),
+    "resource": ("Resource", 14),
+    "nominal_quota": ("Nominal quota", 7),
+    "borrowing_limit": ("Borrowing limit", 7),
+    "lending_limit": ("Lending limit", 7),
 }
+"""Each column's title and the width of its fields in characters."""
 _AMOUNTS: Final = ("nominal_quota", "borrowing_limit", "lending_limit")
 _EMPTY_ROWS: Final = 4
+_PLACE: Final = re.compile(
+    r"resource_groups\[(?P<group>\d+)\]\.flavors\[(?P<flavor>\d+)\]"
+    r"(?:\.resources\[(?P<resource>\d+)\])?(?:\.(?P<field>\w+))?"
+)
 
 Row = dict[str, str]
 
@@ -55,16 +61,31 @@ def groups_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
+def place_in_words(path: str, groups: Sequence[Mapping[str, Any]]) -> str:
+    """A path into `resource_groups` as whoever fills in the table calls it: `v100, cpu, nominal quota`."""
+    found = _PLACE.fullmatch(path)
+    if found is None:
+        return path
+    flavor = groups[int(found["group"])]["flavors"][int(found["flavor"])]
+    words = [flavor["name"]]
+    if found["resource"] is not None:
+        words.append(flavor["resources"][int(found["resource"])]["name"])
+    if found["field"]:
+        words.append(found["field"].replace("_", " "))
+    return ", ".join(words)
+
+
 class QuotaTable(forms.Widget):
     """The table, with a few empty rows at its end. A row that is emptied is removed."""
 
     def render(self, name: str, value: Any, attrs: Mapping[str, Any] | None = None, renderer: Any = None) -> SafeString:
         """The table as HTML."""
         rows: list[Row] = [*(value or ()), *({} for _ in range(_EMPTY_ROWS))]
-        head = format_html_join("", "<th>{}</th>", ((title,) for title in COLUMNS.values()))
+        head = format_html_join("", "<th>{}</th>", ((title,) for title, _ in COLUMNS.values()))
         body = format_html_join("", "<tr>{}</tr>", ((self._cells(name, index, row),) for index, row in enumerate(rows)))
         return format_html(
-            '<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table><input type="hidden" name="{}-rows" value="{}">',
+            '<div style="overflow-x: auto"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+            '<input type="hidden" name="{}-rows" value="{}">',
             head,
             body,
             name,
@@ -75,10 +96,7 @@ class QuotaTable(forms.Widget):
         return format_html_join(
             "",
             '<td><input type="text" name="{}-{}-{}" value="{}" size="{}" aria-label="{}"></td>',
-            (
-                (name, index, column, row.get(column, ""), 4 if column == "group" else 16, title)
-                for column, title in COLUMNS.items()
-            ),
+            ((name, index, column, row.get(column, ""), width, title) for column, (title, width) in COLUMNS.items()),
         )
 
     def value_from_datadict(self, data: Mapping[str, Any], files: MultiValueDict[str, Any], name: str) -> list[Row]:

@@ -128,6 +128,13 @@ def test_a_mistake_stands_at_its_field(site: Client, cluster: Cluster, change: d
     assert FlavorQuota.objects.get().nominal_quota == 10_000
 
 
+def test_a_mistake_in_a_quota_names_its_row(site: Client, cluster: Cluster) -> None:
+    row = make_cluster_queue(cluster, quotas={"v100": {"cpu": 1000, "memory": 1}})
+    url = f"/admin/queues/clusterqueue/{row.pk}/change/"
+    response = site.post(url, {**fields(site, url), "resource_groups-1-nominal_quota": "lots"})
+    assert errors(response)["resource_groups"][0].startswith("v100, memory, nominal quota: ")
+
+
 def test_delete_waits_for_what_holds_it(site: Client, cluster: Cluster) -> None:
     flavor = make_resource_flavor(cluster, "default-flavor")
     queue = make_cluster_queue(cluster)
