@@ -1,10 +1,12 @@
 """Storing workloads: whole or not at all, thousands at once."""
 
 import re
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from django.db import connection, transaction
 
 from queues.exceptions import AlreadyExists, ManifestErrors
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
@@ -119,3 +121,35 @@ def test_refuses_a_name_that_is_taken(cluster: Cluster) -> None:
 
 def test_nothing_to_store(cluster: Cluster) -> None:
     assert create_workloads(cluster, [], actor="alice") == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_calls_use_a_name_at_once() -> None:
+    """The second waits for the first to commit, and then says whose name is taken."""
+    cluster = Cluster.objects.create(name="default")
+    Namespace.objects.create(cluster=cluster, name="team-a", created_at=NOW)
+    refused: list[AlreadyExists] = []
+
+    def second() -> None:
+        try:
+            create_workloads(cluster, [spec("other", 0), spec("a", 1)], actor="bob")
+        except AlreadyExists as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    with transaction.atomic():
+        create_workloads(cluster, [spec("a")], actor="alice")
+        thread = threading.Thread(target=second)
+        thread.start()
+        while not _somebody_waits_for_a_lock():
+            assert thread.is_alive()
+    thread.join(10)
+    assert "(team-a, a)" in refused[0].message.replace(f"({cluster.pk}, team-a, a)", "(team-a, a)")
+    assert list(Workload.objects.values_list("name", "submitted_by")) == [("a", "")]
+
+
+def _somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+        return bool(cursor.fetchone()[0])
