@@ -59,7 +59,7 @@ class CycleParts:
 
     def run_cycle(self) -> CycleResult:
         """Run one cycle: workloads with failed nodes first, even while no other is admitted."""
-        replacer = NodeReplacer(self._state)
+        replacer = NodeReplacer(self._state, self._devices)
         self._state.cycle += 1
         replacer.run()
         result = CycleResult(self._state.cycle)

@@ -6,14 +6,13 @@ decides. All pods of all pod sets of such a workload are placed, or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
 from scheduler.core.decisions import PendingReason
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.flavor_topology import Room
-from scheduler.core.node_selection import Toleration
 from scheduler.core.placement_model import (
     Placement,
     PlacementRefusal,
@@ -58,14 +57,17 @@ class DeviceAssigner:
         found = self._place(pod_sets)
         return describe(found) if isinstance(found, PlacementRefusal) else None
 
+    def room_for(self, pod_set: PodSetRequests) -> dict[str, int] | None:
+        """The most of its pods that each node's cards could take; None for pods that ask for no devices."""
+        devices = self._request(pod_set)
+        if not self._state.has_devices or not devices.asks_for_devices:
+            return None
+        return self._state.fleet.most_pods(devices, without=list(self._state.simulation.removed))
+
     def room(self, assignment: Assignment) -> Room:
         """The most pods that each node's cards could take, by pod set, for those that ask for devices."""
-        gone = list(self._state.simulation.removed)
-        return {
-            result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=gone)
-            for result in assignment.pod_sets
-            if self._request(result.pod_set).asks_for_devices
-        }
+        rooms = {result.name: self.room_for(result.pod_set) for result in assignment.pod_sets}
+        return {name: room for name, room in rooms.items() if room is not None}
 
     def unlimited_room(self) -> dict[str, int]:
         """Room without a limit on every node."""
@@ -129,13 +131,9 @@ class DeviceAssigner:
         self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
     ) -> list[PodSetToPlace]:
         """The pods of a pod set from the `first` on: all together, or those of each topology domain on their own."""
-        names = dict.fromkeys(flavors)
-        specs = [self._state.flavors[name] for name in names if name in self._state.flavors]
-        labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
-        tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
         found: list[PodSetToPlace] = []
-        for count, nodes in self._shares(result, result.topology, names, first):
-            found.append(self._to_place(info, result, count, first, nodes, labels, tolerations))
+        for count, nodes in self._shares(result, result.topology, dict.fromkeys(flavors), first):
+            found.append(self.to_place(info, result.pod_set, flavors, count, nodes, first))
             first += count
         return found
 
@@ -147,22 +145,25 @@ class DeviceAssigner:
             return [(result.pod_set.count - first, None)] if result.pod_set.count > first else []
         return [(domain.count, tree.node_names(domain)) for domain in topology.domains]
 
-    def _to_place(
+    def to_place(
         self,
         info: WorkloadInfo,
-        result: PodSetResult,
+        pod_set: PodSetRequests,
+        flavors: Iterable[str],
         count: int,
-        first: int,
         nodes: frozenset[str] | None,
-        labels: dict[str, str],
-        tolerations: tuple[Toleration, ...],
+        first: int = 0,
     ) -> PodSetToPlace:
-        template = result.pod_set.pod_set.template
+        """`count` pods of a pod set, numbered from `first`, for the nodes of its flavors and, of those, for `nodes`."""
+        specs = [self._state.flavors[name] for name in dict.fromkeys(flavors) if name in self._state.flavors]
+        labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
+        tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
+        template = pod_set.pod_set.template
         return PodSetToPlace(
-            name=result.name,
+            name=pod_set.name,
             count=count,
-            requests=result.pod_set.node_requests,
-            devices=self._request(result.pod_set),
+            requests=pod_set.node_requests,
+            devices=self._request(pod_set),
             node_selector=template.node_selector,
             affinity=template.affinity,
             tolerations=template.tolerations,

@@ -1,17 +1,21 @@
 """The second pass for failed nodes (3.11, 11.10): admitted workloads whose topology assignment names one.
 
-The pods of the failed node get another leaf at once, before the heads of the queues are looked at; quota does not
-change and nobody is preempted for them. A workload that finds none, or that lost a second node, is evicted.
+The pods of the failed node get another leaf, and other devices, at once, before the heads of the queues are looked at;
+quota does not change and nobody is preempted for them. A workload that finds none, or that lost a second node, is
+evicted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.core.conditions import evict
 from scheduler.core.decisions import Evict, EvictionReason, ReplaceNode
+from scheduler.core.flavor_devices import DeviceAssigner, describe
 from scheduler.core.flavor_topology import topology_request
 from scheduler.core.node_selection import HOSTNAME_LABEL
+from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
 from scheduler.core.placing import topology_charges, topology_flavor
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyFailure
@@ -39,9 +43,10 @@ def failed_hosts(workload: Workload) -> tuple[str, ...]:
 class NodeReplacer:
     """Decides on the workloads of the second pass."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, devices: DeviceAssigner) -> None:
         """Of this state."""
         self._state = state
+        self._devices = devices
         self.replacements: list[ReplaceNode] = []
         self.evictions: list[Evict] = []
 
@@ -64,15 +69,18 @@ class NodeReplacer:
                 self._replace(info, hosts[0])
 
     def _replace(self, info: WorkloadInfo, host: str) -> None:
-        if info.placement is not None and any(pod.node == host and pod.slices for pod in info.placement.pods):
-            self._evict(info, f"node {host}, where it holds devices, failed")
-            return
         found = self._reassign(info, host)
         if isinstance(found, TopologyFailure):
             self._evict(info, f"no replacement for the failed node {host}: {found.message}")
             return
+        placement = self._place_anew(info, found, host)
+        if isinstance(placement, PlacementRefusal):
+            self._evict(info, f"no devices to replace those of the failed node {host}: {describe(placement)}")
+            return
         self._state.move(info, found, topology_charges(info, found, self._state.topology_flavors))
-        info.change(lambda workload: replace(workload, admission=found, unhealthy_nodes=()))
+        if placement is not info.placement:
+            self._exchange(info, placement)
+        info.change(lambda workload: replace(workload, admission=found, placement=placement, unhealthy_nodes=()))
         message = f"the pods of the failed node {host} have another place"
         self.replacements.append(
             ReplaceNode(info.key, found.cluster_queue, host, found.pod_set_assignments, self._state.cycle, message)
@@ -93,13 +101,71 @@ class NodeReplacer:
             flavor = self._state.topology_flavors.get(name or "")
             if flavor is None:
                 return TopologyFailure(assignment.name, f"flavor {name} has no topology any more")
-            request = topology_request(pod_sets[assignment.name], self._state.device_resources())
+            pod_set = pod_sets[assignment.name]
+            request = topology_request(pod_set, self._state.device_resources())
+            request = replace(request, room=self._devices.room_for(pod_set))
             after = replace_failed_node(flavor, request, before, host, moved)
             if isinstance(after, TopologyFailure):
                 return after
             moved.add(request.usage(_gained(before, after)))
             assignments.append(replace(assignment, topology_assignment=after))
         return Admission(info.admission.cluster_queue, tuple(assignments))
+
+    def _place_anew(self, info: WorkloadInfo, admission: Admission, host: str) -> Placement | PlacementRefusal | None:
+        """The placement with the pods of the host on other nodes of their domains; each keeps its number."""
+        if info.placement is None or all(pod.node != host for pod in info.placement.pods):
+            return info.placement
+        assert info.admission is not None  # it holds quota
+        requests = {pod_set.name: pod_set for pod_set in info.pod_sets}
+        wanted: list[PodSetToPlace] = []
+        for before, after in zip(info.admission.pod_set_assignments, admission.pod_set_assignments, strict=True):
+            lost = [pod.replica for pod in info.placement.pods_of(before.name) if pod.node == host]
+            pod_set, flavors = requests[before.name], after.flavors.values()
+            for count, nodes in self._shares(before, after, lost):
+                allowed = None if nodes is None else nodes - {host}
+                wanted.append(self._devices.to_place(info, pod_set, flavors, count, allowed))
+        found = self._state.fleet.place(wanted)
+        if isinstance(found, PlacementRefusal):
+            return found
+        free = {name: iter([pod for pod in found.pods if pod.pod_set == name]) for name in requests}
+        return Placement(
+            tuple(
+                replace(next(free[pod.pod_set]), replica=pod.replica) if pod.node == host else pod
+                for pod in info.placement.pods
+            )
+        )
+
+    def _shares(
+        self, before: PodSetAssignment, after: PodSetAssignment, lost: Sequence[int]
+    ) -> list[tuple[int, frozenset[str] | None]]:
+        """How many of the lost pods, given their numbers, go to which nodes: to the domains that the assignment gained,
+        or, where it stayed (its leaves are wider than a node), to those that they were in."""
+        old, new = before.topology_assignment, after.topology_assignment
+        flavor = self._state.topology_flavors.get(topology_flavor(after, self._state.topology_flavors) or "")
+        if old is None or new is None or flavor is None:
+            return [(len(lost), None)] if lost else []
+        if old != new:
+            return [(domain.count, flavor.node_names(domain)) for domain in _gained(old, new).domains]
+        shares: list[tuple[int, frozenset[str] | None]] = []
+        first = 0
+        for domain in old.domains:
+            count = sum(first <= replica < first + domain.count for replica in lost)
+            if count:
+                shares.append((count, flavor.node_names(domain)))
+            first += domain.count
+        return shares
+
+    def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:
+        """Hold another placement; undone with the batch."""
+        before = self._state.fleet.release(info.key)
+        if placement is not None:
+            self._state.fleet.reserve(info.key, placement)
+        self._state.journal.note(self._restore_placement, info.key, before)
+        info.placement = placement
+
+    def _restore_placement(self, key: str, placement: Placement) -> None:
+        self._state.fleet.release(key)
+        self._state.fleet.reserve(key, placement)
 
     def _evict(self, info: WorkloadInfo, message: str) -> None:
         now = self._state.now

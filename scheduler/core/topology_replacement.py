@@ -13,10 +13,13 @@ from scheduler.core.topology import (
     TopologyDomain,
     TopologyFailure,
     TopologyRequest,
+    TopologyUsage,
 )
 from scheduler.core.topology_flavor import TopologyFlavor
 from scheduler.core.topology_tree import LeafKey
 from scheduler.core.topology_usage import LeafUsage
+
+MORE_THAN_ANY_NODE_HOLDS = 10**9
 
 
 def replace_failed_node(
@@ -46,7 +49,12 @@ def replace_failed_node(
         return TopologyFailure(request.pod_set, problem)
     group = [replace(request, count=moving, topology=_relaxed(flavor, topology, moving))]
     within = _domain_to_stay_in(flavor, topology, staying, moving)
-    placed = flavor.place_group(group, taken or LeafUsage(), within=within)
+    # A failed node may still be in the tree, or be back: no pod is to return there, so nothing of it is free.
+    taken = taken or LeafUsage()
+    failed = TopologyUsage({}, (TopologyDomain((hostname,), MORE_THAN_ANY_NODE_HOLDS),))
+    taken.add(failed)
+    placed = flavor.place_group(group, taken, within=within)
+    taken.remove(failed)
     if isinstance(placed, TopologyFailure):
         return placed
     return _merged(flavor, staying, placed[request.pod_set])

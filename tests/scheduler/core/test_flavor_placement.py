@@ -140,16 +140,68 @@ def test_without_registered_devices_the_nodes_amounts_decide() -> None:
     assert workload.placement is None
 
 
-def test_a_failed_node_where_the_workload_holds_devices_evicts_it() -> None:
-    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0"))
-    admitted(builder, "w", [gpus(memory_mib=12_000)])
-    workload = builder.world.workload("team/w")
+def fail(builder: Builder, name: str, host: str) -> CycleResult:
+    """The node is gone, the workload is told, and a cycle runs."""
+    workload = builder.world.workload(f"team/{name}")
     assert workload is not None
-    builder.world.delete_node("a")
-    builder.world.set_workload(replace(workload, unhealthy_nodes=("a",)), 0.0)
-    result = cycle(builder.world)
+    builder.world.delete_node(host)
+    builder.world.set_workload(replace(workload, unhealthy_nodes=(host,)), 0.0)
+    return cycle(builder.world)
+
+
+def held(builder: Builder, name: str) -> dict[int, tuple[str, str]]:
+    """Replica -> its node and its card."""
+    workload = builder.world.workload(f"team/{name}")
+    assert workload is not None
+    assert workload.placement is not None
+    return {pod.replica: (pod.node, pod.slices[0].uuid) for pod in workload.placement.pods}
+
+
+def test_pods_of_a_failed_node_get_other_cards_and_keep_their_numbers() -> None:
+    builder = racks(*(gpu_node(name, "r0") for name in "abc"))
+    pods = [gpus(memory_mib=8_000, pods=4, topology=PREFERRED_HOST)]
+    assert admitted(builder, "w", pods) == {"main": {"a": 2, "b": 2}}
+    point = builder.world.savepoint()
+    result = fail_without_undo(builder, "w", "a")
+    assert [r.node for r in result.replacements] == ["a"]
+    assert held(builder, "w") == {0: ("c", "c-0"), 1: ("c", "c-0"), 2: ("b", "b-0"), 3: ("b", "b-0")}
+    assert places(builder.world, "w") == {"main": {"b": 2, "c": 2}}
+    assert builder.world.device_usage("c", "c-0") == (2, 16_000, 0)
+    builder.world.undo(point)
+    assert places(builder.world, "w") == {"main": {"a": 2, "b": 2}}
+    assert builder.world.device_usage("c", "c-0") == (0, 0, 0)
+
+
+def fail_without_undo(builder: Builder, name: str, host: str) -> CycleResult:
+    """As `fail`, while the node only stops being mentioned: nodes must not change while a batch may be undone."""
+    workload = builder.world.workload(f"team/{name}")
+    assert workload is not None
+    builder.world.set_workload(replace(workload, unhealthy_nodes=(host,)), 0.0)
+    return cycle(builder.world)
+
+
+def test_without_cards_elsewhere_the_workload_is_evicted() -> None:
+    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0", memory_mib=4_000))
+    assert admitted(builder, "w", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
+    result = fail(builder, "w", "a")
     assert [(e.workload, e.reason) for e in result.evictions] == [("team/w", "NodeFailures")]
-    assert "where it holds devices" in result.evictions[0].message
+    assert "no replacement for the failed node a" in result.evictions[0].message
+
+
+def test_pods_stay_in_their_rack_where_leaves_are_racks() -> None:
+    builder = Builder().flavor("tas", topology_name="racks")
+    builder.world.set_topology(Topology("racks", (RACK,)))
+    builder.queue("q", {"tas": PLENTY})
+    for node in (gpu_node("a", "r0"), gpu_node("b", "r0"), gpu_node("c", "r1", cards=8)):
+        builder.world.set_node(node)
+    builder.pending("w", "q", [gpus(memory_mib=9_000, pods=1, topology=REQUIRED_RACK)])
+    cycle(builder.world)
+    (host, _) = held(builder, "w")[0]
+    assert host in ("a", "b")
+    other = {"a": "b", "b": "a"}[host]
+    result = fail(builder, "w", host)
+    assert [r.node for r in result.replacements] == [host]
+    assert held(builder, "w") == {0: (other, f"{other}-0")}
 
 
 def test_slots_come_back_with_the_workload() -> None:

@@ -60,6 +60,15 @@ def test_a_node_without_pods_of_the_workload_changes_nothing() -> None:
     assert after_failure(made, pods(2), assigned(b=2), "a") == {"b": 2}
 
 
+def test_pods_do_not_return_to_a_failed_node_that_is_still_there() -> None:
+    made = flavor(HOSTS, [node("a", 9), node("b", 2)])
+    request, assignment = pods(2), assigned(a=2)
+    made.add_usage(request.usage(assignment))
+    found = replace_failed_node(made, request, assignment, "a")
+    assert isinstance(found, TopologyAssignment)
+    assert domains(found) == {"b": 2}
+
+
 def test_no_room_elsewhere() -> None:
     made = flavor(HOSTS, [node("a", 2), node("b", 2)])
     assert after_failure(made, pods(4), assigned(a=2, b=2), "a") == 'topology "hosts" has room for 0 of 2 pods'
