@@ -32,14 +32,14 @@ const variantColorResolver: VariantColorsResolver = (input) => {
     ...colors,
     background: tint(14),
     hover: tint(22),
-    color: `light-dark(var(--mantine-color-${color}-9), var(--mantine-color-${color}-3))`,
+    color: `light-dark(color-mix(in srgb, var(--mantine-color-${color}-9) 70%, black), var(--mantine-color-${color}-3))`,
   };
 };
 
 export const theme = createTheme({
   variantColorResolver,
   primaryColor: "indigo",
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: 7,
   fontFamily: '"Inter Variable", system-ui, sans-serif',
   fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
   headings: { fontFamily: '"Inter Variable", system-ui, sans-serif', fontWeight: "650" },

@@ -63,7 +63,7 @@ function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
       <Code style={{ overflowWrap: "anywhere" }}>{uuid}</Code>
       <Text fz="sm" c="var(--kw-muted)">
         on{" "}
-        <TextLink to="/gpus" search={{ node: device.node }} fz="inherit">
+        <TextLink to="/gpus" search={{ node: device.node }} fz="inherit" underline="always">
           {device.node}
         </TextLink>
         , {device.used_slots} of {device.slots} slots taken

@@ -11,9 +11,8 @@ import { Panel } from "@/components/panel";
 import { type GpuFilters, matchesGpuFilters } from "@/lib/gpu-filters";
 import { DeviceDrawer } from "./device-drawer";
 import { GpuFilterBar } from "./gpu-filter-bar";
-import classes from "./gpus.module.css";
 import { HeadroomTable } from "./headroom-table";
-import { NodeCards } from "./node-cards";
+import { NodeGrid } from "./node-grid";
 import { StateCounts } from "./state-counts";
 import { type Card, groupByNode, nodeFaults } from "./summary";
 import { TenantLegend } from "./tenant-legend";
@@ -86,18 +85,13 @@ function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record
           />
         </Panel>
       ) : (
-        <div className={view === "compact" ? classes.compactNodes : classes.nodes} data-live>
-          {groups.map((group) => (
-            <NodeCards
-              key={group.node}
-              group={group}
-              fault={faults.get(group.node)}
-              compact={view === "compact"}
-              highlight={filters.namespace}
-              onOpen={(device) => onFilter({ ...filters, device })}
-            />
-          ))}
-        </div>
+        <NodeGrid
+          groups={groups}
+          faults={faults}
+          compact={view === "compact"}
+          highlight={filters.namespace}
+          onOpen={(device) => onFilter({ ...filters, device })}
+        />
       )}
       <Group mt="md">
         <HeadroomTable cards={shown} />

@@ -82,7 +82,7 @@ function Facts({ queue }: { queue: ClusterQueue }) {
         ) : (
           <>
             in cohort{" "}
-            <TextLink to="/queues" search={{ search: queue.cohort }} fz="inherit">
+            <TextLink to="/queues" search={{ search: queue.cohort }} fz="inherit" underline="always">
               {queue.cohort}
             </TextLink>
           </>

@@ -25,7 +25,9 @@ export function Policies({ queue }: { queue: ClusterQueue }) {
         <Table.Tbody>
           {lines.map(([name, setting]) => (
             <Table.Tr key={name}>
-              <Table.Td c="var(--kw-muted)">{name}</Table.Td>
+              <Table.Td c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
+                {name}
+              </Table.Td>
               <Table.Td ta="right">{setting}</Table.Td>
             </Table.Tr>
           ))}

@@ -85,7 +85,7 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
                   <Text
                     span
                     fz="inherit"
-                    c={live !== undefined && live.borrowed > 0 ? "var(--kw-borrowed)" : "inherit"}
+                    c={live !== undefined && live.borrowed > 0 ? "var(--kw-borrowed-text)" : "inherit"}
                   >
                     {live === undefined ? "–" : formatAmountShort(resource.name, live.borrowed)}
                   </Text>

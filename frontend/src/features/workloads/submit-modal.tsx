@@ -113,7 +113,8 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
 function describe({ objects }: ApplyResult): string {
   return objects
     .map(
-      ({ kind, namespace, name, outcome }) => `${kind} ${namespace ? `${namespace}/` : ""}${name}: ${outcome}`,
+      ({ kind, namespace, name, outcome }) =>
+        `${kind} ${namespace ? `${namespace}/` : ""}${name}: ${outcome}`,
     )
     .join(", ");
 }

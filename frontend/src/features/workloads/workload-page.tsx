@@ -101,7 +101,12 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
       {workload.cluster_queue !== "" && (
         <span>
           queue{" "}
-          <TextLink to="/queues/$name" params={{ name: workload.cluster_queue }} fz="inherit">
+          <TextLink
+            to="/queues/$name"
+            params={{ name: workload.cluster_queue }}
+            fz="inherit"
+            underline="always"
+          >
             {workload.cluster_queue}
           </TextLink>{" "}
           {workload.queue_name !== "" && <>by way of {workload.queue_name}</>}

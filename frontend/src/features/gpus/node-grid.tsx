@@ -1,0 +1,76 @@
+/** The nodes with their cards; of thousands only those near the window are in the page. */
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import classes from "./gpus.module.css";
+import { NodeCards, type NodeCardsProps } from "./node-cards";
+import type { NodeGroup } from "./summary";
+
+export interface NodeGridProps extends Pick<NodeCardsProps, "compact" | "highlight" | "onOpen"> {
+  groups: NodeGroup[];
+  /** What keeps pods off a node, by its name. */
+  faults: ReadonlyMap<string, string>;
+}
+
+/** A node of eight cards in the compact view, in px; on a wide screen several stand side by side. */
+const COMPACT_WIDTH = 228;
+const GAP = 10;
+const ROW_HEIGHT = { compact: 86, cards: 166 };
+
+export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGridProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const { top, width } = usePlace(frame);
+  const columns = compact ? Math.max(1, Math.floor((width + GAP) / (COMPACT_WIDTH + GAP))) : 1;
+  const virtual = useWindowVirtualizer({
+    count: Math.ceil(groups.length / columns),
+    estimateSize: () => (compact ? ROW_HEIGHT.compact : ROW_HEIGHT.cards),
+    overscan: 8,
+    gap: GAP,
+    scrollMargin: top,
+    getItemKey: (row) => `${columns} ${groups[row * columns]?.node}`,
+  });
+  return (
+    <div ref={frame} style={{ height: virtual.getTotalSize(), position: "relative" }} data-live>
+      {virtual.getVirtualItems().map((row) => (
+        <div
+          key={row.key}
+          ref={virtual.measureElement}
+          data-index={row.index}
+          className={classes.nodeRow}
+          style={{
+            gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))`,
+            transform: `translateY(${row.start - virtual.options.scrollMargin}px)`,
+          }}
+        >
+          {groups.slice(row.index * columns, (row.index + 1) * columns).map((group) => (
+            <NodeCards
+              key={group.node}
+              group={group}
+              fault={faults.get(group.node)}
+              compact={compact}
+              highlight={highlight}
+              onOpen={onOpen}
+            />
+          ))}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Where an element begins on the page, and how wide it is, in px. */
+function usePlace(frame: RefObject<HTMLElement | null>): { top: number; width: number } {
+  const [place, setPlace] = useState({ top: 0, width: 0 });
+  const measure = useCallback(() => {
+    if (frame.current === null) return;
+    const { top, width } = frame.current.getBoundingClientRect();
+    const found = { top: Math.round(top + window.scrollY), width: Math.round(width) };
+    setPlace((before) => (before.top === found.top && before.width === found.width ? before : found));
+  }, [frame]);
+  // After each render: what stands above (tenants, a banner) changes where the element begins.
+  useLayoutEffect(measure);
+  useEffect(() => {
+    window.addEventListener("resize", measure);
+    return () => window.removeEventListener("resize", measure);
+  }, [measure]);
+  return place;
+}
