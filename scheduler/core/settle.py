@@ -15,9 +15,10 @@ PREEMPTIONS_PER_WORKLOAD = 16
 """How often one workload may be preempted at one instant before that counts as going in circles."""
 
 
-def settle(world: World, now: float) -> Iterator[CycleResult]:
+def settle(world: World, now: float, *, limit_idle: bool = False) -> Iterator[CycleResult]:
     """Run cycles at one instant: until no ClusterQueue has an active workload, or a cycle decided nothing and left all
-    active workloads active, or too many such cycles came in a row. The caller may act between cycles.
+    active workloads active. The caller may act between cycles. `limit_idle` also ends it after `IDLE_CYCLES` and more
+    cycles in a row that decided nothing, as recorded runs of Kueue do.
 
     Preemption may go in circles while the clock stands still (19.2 B11): once a workload has been preempted
     `PREEMPTIONS_PER_WORKLOAD` times the rest waits for the next instant, and `world.note_livelock` says so on it.
@@ -42,7 +43,7 @@ def settle(world: World, now: float) -> Iterator[CycleResult]:
             return
         else:
             idle += 1
-            if idle > IDLE_CYCLES + 2 * queues + world.active_queue_count():
+            if limit_idle and idle > IDLE_CYCLES + 2 * queues + world.active_queue_count():
                 return
 
 

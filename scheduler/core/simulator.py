@@ -65,7 +65,7 @@ class Simulator:
             self._finish_due(now)
             while self._arrivals and self._arrivals[0][0] <= now:
                 self.world.set_workload(heappop(self._arrivals)[2], EPOCH + now)
-            for result in settle(self.world, EPOCH + now):
+            for result in settle(self.world, EPOCH + now, limit_idle=True):
                 self._record(result, now)
 
     def _next_instant(self) -> float | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from scheduler.core.settle import PREEMPTIONS_PER_WORKLOAD
+import pytest
+
+from scheduler.core.settle import PREEMPTIONS_PER_WORKLOAD, settle
 from tests.scheduler.core.world_helpers import (
     Builder,
     admissions,
@@ -37,6 +39,16 @@ def test_it_ends_when_a_blocked_head_changes_nothing() -> None:
     builder = Builder().queue("q", {"default": 2}, strict=True).pending("large", "q", 5).pending("small", "q", 1)
     assert len(settled(builder.world)) == 1
     assert builder.world.has_active(), "the head stays active and is tried first at the next instant"
+
+
+@pytest.mark.parametrize(("limit_idle", "left"), [(False, 0), (True, 18)])
+def test_every_waiting_workload_is_looked_at_unless_idle_cycles_are_limited(limit_idle: bool, left: int) -> None:
+    builder = Builder().queue("q", {"default": 1})
+    for number in range(30):
+        builder.pending(f"w{number:02}", "q", 2 + number, at=float(number))
+    results = list(settle(builder.world, 1000.0, limit_idle=limit_idle))
+    assert len(results) == 30 - left
+    assert builder.world.cluster_queue_view("q").pending == left
 
 
 def test_a_preemptor_waits_for_its_victims_without_spinning() -> None:
