@@ -1,8 +1,16 @@
-"""What all tests share: the servers, started by the first test that needs them."""
+"""What all tests share: the servers, started by the first test that needs them, and how long properties are tried."""
 
+import os
+
+import hypothesis
 import pytest
 
 from tests.services_plugin import services
+
+# HYPOTHESIS_PROFILE=long tries each property on 2,000 examples. In CI the examples are the same each time.
+hypothesis.settings.register_profile("normal", max_examples=100, deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.register_profile("long", max_examples=2_000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "normal"))
 
 
 @pytest.fixture(scope="session")
