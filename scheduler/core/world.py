@@ -66,7 +66,6 @@ class World(WorldObjects):
         state = self._state
         if before.attempt is not None and before.shape == info.shape:
             info.attempt = before.attempt
-        info.outcome = before.outcome or info.outcome
         if self._placer.replace_parked(before, info):
             return
         cq = state.cluster_queues.get(before.cluster_queue)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.conditions import evict, release
+from scheduler.core.conditions import evict, pending, release
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType, EvictionReason, TransformationStrategy
 from scheduler.core.local_queue import LocalQueue
@@ -112,6 +112,16 @@ def test_the_row_of_an_admission_read_back_changes_nothing() -> None:
     cycle(builder.world)
     builder.world.set_workload(current(builder, "w"), 1001.0)
     assert not builder.world.has_active(), "nothing was freed, nobody is woken"
+
+
+def test_a_verdict_is_said_again_when_the_status_lost_it() -> None:
+    builder = Builder().queue("q", {"default": 4}).pending("w", "q", 9)
+    assert outcomes(cycle(builder.world)) == {"w": "ExceedsMaxQuota"}
+    forgotten = pending(current(builder, "w"), "PendingEvaluation", "", 1001.0)
+    builder.world.set_workload(replace(forgotten, priority=1), 1001.0)
+    assert outcomes(cycle(builder.world)) == {"w": "ExceedsMaxQuota"}
+    builder.world.set_workload(replace(current(builder, "w"), priority=2), 1002.0)
+    assert outcomes(cycle(builder.world)) == {}, "nothing new to say"
 
 
 def test_a_change_of_a_running_workloads_priority_wakes_its_tree() -> None:
