@@ -23,14 +23,15 @@ from scheduler.cluster.manifests import (
     JOB_UID_LABEL,
     PLACEMENT_GATE,
     POD_SET_LABEL,
-    REPLICA_ANNOTATION,
     SCHEDULER_NAME,
     WORKLOAD_UID_LABEL,
     AdmittedWorkload,
     PodSetAdmission,
     placed_pod,
+    uid_label,
     ungated_pod,
 )
+from scheduler.cluster.replicas import Replicas
 from scheduler.cluster.topology_domains import TopologyDomains
 from scheduler.core.decisions import WorkloadStatus
 
@@ -64,7 +65,7 @@ class Binder:
             return 0
         rows, slices = self._decided(waiting)
         bound = 0
-        replicas = _Replicas(pods)
+        replicas = Replicas(pods)
         self._domains = TopologyDomains(pods)
         for pod in sorted(waiting, key=lambda pod: (pod["metadata"]["namespace"], pod["metadata"]["name"])):
             row = self._row_of(pod, rows, replicas)
@@ -94,8 +95,9 @@ class Binder:
     def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
         """The admitted workloads that these pods may belong to, by uid."""
         admitted = Workload.objects.filter(cluster=self._cluster, status=WorkloadStatus.ADMITTED, evicted_at=None)
-        uids = {uid for pod in waiting if (uid := _label(pod, WORKLOAD_UID_LABEL))}
-        jobs = {uid for pod in waiting if not _label(pod, WORKLOAD_UID_LABEL) and (uid := _label(pod, JOB_UID_LABEL))}
+        uids = {uid for pod in waiting if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
+        unassigned = [pod for pod in waiting if not uid_label(pod, WORKLOAD_UID_LABEL)]
+        jobs = {uid for pod in unassigned if (uid := uid_label(pod, JOB_UID_LABEL))}
         rows = with_jobs(admitted.filter(uid__in=uids) | admitted.filter(job__uid__in=jobs)).order_by("pk")
         return {str(row.uid): row for row in rows if runs(row)}
 
@@ -104,19 +106,19 @@ class Binder:
         """Whether nobody has decided anew since the row was read."""
         return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
 
-    def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: _Replicas) -> Workload | None:
+    def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: Replicas) -> Workload | None:
         """The pod's workload; of a job whose every pod is one, the first admitted that has no pod."""
-        uid = _label(pod, WORKLOAD_UID_LABEL)
+        uid = uid_label(pod, WORKLOAD_UID_LABEL)
         if uid:
             return rows.get(uid)
-        job_uid = _label(pod, JOB_UID_LABEL)
+        job_uid = uid_label(pod, JOB_UID_LABEL)
         for row in rows.values():
-            if row.job is not None and str(row.job.uid) == job_uid and not replicas.taken(str(row.uid), ""):
+            if row.job is not None and str(row.job.uid) == job_uid and not replicas.has_pods(str(row.uid)):
                 return row
         return None
 
-    def _bind_one(self, pod: JsonObject, row: Workload, replicas: _Replicas, slices: Slices) -> int:
-        pod_set = _pod_set(row, _label(pod, POD_SET_LABEL))
+    def _bind_one(self, pod: JsonObject, row: Workload, replicas: Replicas, slices: Slices) -> int:
+        pod_set = _pod_set(row, (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
         workload = admitted_workload(row, self._flavors)
         admission = next((found for found in workload.pod_sets if found.name == pod_set.name), workload.pod_sets[0])
         replica = replicas.assign(pod, str(row.uid), pod_set.name, admission.count)
@@ -235,37 +237,6 @@ class Binder:
             _log.warning("The lock of node %s stays until it expires: %s", name, error)
 
 
-class _Replicas:
-    """Which replica of which pod set each live pod is."""
-
-    def __init__(self, pods: Sequence[JsonObject]) -> None:
-        self._taken: dict[tuple[str, str], dict[int, str]] = {}
-        self._any: set[str] = set()
-        for pod in pods:
-            uid, text = _label(pod, WORKLOAD_UID_LABEL), _annotation(pod, REPLICA_ANNOTATION)
-            if uid and text.isdigit():
-                self._note(uid, _label(pod, POD_SET_LABEL), int(text), pod["metadata"]["uid"])
-
-    def taken(self, workload_uid: str, pod_set: str) -> bool:
-        """Whether any live pod is a replica of the workload (of any pod set, with "")."""
-        return workload_uid in self._any if not pod_set else bool(self._taken.get((workload_uid, pod_set)))
-
-    def assign(self, pod: JsonObject, workload_uid: str, pod_set: str, count: int) -> int | None:
-        """The pod's replica: the one that it has, else the first free one below count; None where there is none."""
-        taken = self._taken.get((workload_uid, pod_set), {})
-        text = _annotation(pod, REPLICA_ANNOTATION)
-        if text.isdigit() and int(text) < count and taken.get(int(text)) == pod["metadata"]["uid"]:
-            return int(text)
-        replica = next((number for number in range(count) if number not in taken), None)
-        if replica is not None:
-            self._note(workload_uid, pod_set, replica, pod["metadata"]["uid"])
-        return replica
-
-    def _note(self, workload_uid: str, pod_set: str, replica: int, pod_uid: str) -> None:
-        self._taken.setdefault((workload_uid, pod_set), {}).setdefault(replica, pod_uid)
-        self._any.add(workload_uid)
-
-
 def waits_for_us(pod: JsonObject) -> bool:
     """Whether nobody but us will bind the pod: it names us as its scheduler, or has our gate."""
     spec = pod["spec"]
@@ -286,11 +257,3 @@ def _bind_phase(pod: JsonObject, now: float) -> JsonObject:
 def _pod_set(row: Workload, name: str) -> PodSet:
     pod_sets = list(row.pod_sets.all())
     return next((pod_set for pod_set in pod_sets if pod_set.name == name), pod_sets[0])
-
-
-def _label(pod: JsonObject, key: str) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(key, ""))
-
-
-def _annotation(pod: JsonObject, key: str) -> str:
-    return str((pod["metadata"].get("annotations") or {}).get(key, ""))

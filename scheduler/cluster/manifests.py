@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.job_kinds import JobKind, Stopping
@@ -33,10 +34,25 @@ HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 _HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
 
 _LONGEST_LABEL_VALUE: Final = 63
+_LONGEST_NUMBER: Final = 9
 _SERVER_METADATA: Final = (
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation",
     "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
 )  # fmt: skip
+
+
+def uid_label(item: Mapping[str, Any], key: str) -> str:
+    """A uid from a label, in its canonical form. Anyone can write a label: what is no uid is ""."""
+    try:
+        return str(UUID(str((item["metadata"].get("labels") or {}).get(key, ""))))
+    except ValueError:
+        return ""
+
+
+def replica_of(pod: Mapping[str, Any]) -> int | None:
+    """Which replica of its pod set a pod was made; None where it is none yet, or the annotation is no number."""
+    text = str((pod["metadata"].get("annotations") or {}).get(REPLICA_ANNOTATION, ""))
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else None
 
 
 class CannotStart(Exception):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.db.models import Sum
+from django.db.models import Prefetch
 
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
@@ -22,7 +22,7 @@ from queues.services.workloads import record_finished, record_pods_ready
 from scheduler.cluster.binder import waits_for_us
 from scheduler.cluster.client import JsonObject, Listing, WatchEvent
 from scheduler.cluster.job_kinds import JOB_KINDS
-from scheduler.cluster.manifests import POD_SET_LABEL, REPLICA_ANNOTATION, WORKLOAD_UID_LABEL
+from scheduler.cluster.manifests import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label
 from scheduler.core.decisions import ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 from scheduler.core.node import PODS
 from scheduler.core.pod import PodTemplate
@@ -31,6 +31,10 @@ from scheduler.core.resources import pod_requests
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _POD_PROGRESS: Final = JOB_KINDS["Pod"].progress
 _ENDED: Final = ("Succeeded", "Failed")
+_KNOWN_COLUMNS: Final = (
+    "uid", "namespace", "name", "status", "conditions", "quota_reserved_at", "evicted_at", "pods_stopped_at",
+    "pods_ready_at", "job__kind",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -105,7 +109,9 @@ class PodWatch:
             else:
                 self._note(item.object, batch)
         known = self._known(batch.workloads)
-        self._placed.update({(workload.namespace, uid): workload.placed for uid, workload in known.items()})
+        for uid, workload in known.items():
+            if uid in self._of_workload:
+                self._placed[workload.namespace, uid] = workload.placed
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         forget_pods(self._cluster, batch.gone)
         if batch.listed:
@@ -147,14 +153,16 @@ class PodWatch:
         self._of_workload[pod.workload_uid].discard(uid)
         if not self._of_workload[pod.workload_uid]:
             del self._of_workload[pod.workload_uid]
+            self._placed.pop((pod.namespace, pod.workload_uid), None)
         batch.workloads.add(pod.workload_uid)
 
     def _known(self, uids: Iterable[str]) -> dict[str, _Known]:
+        pod_sets = PodSet.objects.only("workload_id", "admitted_count", "nodes", "topology_assignment")
         rows = (
             Workload.objects.filter(cluster=self._cluster, uid__in=list(uids))
             .select_related("job")
-            .prefetch_related("pod_sets")
-            .annotate(admitted=Sum("pod_sets__admitted_count"))
+            .only(*_KNOWN_COLUMNS)
+            .prefetch_related(Prefetch("pod_sets", pod_sets))
         )
         return {str(row.uid): _known(row) for row in rows}
 
@@ -229,14 +237,15 @@ def _has_place(pod_set: PodSet) -> bool:
     return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
 
 
-def _known(row: Any) -> _Known:
+def _known(row: Workload) -> _Known:
+    pod_sets = list(row.pod_sets.all())
     conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
     readiness = conditions.get(ConditionType.PODS_READY, {})
     return _Known(
         namespace=row.namespace,
         name=row.name,
-        count=row.admitted or 0,
-        placed=row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in row.pod_sets.all()),
+        count=sum(pod_set.admitted_count or 0 for pod_set in pod_sets),
+        placed=row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in pod_sets),
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
         ready=row.pods_ready_at is not None,
@@ -253,7 +262,7 @@ def _observed(manifest: JsonObject) -> _Pod:
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
-        workload_uid=labels.get(WORKLOAD_UID_LABEL, ""),
+        workload_uid=uid_label(manifest, WORKLOAD_UID_LABEL),
         node=spec.get("nodeName") or "",
         phase=status.get("phase", "Pending"),
         ready=progress.ready > 0 and not metadata.get("deletionTimestamp"),
@@ -267,20 +276,26 @@ def _observed(manifest: JsonObject) -> _Pod:
         message=progress.message,
     )
     if pod.workload_uid:
-        pod.row = _row(pod, labels, annotations, status)
+        pod.row = _row(pod, replica_of(manifest), labels, annotations, status)
     return pod
 
 
 def _row(
-    pod: _Pod, labels: Mapping[str, str], annotations: Mapping[str, str], status: Mapping[str, Any]
+    pod: _Pod,
+    replica: int | None,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    status: Mapping[str, Any],
 ) -> ObservedPod:
-    number = annotations.get(REPLICA_ANNOTATION) or annotations.get(_COMPLETION_INDEX) or "0"
+    index = annotations.get(_COMPLETION_INDEX, "")
+    if replica is None and index.isascii() and index.isdigit():
+        replica = int(index)
     states = [entry.get("state") or {} for entry in status.get("containerStatuses") or ()]
     ends = [moment for state in states if (moment := _moment((state.get("terminated") or {}).get("finishedAt")))]
     return ObservedPod(
         workload_uid=pod.workload_uid,
         pod_set=labels.get(POD_SET_LABEL, ""),
-        replica=int(number) if number.isdigit() else 0,
+        replica=replica or 0,
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,

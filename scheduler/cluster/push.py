@@ -44,6 +44,7 @@ from scheduler.cluster.manifests import (
     JobSource,
     restored_job,
     started_job,
+    uid_label,
     waiting_job,
 )
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
@@ -72,7 +73,7 @@ def push_pending(
 ) -> PushReport:
     """One sweep over a cluster; does nothing in mode `observe`, and while another sweep of it is at work.
 
-    An unreachable cluster is logged: everything stays to be pushed.
+    A cluster that does not answer, or refuses to show its pods, is logged: what is unpushed stays so.
     """
     report = PushReport()
     if cluster.mode == ClusterMode.OBSERVE:
@@ -84,8 +85,8 @@ def push_pending(
             sweep = _Sweep(cluster, client or client_for(cluster), report)
             sweep.tell()
             sweep.follow_pods(clock)
-        except ClusterUnreachable as error:
-            _log.warning("Cluster %s does not answer; what is unpushed stays so: %s", cluster.name, error)
+        except ClusterError as error:
+            _log.warning("The sweep of cluster %s ends early, what is unpushed stays so: %s", cluster.name, error)
     return report
 
 
@@ -270,11 +271,28 @@ class _Sweep:
         if not with_jobs_held.exists():
             return
         selector = f"{MANAGED_LABEL}=true"
-        pods = self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items
+        pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
         self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
         self._confirm_stopped(pods)
 
-    def _confirm_stopped(self, pods: tuple[JsonObject, ...]) -> None:
+    def _credible(self, pods: Sequence[JsonObject]) -> list[JsonObject]:
+        """The pods whose labels name a workload or a job of their own namespace: anyone can write a label."""
+        workloads = {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
+        jobs = {uid for pod in pods if (uid := uid_label(pod, JOB_UID_LABEL))}
+        rows = Workload.objects.filter(cluster=self._cluster)
+        homes = [
+            *rows.filter(uid__in=workloads).values_list("uid", "namespace"),
+            *rows.filter(job__uid__in=jobs).values_list("job__uid", "namespace"),
+        ]
+        home = {str(uid): namespace for uid, namespace in homes}
+        return [
+            pod
+            for pod in pods
+            if home.get(uid_label(pod, WORKLOAD_UID_LABEL) or uid_label(pod, JOB_UID_LABEL))
+            == pod["metadata"]["namespace"]
+        ]
+
+    def _confirm_stopped(self, pods: Sequence[JsonObject]) -> None:
         """An evicted workload's quota is free when no pod of it is left, and no more can come."""
         stopping = Workload.objects.filter(
             cluster=self._cluster,
@@ -284,7 +302,7 @@ class _Sweep:
             pods_stopped_at__isnull=True,
             pushed_sequence__gte=F("push_sequence"),
         ).exclude(status=WorkloadStatus.FINISHED)
-        alive = {(pod["metadata"].get("labels") or {}).get(WORKLOAD_UID_LABEL) for pod in pods}
+        alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in pods}
         stopped = [
             (row.namespace, row.name)
             for row in with_jobs(stopping).order_by("pk")

@@ -125,6 +125,22 @@ def test_somebody_elses_pod_with_our_label_is_still_somebody_elses(system: Syste
     assert Pod.objects.count() == 1
 
 
+@pytest.mark.parametrize(("uid", "replica"), [("no uid", "0"), ("{uid}", "9" * 30), ("{uid}", "²")])
+def test_labels_and_annotations_that_make_no_sense_do_no_harm(system: System, uid: str, replica: str) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    strange = pod("strange", annotations={"kueueweb.io/replica": replica}, schedulerName="kueueweb")
+    uid = uid.replace("{uid}", str(system.workload().uid)).replace(" ", ".")
+    strange["metadata"] |= {
+        "namespace": "team",
+        "labels": {"kueueweb.io/workload-uid": uid, "kueueweb.io/managed": "true"},
+    }
+    system.client.create(PODS, strange)
+    for _ in range(2):
+        system.turn()
+    assert system.workload().status == "Admitted"
+
+
 def test_late_repeated_and_lost_events_end_in_the_same_rows(system: System) -> None:
     system.submit(gpu_job(parallelism=2, completions=2, run_seconds=1000))
     for _ in range(2):

@@ -10,7 +10,7 @@ from queues.services.workloads import cancel, hold, release
 from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
 from scheduler.cluster.push import PushReport, push_pending
 from tests.scheduler.cluster.system import System, gpu_job, queued
-from tests.simulated_cluster import job
+from tests.simulated_cluster import job, pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -269,3 +269,19 @@ def test_a_cluster_that_is_only_observed_is_told_nothing(system: System) -> None
     system.cluster.refresh_from_db()
     assert system.push() == PushReport()
     assert system.client.list(JOBS).items == ()
+
+
+def test_a_pod_of_another_namespace_with_our_labels_gets_nothing_and_holds_nothing_up(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    (ours,) = system.pods()
+    liar = pod("liar", schedulerName="kueueweb", limits={"nvidia.com/gpu": "1"})
+    liar["metadata"]["labels"] = ours["metadata"]["labels"]
+    system.client.create(PODS, liar)
+    hold(system.cluster, [(system.workload().namespace, system.workload().name)], actor="alice")
+    for _ in range(3):
+        system.turn()
+    found = system.client.get(PODS, "default", "liar")
+    assert found is not None
+    assert (found["spec"].get("nodeName"), found["metadata"].get("annotations") or {}) == (None, {})
+    assert system.workload().quota_reserved_at is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpus.models import DeviceAllocation
 from queues.models import ResourceFlavor, Topology
 from scheduler.cluster.client import NODES, JsonObject
 from scheduler.cluster.job_kinds import JOB_KINDS
@@ -14,7 +15,7 @@ from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmis
 from scheduler.cluster.topology_domains import TopologyDomains
 from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
 from tests.factories import START
-from tests.scheduler.cluster.system import System, queued
+from tests.scheduler.cluster.system import System, gpu_job, queued
 from tests.simulated_cluster import job
 
 HOST = "kubernetes.io/hostname"
@@ -157,3 +158,25 @@ def test_pods_of_a_failed_node_run_elsewhere(by_host: System) -> None:
     assert host != failed
     running = [each for each in by_host.pods() if each["status"]["phase"] == "Running"]
     assert Counter(each["spec"]["nodeName"] for each in running) == {host: 2}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pods_with_devices_of_a_failed_node_run_elsewhere(by_host: System) -> None:
+    manifest = gpu_job(run_seconds=1000, parallelism=2, completions=2)
+    manifest["spec"]["template"]["metadata"]["annotations"] |= {"kueue.x-k8s.io/podset-required-topology": HOST}
+    by_host.submit(manifest)
+    by_host.turn()
+    by_host.turn()
+    (failed,) = {each["spec"]["nodeName"] for each in by_host.pods()}
+    by_host.chaos(nodes={failed: "gone"})
+    by_host.watcher.resync()
+    for _ in range(3):
+        by_host.turn()
+    row = by_host.workload("train")
+    assert (row.status, row.unhealthy_nodes) == ("Admitted", [])
+    hosts = {node for pod_set in row.pod_sets.all() for node in pod_set.nodes}
+    assert len(hosts) == 1
+    assert failed not in hosts
+    assert {a.node.name for a in DeviceAllocation.objects.filter(workload=row).select_related("node")} == hosts
+    running = [each for each in by_host.pods() if each["status"]["phase"] == "Running"]
+    assert Counter(each["spec"]["nodeName"] for each in running) == {hosts.pop(): 2}

@@ -1,0 +1,40 @@
+"""Which replica of which pod set each live pod is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduler.cluster.client import JsonObject
+from scheduler.cluster.manifests import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label
+
+
+class Replicas:
+    """What the annotations of live pods say, and what is given out to others from there."""
+
+    def __init__(self, pods: Sequence[JsonObject]) -> None:
+        self._taken: dict[tuple[str, str], dict[int, str]] = {}
+        self._with_pods: set[str] = set()
+        for pod in pods:
+            uid, replica = uid_label(pod, WORKLOAD_UID_LABEL), replica_of(pod)
+            if uid and replica is not None:
+                pod_set = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, "")
+                self._note(uid, pod_set, replica, pod["metadata"]["uid"])
+
+    def has_pods(self, workload_uid: str) -> bool:
+        """Whether any live pod is a replica of the workload."""
+        return workload_uid in self._with_pods
+
+    def assign(self, pod: JsonObject, workload_uid: str, pod_set: str, count: int) -> int | None:
+        """The pod's replica: the one that it has, else the first free one below count; None where there is none."""
+        taken = self._taken.get((workload_uid, pod_set), {})
+        own = replica_of(pod)
+        if own is not None and own < count and taken.get(own) == pod["metadata"]["uid"]:
+            return own
+        replica = next((number for number in range(count) if number not in taken), None)
+        if replica is not None:
+            self._note(workload_uid, pod_set, replica, pod["metadata"]["uid"])
+        return replica
+
+    def _note(self, workload_uid: str, pod_set: str, replica: int, pod_uid: str) -> None:
+        self._taken.setdefault((workload_uid, pod_set), {}).setdefault(replica, pod_uid)
+        self._with_pods.add(workload_uid)
