@@ -211,6 +211,7 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
     stored = {identity: job.row_id for identity, job in jobs.items() if job.row_id is not None}
     new = {identity: job for identity, job in jobs.items() if identity not in stored}
     free_names(cluster, ((job.kind, job.namespace, job.name) for job in new.values()))
+    _refuse_taken_jobs(cluster, [spec for spec in specs if id(spec.job) in new])
     rows = Job.objects.bulk_create(
         Job(
             cluster=cluster,
@@ -231,6 +232,27 @@ def _store_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec], now: datetime) 
         for job in new.values()
     )
     return stored | {identity: row.pk for identity, row in zip(new, rows, strict=True)}
+
+
+def _refuse_taken_jobs(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:
+    jobs = {(spec.job.kind, spec.job.namespace, spec.job.name): spec for spec in specs if spec.job is not None}
+    similar = (
+        Job.objects.filter(cluster=cluster, name__in=[name for _, _, name in jobs]) if jobs else Job.objects.none()
+    )
+    there = [
+        LocatedError(
+            jobs[key].document,
+            "metadata.name",
+            f"{key[1]}/{key[2]}",
+            f"a {key[0]} of this name is there already.",
+            "Delete it first, use another name, or generateName.",
+        )
+        for key in similar.values_list("kind", "namespace", "name")
+        if key in jobs
+    ]
+    if there:
+        there.sort(key=lambda error: error.document)
+        raise AlreadyExists(f"{len(there)} of {len(jobs)} jobs exist already; nothing was stored.", there)
 
 
 def _store(

@@ -140,6 +140,7 @@ def test_a_job_manifest(bob: SchemaClient) -> None:
     again = bob.post(URL, JOB)
     assert again.status_code == 409
     assert again.json()["reason"] == "AlreadyExists"
+    assert [error["value"] for error in again.json()["errors"]] == ["team-a/train"]
 
 
 def test_a_job_manifest_in_yaml(bob: SchemaClient) -> None:
