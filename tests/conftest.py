@@ -2,15 +2,22 @@
 
 import os
 
-import hypothesis
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.services_plugin import services
 
-# HYPOTHESIS_PROFILE=long tries each property on 2,000 examples. In CI the examples are the same each time.
-hypothesis.settings.register_profile("normal", max_examples=100, deadline=None, derandomize="CI" in os.environ)
-hypothesis.settings.register_profile("long", max_examples=2_000, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "normal"))
+# `pytest --hypothesis-profile=long` tries each property on 2,000 examples. In CI the examples are the same each time.
+settings.register_profile(
+    "normal",
+    max_examples=100,
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("long", settings.get_profile("normal"), max_examples=2_000, derandomize=False)
+if settings.get_current_profile_name() == "default":
+    settings.load_profile("normal")
 
 
 @pytest.fixture(scope="session")
