@@ -118,12 +118,12 @@ def _refuse_twins(objects: Sequence[Object]) -> None:
         first = seen.setdefault(found.identity, found)
         if first is found:
             continue
-        report = found.submitted.report
-        where = f"document {first.submitted.report.document}"
+        report, earlier = found.submitted.report, first.submitted.report
+        where = f"{earlier.source}, document {earlier.document}," if earlier.source else f"document {earlier.document}"
         report.error(
             found.submitted.at("metadata.name"),
             found.meta.name,
-            f"{found.kind.name} {found.meta.key} is in {where} of this call already",
+            f"{f'{found.kind.name} {found.meta.key}'.strip()} is in {where} of this call already",
             "Keep one of the two, or apply them one after the other.",
             MistakeReason.DUPLICATE,
         )

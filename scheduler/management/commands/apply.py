@@ -55,9 +55,10 @@ class Command(BaseCommand):
         suffix = " (dry run)" if result.dry_run else ""
         for applied in result.objects:
             key = f"{applied.namespace}/{applied.name}" if applied.namespace else applied.name
-            self.stdout.write(" ".join(part for part in (applied.kind, key, applied.action.value) if part) + suffix)
+            who = f"{applied.kind} {key}".strip()
+            self.stdout.write(f"{who} {applied.action.value}{suffix}")
             for warning in applied.warnings:
-                self.stderr.write(self.style.WARNING(f"  warning: {warning}"))
+                self.stderr.write(self.style.WARNING(f"warning: {who}: {warning}"))
 
 
 def _read_all(names: list[str]) -> list[Document]:
