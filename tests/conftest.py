@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.services_plugin import services
 
-# `pytest --hypothesis-profile=long` tries each property on 2,000 examples. With CI set, Hypothesis takes its own profile:
-# 100 examples, the same each time.
+# `pytest --hypothesis-profile=long` tries each property on 2,000 examples. With CI set, Hypothesis takes its own
+# profile: 100 examples, the same each time.
 settings.register_profile("normal", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", settings.get_profile("normal"), max_examples=2_000)
 if settings.get_current_profile_name() == "default":
