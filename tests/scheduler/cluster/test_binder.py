@@ -41,7 +41,7 @@ def the_pod(system: System) -> JsonObject:
     return found
 
 
-def annotations(system: System) -> dict[str, str]:
+def noted(system: System) -> dict[str, str]:
     found: dict[str, str] = the_pod(system)["metadata"]["annotations"]
     return found
 
@@ -54,8 +54,8 @@ def test_a_node_that_another_pod_has_locked_is_waited_for(decided: System) -> No
     waiting = the_pod(decided)
     assert "nodeName" not in waiting["spec"]
     # The decision is written, the device plugin has not been told to act on it.
-    assert annotations(decided)["hami.io/vgpu-node"] == node_of(decided)
-    assert "hami.io/bind-phase" not in annotations(decided)
+    assert noted(decided)["hami.io/vgpu-node"] == node_of(decided)
+    assert "hami.io/bind-phase" not in noted(decided)
     lock(decided, None)
     assert decided.push().bound == 1
 
@@ -88,7 +88,7 @@ def test_a_sweep_that_was_cut_off_after_its_lock_is_finished_by_the_next(decided
     decided.client.patch(PODS, "team", name, {"metadata": {"annotations": phase}})
     assert decided.push().bound == 1
     decided.advance(3)
-    assert annotations(decided)["hami.io/bind-phase"] == "success"
+    assert noted(decided)["hami.io/bind-phase"] == "success"
 
 
 def test_a_node_that_is_gone_leaves_its_pod_unbound_and_no_lock_behind(decided: System) -> None:
@@ -115,12 +115,12 @@ def test_a_pod_that_the_plugin_refused_is_replaced_and_bound_anew(decided: Syste
 def test_the_annotations_come_in_hamis_order(decided: System) -> None:
     decided.push()
     (found,) = decided.pods()
-    noted = found["metadata"]["annotations"]
+    written = found["metadata"]["annotations"]
     uuid = DeviceAllocation.objects.get().device_uuid
-    assert noted["hami.io/vgpu-devices-allocated"] == f"{uuid},NVIDIA,4000,30:;"
-    assert noted["hami.io/vgpu-devices-to-allocate"] == f"{uuid},NVIDIA,4000,30:;"
-    assert noted["hami.io/vgpu-time"] == noted["hami.io/bind-time"] == str(int(decided.now()))
-    assert noted["hami.io/bind-phase"] == "allocating"
+    assert written["hami.io/vgpu-devices-allocated"] == f"{uuid},NVIDIA,4000,30:;"
+    assert written["hami.io/vgpu-devices-to-allocate"] == f"{uuid},NVIDIA,4000,30:;"
+    assert written["hami.io/vgpu-time"] == written["hami.io/bind-time"] == str(int(decided.now()))
+    assert written["hami.io/bind-phase"] == "allocating"
     node = decided.client.get(NODES, "", node_of(decided))
     assert node is not None
     assert node["metadata"]["annotations"][LOCK].endswith(f",team,{found['metadata']['name']}")
