@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.core.device import Device
@@ -166,7 +166,6 @@ class TestRefusals:
         )
 
     @given(st.data())
-    @settings(max_examples=60)
     def test_the_scan_counts_what_the_walk_counts(self, data: st.DataObject) -> None:
         cards = data.draw(st.lists(CARDS, min_size=1, max_size=5))
         devices = [card(f"g{number}", **fields) for number, (fields, _) in enumerate(cards)]
