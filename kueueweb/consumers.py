@@ -7,8 +7,9 @@ from urllib.parse import parse_qs
 
 import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
+from redis import RedisError
 
-from kueueweb.live.authentication import Refusal, audience_of
+from kueueweb.live.authentication import TRY_AGAIN_LATER, Refusal, audience_of
 from kueueweb.live.feed import Feed, Socket
 from kueueweb.live.hub import hub
 
@@ -21,7 +22,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
     """Sends the numbers of the cluster that `?cluster=` names; see `scheduler.live` for the frames.
 
     The client may send `{"type": "resume"}`: it gets a snapshot. Closes with 4401 when nobody is logged in (any more),
-    4403 without any role, 4404 for a cluster that is not there.
+    4403 without any role, 4404 for a cluster that is not there, 1013 while the database or Redis does not answer.
     """
 
     def __init__(self, heartbeat_seconds: float = HEARTBEAT_SECONDS, recheck_seconds: float = RECHECK_SECONDS) -> None:
@@ -41,11 +42,16 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         if isinstance(audience, Refusal):
             await self.close(audience.code, audience.reason)
             return
-        self._socket = Socket(audience)
-        feed = await hub().join(self._cluster, self._socket)
+        socket = Socket(audience)
+        try:
+            feed = await hub().join(self._cluster, socket)
+        except (RedisError, OSError):
+            await self.close(TRY_AGAIN_LATER, "Redis does not answer.")
+            return
+        self._socket = socket
         self._tasks = [
-            asyncio.create_task(self._pump(feed, self._socket)),
-            asyncio.create_task(self._recheck(self._socket)),
+            asyncio.create_task(self._pump(feed, socket)),
+            asyncio.create_task(self._recheck(socket)),
         ]
 
     async def disconnect(self, code: int) -> None:

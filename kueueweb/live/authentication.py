@@ -4,6 +4,7 @@ A browser cannot set the header `Authorization` on a websocket, so that a reques
 another site; one without it must name one of our own hosts as its origin.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,7 +16,7 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.db import close_old_connections
+from django.db import DatabaseError, close_old_connections
 from knox.auth import TokenAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
@@ -31,6 +32,10 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 UNAUTHENTICATED = 4401
 FORBIDDEN = 4403
 NO_SUCH_CLUSTER = 4404
+TRY_AGAIN_LATER = 1013
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,14 @@ def by_session_or_token(inner: Application) -> Application:
 
 async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
     """What the socket may see now, read anew: logins end, tokens run out, roles are taken away."""
+    try:
+        return await _audience_of(scope, cluster)
+    except DatabaseError as error:
+        _log.warning("A live stream ends, as its rights cannot be read: %s", error)
+        return Refusal(TRY_AGAIN_LATER, "The database does not answer.")
+
+
+async def _audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
     token = _header(scope, b"authorization")
     user = await database_sync_to_async(_user_of_token)(token) if token else await _user_of_session(scope)
     if not user.is_authenticated:
