@@ -21,7 +21,7 @@ from scheduler.core.topology import (
 )
 from scheduler.core.topology_aware import Placed, TooSmall, place
 from scheduler.core.topology_balanced import place_balanced
-from scheduler.core.topology_capacities import pods_that_fit
+from scheduler.core.topology_capacities import Capacities, pods_that_fit
 from scheduler.core.topology_leaves import Selection, TopologyLeaves
 from scheduler.core.topology_plan import (
     PlacementPlan,
@@ -123,25 +123,22 @@ class TopologyFlavor:
 
         `within` keeps them in the domain with these values of the first levels.
         """
-        workers, leader = split_leader(group)
         try:
+            workers, leader = split_leader(group)
             plan = make_plan(self.topology, workers, leader)
         except UnservableRequest as problem:
-            return TopologyFailure(workers.pod_set, str(problem))
-        selection = Selection.of(workers, self.tolerations) if self.topology.ends_with_hostname else None
+            return TopologyFailure(group[0].pod_set, str(problem))
         tree = self.leaves.tree
         if not tree.leaf_keys:
             return TopologyFailure(workers.pod_set, f'topology "{self.topology.name}" has no nodes', 0, plan.wanted)
-        if within:
-            capacities = self.leaves.capacities_within(within, plan.shape(simulate_empty), selection)
-        else:
-            capacities = self.leaves.capacities(plan.shape(simulate_empty), selection)
+        selection = Selection.of(workers, self.tolerations) if self.topology.ends_with_hostname else None
+        shape = plan.shape(simulate_empty)
+        capacities = self.leaves.capacities_within(within, shape, selection)
         extra = {tree.leaf_numbers[leaf]: amounts for leaf, amounts in taken.items() if leaf in tree.leaf_numbers}
         if extra:
             capacities = capacities.with_assumed(extra)
-        rooms = (workers.room, workers.room_beside_leader, leader.room if leader else None)
-        if not simulate_empty and any(room is not None for room in rooms):
-            capacities = capacities.limited_to(*(None if room is None else self.leaves.room(room) for room in rooms))
+        if not simulate_empty:
+            capacities = self._limited(capacities, workers, leader)
         balanced = place_balanced(plan, tree, capacities) if self.balanced_placement else None
         placed = balanced or place(plan, tree, capacities)
         if isinstance(placed, TooSmall):
@@ -162,6 +159,14 @@ class TopologyFlavor:
     def leaf_count(self) -> int:
         """The number of domains on the last level."""
         return len(self.leaves.tree.leaf_keys)
+
+    def _limited(
+        self, capacities: Capacities, workers: PodSetTopologyRequest, leader: PodSetTopologyRequest | None
+    ) -> Capacities:
+        rooms = (workers.room, workers.room_beside_leader, leader.room if leader else None)
+        if all(room is None for room in rooms):
+            return capacities
+        return capacities.limited_to(*(None if room is None else self.leaves.room(room) for room in rooms))
 
     def _too_small(self, workers: PodSetTopologyRequest, plan: PlacementPlan, found: TooSmall) -> TopologyFailure:
         unit = "pods" if plan.slices.size == 1 else f"slices of {plan.slices.size} pods"

@@ -138,7 +138,9 @@ class TopologyLeaves:
         return capacities
 
     def capacities_within(self, values: tuple[str, ...], shape: PodShape, selection: Selection | None) -> Capacities:
-        """The counts when only the domain with these values of the first levels has room."""
+        """The counts when only the domain with these values of the first levels has room; all have without values."""
+        if not values:
+            return self.capacities(shape, selection)
         inside = self.tree.leaves_with_prefix(values)
         return self._count(shape, lambda leaf: leaf in inside and self._usable(selection, leaf))
 

@@ -69,11 +69,16 @@ def pod_requests(request: PodSetTopologyRequest) -> PodRequests:
 def split_leader(
     group: Sequence[PodSetTopologyRequest],
 ) -> tuple[PodSetTopologyRequest, PodSetTopologyRequest | None]:
-    """The workers (the larger pod set, the first of equals) and the leader, if the group has two pod sets."""
+    """The workers (the larger pod set, the first of equals) and the leader, if the group has two pod sets; raises
+    UnservableRequest for other groups."""
     if len(group) == 1:
         return group[0], None
-    first, second = group[0], group[1]
-    return (first, second) if first.count >= second.count else (second, first)
+    workers = max(group, key=lambda request: request.count)
+    leaders = [request for request in group if request is not workers]
+    if len(leaders) != 1 or leaders[0].count != 1:
+        names = ", ".join(f"{request.pod_set} of {request.count}" for request in group)
+        raise UnservableRequest(f"a pod set group is one leader and its workers, not {names}")
+    return workers, leaders[0]
 
 
 def make_plan(

@@ -180,6 +180,13 @@ class TestLeaderAndWorkers:
         placed = place(made, pods(1, self.group, cpu=3, name="leader"), pods(3, self.group, name="workers"))
         assert placed == {"leader": {"r0-n0": 1}, "workers": {"r0-n0": 1, "r0-n1": 1, "r0-n2": 1}}
 
+    def test_other_groups_are_refused(self) -> None:
+        made = flavor(RACKS_AND_HOSTS, racks({"r0": [9]}))
+        two_leaders = place(made, pods(2, self.group, name="leader"), pods(3, self.group, name="workers"))
+        assert two_leaders == "a pod set group is one leader and its workers, not leader of 2, workers of 3"
+        three = [pods(1, self.group, name=name) for name in "abc"]
+        assert place(made, *three) == "a pod set group is one leader and its workers, not a of 1, b of 1, c of 1"
+
 
 class TestLeaves:
     def test_a_node_limits_pods_by_number_too(self) -> None:
