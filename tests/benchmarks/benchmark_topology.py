@@ -2,8 +2,8 @@
 
     python tests/benchmarks/benchmark_topology.py
 
-Prints, per request, the mean CPU time of a placement and of adding its usage and removing another's, and the ratio of the
-placement to counting all leaves anew, which is what a scheduler without kept counts would pay each time.
+Prints, per request, the mean CPU time of a placement and of adding its usage and removing another's, and the ratio of
+the placement to counting all leaves anew, which is what a scheduler without kept counts would pay each time.
 """
 
 from __future__ import annotations
