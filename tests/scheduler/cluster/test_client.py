@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from kubernetes.config import kube_config
 
 from scheduler.cluster.client import (
     JOBS,
@@ -129,3 +131,28 @@ def test_a_token_bucket_lets_bursts_through_and_then_paces() -> None:
     for _ in range(3):
         bucket.take()
     assert len(slept) == 2
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: lab
+contexts: [{name: lab, context: {cluster: lab, user: me}}]
+clusters: [{name: lab, cluster: {server: "https://lab.example:6443"}}]
+users: [{name: me, user: {token: secret}}]
+"""
+
+
+def test_without_a_url_the_kubeconfig_says_where_and_who(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "config"
+    path.write_text(KUBECONFIG)
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(path))
+    client = connect()
+    assert client.server == "https://lab.example:6443"
+    assert "secret" in str(client._api.configuration.auth_settings())
+
+
+def test_without_any_configuration_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
+    with pytest.raises(ClusterUnreachable, match="no API server is configured"):
+        connect()

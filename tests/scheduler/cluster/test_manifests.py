@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kubernetes.client import models
 
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.manifests import (
@@ -139,3 +140,17 @@ def test_a_placed_pod_names_its_workload_and_its_replica() -> None:
         "kueueweb.io/replica": "2",
         "hami.io/vgpu-node": "n1",
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (models.V1Job, started_job(source(), workload(nodes=("n1",)))),
+        (models.V1Pod, started_job(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))),
+    ],
+)
+def test_what_is_told_is_what_kubernetes_models_take(model: Any, told: dict[str, Any]) -> None:
+    read = model.from_dict(told)
+    assert read.spec is not None
+    assert not getattr(read, "additional_properties", {})
+    assert read.to_dict()["metadata"]["labels"] == told["metadata"]["labels"]
