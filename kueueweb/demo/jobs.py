@@ -96,7 +96,6 @@ def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random)
             "suspend": True,
             "parallelism": pods,
             "completions": pods,
-            "backoffLimit": 0,
             "ttlSecondsAfterFinished": _KEPT_SECONDS,
             "template": {
                 "metadata": {"annotations": {RUN_SECONDS: f"{run_seconds:.0f}"}},
