@@ -76,7 +76,7 @@ class Fleet:
         self._held: dict[str, tuple[_Held, ...]] = {}
         self._decided: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._built: DeviceTable | None = None
-        self._candidates = CandidateNodes(())
+        self._candidates = CandidateNodes((), {})
 
     # -- what is there
 
@@ -120,7 +120,7 @@ class Fleet:
         if not self._built.replace_node(node):
             self._built = None
         elif before is None or _selection(before) != _selection(node):
-            self._candidates = CandidateNodes(self._built.nodes)
+            self._candidates = CandidateNodes(self._built.nodes, self._built.rows)
 
     def delete_node(self, name: str) -> None:
         """Forget a node; reservations on it stay and hold again when it comes back. Unknown names are fine."""
@@ -197,7 +197,7 @@ class Fleet:
     def _ensure_table(self) -> DeviceTable:
         if self._built is None:
             self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
-            self._candidates = CandidateNodes(self._built.nodes)
+            self._candidates = CandidateNodes(self._built.nodes, self._built.rows)
             self.quotas.reset_usage()
             for held in self._held.values():
                 self._apply(held, 1)

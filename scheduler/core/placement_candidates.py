@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ class CandidateNodes:
     """Masks over nodes in the order of the device table, remembered per kind of pod set until a node changes."""
 
     nodes: Sequence[Node]
+    rows: Mapping[str, int]
     _selected: dict[Hashable, Booleans] = field(default_factory=dict)
     _refusals: dict[Hashable, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -35,6 +36,12 @@ class CandidateNodes:
         if mask is None:
             mask = np.fromiter((_selects(pod_set, node) for node in self.nodes), np.bool_, len(self.nodes))
             _remember(self._selected, key, mask)
+        return mask if pod_set.allowed_nodes is None else mask & self._named(pod_set.allowed_nodes)
+
+    def _named(self, names: Iterable[str]) -> Booleans:
+        """The nodes of these names."""
+        mask = np.zeros(len(self.nodes), dtype=np.bool_)
+        mask[[self.rows[name] for name in names if name in self.rows]] = True
         return mask
 
     def usable(self, pod_set: PodSetToPlace) -> Booleans:
@@ -65,8 +72,6 @@ class CandidateNodes:
 
 
 def _selects(pod_set: PodSetToPlace, node: Node) -> bool:
-    if pod_set.allowed_nodes is not None and node.name not in pod_set.allowed_nodes:
-        return False
     labels = node.selectable_labels
     return (
         matches_node_selector(pod_set.flavor_labels, labels)
@@ -80,7 +85,6 @@ def _selection_key(pod_set: PodSetToPlace) -> Hashable:
         tuple(sorted(pod_set.flavor_labels.items())),
         tuple(sorted(pod_set.node_selector.items())),
         pod_set.affinity,
-        pod_set.allowed_nodes,
     )
 
 
