@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.permissions import AllowAny
 
-from kueueweb.api import errors, frontend, health, session
+from kueueweb.api import errors, frontend, health, metrics, session
 
 _api: list[URLPattern | URLResolver] = [
     path("session/", session.SessionView.as_view()),
@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics.MetricsView.as_view()),
     re_path(r"^(?:api|ws|static|admin)(?:/|$)", errors.not_found),
     re_path(r"", frontend.index),
 ]
