@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -47,14 +46,13 @@ from scheduler.cluster.manifests import (
     uid_label,
     waiting_job,
 )
+from scheduler.cluster.turns import turn
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
 _BATCH: Final = 200
 _LIST_FROM: Final = 20
-_LOCK_SPACE: Final = 0x6B777075
-"""The first half of the advisory lock's key; the second is the cluster's."""
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -71,15 +69,15 @@ class PushReport:
 def push_pending(
     cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
 ) -> PushReport:
-    """One sweep over a cluster; does nothing in mode `observe`, and while another sweep of it is at work.
+    """One sweep over a cluster, after the one that is at work; does nothing in mode `observe`, or if another waits too.
 
     A cluster that does not answer, or refuses to show its pods, is logged: what is unpushed stays so.
     """
     report = PushReport()
     if cluster.mode == ClusterMode.OBSERVE:
         return report
-    with _alone(cluster) as alone:
-        if not alone:
+    with turn(cluster) as mine:
+        if not mine:
             return report
         try:
             sweep = _Sweep(cluster, client or client_for(cluster), report)
@@ -88,20 +86,6 @@ def push_pending(
         except ClusterError as error:
             _log.warning("The sweep of cluster %s ends early, what is unpushed stays so: %s", cluster.name, error)
     return report
-
-
-@contextmanager
-def _alone(cluster: Cluster) -> Iterator[bool]:
-    """Whether this is the only sweep; the lock goes with the session, if its holder dies."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [_LOCK_SPACE, cluster.pk])
-        row = cursor.fetchone()
-    try:
-        yield bool(row and row[0])
-    finally:
-        if row and row[0]:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [_LOCK_SPACE, cluster.pk])
 
 
 class _Sweep:

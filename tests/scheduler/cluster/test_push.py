@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+
 import pytest
+from django.db import connection
 
 from gpus.models import Device, DeviceAllocation
 from queues.models import Cluster, Job, Pod, Workload
@@ -285,3 +289,41 @@ def test_a_pod_of_another_namespace_with_our_labels_gets_nothing_and_holds_nothi
     assert found is not None
     assert (found["spec"].get("nodeName"), found["metadata"].get("annotations") or {}) == (None, {})
     assert system.workload().quota_reserved_at is None
+
+
+def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
+    system.submit(gpu_job())
+    system.engine.run()
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow_clock() -> float:
+        entered.set()
+        assert go_on.wait(20)
+        return system.now()
+
+    reports: dict[str, PushReport] = {}
+
+    def sweep(name: str, clock: Callable[[], float]) -> None:
+        reports[name] = push_pending(system.cluster, system.client, clock)
+        connection.close()
+
+    first = threading.Thread(target=sweep, args=("first", slow_clock))
+    first.start()
+    assert entered.wait(20)
+    system.submit(gpu_job("later"))
+    system.engine.run()
+    second = threading.Thread(target=sweep, args=("second", system.now))
+    second.start()
+    while not a_sweep_waits():
+        threading.Event().wait(0.01)
+    assert push_pending(system.cluster, system.client, system.now) == PushReport()
+    go_on.set()
+    for thread in (first, second):
+        thread.join(20)
+    assert (reports["first"].pushed, reports["second"].pushed) == (1, 1)
+
+
+def a_sweep_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        return bool(cursor.fetchone()[0])

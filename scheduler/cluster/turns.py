@@ -1,0 +1,61 @@
+"""One sweep over a cluster at a time, held by locks of the database's sessions: they go when their holder dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from django.db import OperationalError, connection
+
+from queues.models import Cluster
+
+_WORKING: Final = 0x6B777075
+_WAITING: Final = 0x6B777077
+"""The first halves of the advisory locks' keys; the second is the cluster's."""
+_LONGEST_WAIT: Final = "30s"
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+
+
+@contextmanager
+def turn(cluster: Cluster) -> Iterator[bool]:
+    """Whether it is this sweep's turn.
+
+    One sweep works and one waits for it to end. Any other may leave: the one that waits reads rows after the present
+    moment, and so will see whatever called for a sweep.
+    """
+    mine = False
+    with connection.cursor() as cursor:
+        if _try_lock(cursor, _WAITING, cluster):
+            try:
+                mine = _wait_for_lock(cursor, _WORKING, cluster)
+            finally:
+                _unlock(cursor, _WAITING, cluster)
+    try:
+        yield mine
+    finally:
+        if mine:
+            with connection.cursor() as cursor:
+                _unlock(cursor, _WORKING, cluster)
+
+
+def _try_lock(cursor: Any, lock: int, cluster: Cluster) -> bool:
+    cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [lock, cluster.pk])
+    return bool(cursor.fetchone()[0])
+
+
+def _wait_for_lock(cursor: Any, lock: int, cluster: Cluster) -> bool:
+    cursor.execute(f"SET lock_timeout = '{_LONGEST_WAIT}'")
+    try:
+        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [lock, cluster.pk])
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+            raise
+        return False
+    finally:
+        cursor.execute("SET lock_timeout = DEFAULT")
+    return True
+
+
+def _unlock(cursor: Any, lock: int, cluster: Cluster) -> None:
+    cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [lock, cluster.pk])
