@@ -151,6 +151,16 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 30.0,
         "options": {"queue": "push", "expires": 30},
     },
+    "sample-telemetry": {
+        "task": "scheduler.tasks.sample_telemetry",
+        "schedule": 15.0,
+        "options": {"queue": "push", "expires": 15},
+    },
+    "roll-up-telemetry": {
+        "task": "scheduler.tasks.roll_up_telemetry",
+        "schedule": 300.0,
+        "options": {"queue": "push", "expires": 300},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 

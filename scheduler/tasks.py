@@ -13,6 +13,7 @@ from celery.signals import celeryd_after_setup, worker_shutdown
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
+from gpus.services.telemetry import roll_up
 from queues.events import PUSH_TASK, SCHEDULE_TASK, wake_scheduler, wake_taken
 from queues.models import Cluster
 from scheduler.cluster.push import push_pending
@@ -20,6 +21,7 @@ from scheduler.engine import Engine
 from scheduler.lease import Leadership, LeaseLost
 from scheduler.partitions import maintain_partitions
 from scheduler.retention import apply_retention
+from scheduler.telemetry import sample_cluster
 from scheduler.webhook_checks import ask_pending
 
 _log = logging.getLogger(__name__)
@@ -107,6 +109,19 @@ def retain_workloads() -> None:
     """Delete workloads that were kept long enough."""
     for found in Cluster.objects.order_by("pk"):
         apply_retention(found, timezone.now())
+
+
+@shared_task(name="scheduler.tasks.sample_telemetry")
+def sample_telemetry() -> None:
+    """Ask what cards and containers use."""
+    for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk"):
+        sample_cluster(found, timezone.now())
+
+
+@shared_task(name="scheduler.tasks.roll_up_telemetry")
+def roll_up_telemetry() -> None:
+    """Means and peaks of what was sampled, and an end to what is old."""
+    roll_up(timezone.now())
 
 
 @shared_task(name="scheduler.tasks.maintain")

@@ -26,8 +26,6 @@ BIND_TIME = "hami.io/bind-time"
 BIND_PHASE = "hami.io/bind-phase"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 
-VOLCANO_ALLOCATED = "volcano.sh/vgpu-ids-new"
-
 _RESERVED = re.compile(r"[,:;]")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 

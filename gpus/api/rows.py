@@ -9,14 +9,16 @@ from django.db.models import Count, F, QuerySet, Sum
 from gpus.models import Device, DeviceAllocation
 from scheduler.core.quantity import format_amount
 
-_NODE_FIELDS: Final = ("name", "labels", "taints", "ready", "unschedulable", "updated_at")
+_NODE_FIELDS: Final = (
+    "name", "labels", "taints", "ready", "unschedulable", "cordoned", "draining", "updated_at",
+)  # fmt: skip
 _SLICE_FIELDS: Final = (
     "id", "device_id", "device_uuid", "source", "pod_set", "replica", "container", "namespace", "pod_name",
     "memory_mib", "cores_percent", "created_at", "workload__namespace", "workload__name", "node__name",
 )  # fmt: skip
 _DEVICE_FIELDS: Final = (
-    "uuid", "index", "vendor", "type", "mode", "numa", "healthy", "cordoned", "slots", "memory_mib", "cores_percent",
-    "missing_since",
+    "uuid", "index", "vendor", "type", "mode", "numa", "healthy", "cordoned", "draining", "slots", "memory_mib",
+    "cores_percent", "missing_since",
 )  # fmt: skip
 _AMOUNTS: Final = ("slots", "memory_mib", "cores_percent")
 

@@ -2,5 +2,14 @@
 
 from gpus.models.device import AllocationSource, Device, DeviceAllocation
 from gpus.models.node import Node
+from gpus.models.sample import ContainerSample, DeviceSample, Resolution
 
-__all__ = ["AllocationSource", "Device", "DeviceAllocation", "Node"]
+__all__ = [
+    "AllocationSource",
+    "ContainerSample",
+    "Device",
+    "DeviceAllocation",
+    "DeviceSample",
+    "Node",
+    "Resolution",
+]

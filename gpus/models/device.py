@@ -7,8 +7,8 @@ from django.db.models import Q
 class Device(models.Model):
     """A card, as its node's register annotation describes it.
 
-    `used_*` is what we decided; a trigger refuses to raise it above the card. `found_*` is what others hold there: it is always
-    stored, may exceed the card, and then shows as drift.
+    `used_*` is what we decided; a trigger refuses to raise it above the card. `found_*` is what others hold there: it
+    is always stored, may exceed the card, and then shows as drift.
     """
 
     node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices")
@@ -29,6 +29,7 @@ class Device(models.Model):
     mode = models.CharField(max_length=32, blank=True)
     healthy = models.BooleanField(default=True)
     cordoned = models.BooleanField(default=False)
+    draining = models.BooleanField(default=False, help_text="Cordoned, and what holds slices of it is moved away.")
     mig_profiles = models.JSONField(default=list, blank=True)
     custom_info = models.JSONField(default=dict, blank=True)
     pair_scores = models.JSONField(default=dict, blank=True)
@@ -57,7 +58,7 @@ class AllocationSource(models.TextChoices):
 
 
 class DeviceAllocation(models.Model):
-    """A slice of a card, held by one container of one replica of a workload's pod set (decided), or by a foreign pod (found)."""
+    """A slice of a card: decided, for a container of a replica of a workload's pod set; or found, of a foreign pod."""
 
     cluster = models.ForeignKey("queues.Cluster", on_delete=models.PROTECT, related_name="+")
     node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")

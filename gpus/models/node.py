@@ -22,7 +22,9 @@ class Node(models.Model):
         default=dict, blank=True, help_text="{resource: amount} requested by pods that are not ours"
     )
     ready = models.BooleanField(default=True)
-    unschedulable = models.BooleanField(default=False)
+    unschedulable = models.BooleanField(default=False, help_text="The cluster's own cordon.")
+    cordoned = models.BooleanField(default=False, help_text="Closed to new pods by an operator of ours.")
+    draining = models.BooleanField(default=False, help_text="Cordoned, and what we placed there is moved away.")
     generation = models.BigIntegerField(default=1)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField(auto_now=True)

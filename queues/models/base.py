@@ -8,8 +8,8 @@ from django.db import models
 class ClusterObject(models.Model):
     """An object of one cluster, known there by its name.
 
-    References to other objects are names, never foreign keys: as in Kueue they may dangle, and the Active condition of the
-    object that refers says so.
+    References to other objects are names, never foreign keys: as in Kueue they may dangle, and the Active condition of
+    the object that refers says so.
     """
 
     cluster = models.ForeignKey("queues.Cluster", on_delete=models.PROTECT, related_name="+")

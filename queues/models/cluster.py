@@ -31,12 +31,19 @@ class Cluster(models.Model):
     configuration_applied_set = models.CharField(max_length=253, blank=True)
     configuration_generation = models.BigIntegerField(
         default=1,
-        help_text="Goes up with each edit of a quota, queue, node or device; a batch of decisions stands only if it did not move.",
+        help_text="Goes up with each edit of a quota, queue, node or device; "
+        "a batch of decisions stands only if it did not move.",
     )
     device_plugin_configuration = models.JSONField(
         default=dict,
         blank=True,
         help_text="HAMi's device-plugin settings: split count, memory and core scaling, resource names.",
+    )
+    telemetry_urls = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[URL, ...] of Prometheus text endpoints in HAMi's exporter format: "
+        "one monitor per node, or one for all.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

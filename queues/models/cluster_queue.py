@@ -26,7 +26,7 @@ class Cohort(ClusterObject):
 
 
 class ClusterQueue(ClusterObject):
-    """Kueue's ClusterQueue. Its quotas are rows in `resource_groups`; an empty `cohort_name` means that it shares nothing.
+    """Kueue's ClusterQueue. Its quotas are rows in `resource_groups`; with an empty `cohort_name` it shares nothing.
 
     `namespace_selector` NULL selects no namespace, `{}` all of them (Kueue's rule).
     """

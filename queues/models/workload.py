@@ -8,9 +8,9 @@ from queues.querysets import WorkloadQuerySet
 
 
 class Workload(NamespacedObject):
-    """Kueue's Workload. `status`, the times, `reason` and `message` repeat what `conditions` say, so that lists can filter.
+    """Kueue's Workload. `status`, the times, `reason` and `message` repeat what `conditions` say, for lists to filter.
 
-    Whoever writes one updates named columns under a condition; never a bare save(): the scheduler writes these rows too.
+    Whoever writes one updates named columns under a condition, never by a bare save(): the scheduler writes here too.
     """
 
     job = models.ForeignKey("queues.Job", on_delete=models.CASCADE, null=True, blank=True, related_name="workloads")

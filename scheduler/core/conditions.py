@@ -26,7 +26,12 @@ PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
 QUOTA_RESERVED = "QuotaReserved"
 
 _REQUEUED_AT_ONCE = frozenset(
-    {EvictionReason.PREEMPTED, EvictionReason.NODE_FAILURES, EvictionReason.DEVICES_NOT_ASSIGNED}
+    {
+        EvictionReason.PREEMPTED,
+        EvictionReason.NODE_FAILURES,
+        EvictionReason.DEVICES_NOT_ASSIGNED,
+        EvictionReason.DRAINED,
+    }
 )
 
 

@@ -79,6 +79,8 @@ class EvictionReason(StrEnum):
     DEACTIVATED = "Deactivated"
     DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
     """Beyond Kueue: admitted on quota alone before any device was known, and now devices are."""
+    DRAINED = "Drained"
+    """Beyond Kueue: an operator empties a node or a card of it."""
 
 
 class PreemptionReason(StrEnum):

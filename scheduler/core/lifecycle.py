@@ -37,9 +37,9 @@ class Facts:
     """What a step follows from, besides the workload itself.
 
     `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
-    `lacks_devices` that it asks for devices and was admitted on quota alone, before any device was known;
-    `accumulated_seconds` is what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its
-    LocalQueue leads.
+    `lacks_devices` says that it asks for devices and was admitted on quota alone, before any device was known;
+    `drained` names the nodes and cards it holds that an operator is emptying, or is empty; `accumulated_seconds` is
+    what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its LocalQueue leads.
     """
 
     configuration: Configuration
@@ -48,6 +48,7 @@ class Facts:
     wanted_active: bool = True
     pods_stopped: bool = False
     lacks_devices: bool = False
+    drained: str = ""
     accumulated_seconds: int = 0
 
 
@@ -222,6 +223,7 @@ def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
         _by_cluster_queue,
         _by_failed_nodes,
         _by_lacking_devices,
+        _by_drain,
         _by_pods_ready,
         _by_execution_time,
     )
@@ -308,6 +310,13 @@ def _by_lacking_devices(workload: Workload, facts: Facts, now: float) -> Step | 
     message = "It was admitted before any device was known; it is queued again to get devices of its own"
     evicted = to.evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
     return _eviction(evicted, EvictionReason.DEVICES_NOT_ASSIGNED, "", message)
+
+
+def _by_drain(workload: Workload, facts: Facts, now: float) -> Step | None:
+    if not facts.drained:
+        return None
+    message = f"It is moved away from {facts.drained}, which an operator is emptying"
+    return _eviction(to.evict(workload, EvictionReason.DRAINED, message, now), EvictionReason.DRAINED, "", message)
 
 
 def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpus.models import Node as NodeRow
 from scheduler.core.cluster_queue import ClusterQueue
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType
@@ -65,6 +66,8 @@ class Mirror:
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.nodes: dict[str, Node] = {}
         self.vendors: tuple[DeviceVendor, ...] = ()
+        self.draining: set[Place] = set()
+        """What operators are emptying: (node, uuid), or (node, "") for a whole node."""
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: set[str] = set()
         """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
@@ -150,11 +153,21 @@ class Mirror:
         for row, node in read:
             self._forget_devices(row.name)
             self.nodes[row.name] = node
+            self._note_draining(row)
             for device in row.devices.all():
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
         if self.devices and not had_devices:
             self._everyone_is_due()  # who was admitted on quota alone may need devices now
+
+    def _note_draining(self, row: NodeRow) -> None:
+        before = {place for place in self.draining if place[0] == row.name}
+        now = {(row.name, device.uuid) for device in row.devices.all() if device.draining}
+        if row.draining:
+            now.add((row.name, ""))
+        self.draining = (self.draining - before) | now
+        if now - before:
+            self._everyone_is_due()
 
     def _forget_node(self, name: str) -> None:
         self._forget_devices(name)
@@ -254,8 +267,18 @@ class Mirror:
             wanted_active=entry.active and not deactivated,
             pods_stopped=entry.pods_stopped or not (entry.has_job and workload.is_true(ConditionType.ADMITTED)),
             lacks_devices=self._lacks_devices(workload),
+            drained=self._drained(workload),
             accumulated_seconds=entry.accumulated_seconds,
         )
+
+    def _drained(self, workload: Workload) -> str:
+        if not self.draining:
+            return ""
+        placement = placement_of(workload)
+        pods = placement.pods if placement else ()
+        nodes = {pod.node for pod in pods if (pod.node, "") in self.draining}
+        cards = {f"{node}/{uuid}" for node, uuid in places(placement) if (node, uuid) in self.draining}
+        return ", ".join(sorted(nodes | cards))
 
     def _lacks_devices(self, workload: Workload) -> bool:
         if not self.devices or workload.admission is None or workload.placement is not None:

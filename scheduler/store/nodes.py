@@ -35,7 +35,7 @@ def _node(row: NodeModel, found: Iterable[DeviceAllocation]) -> Node:
         allocatable=row.allocatable,
         foreign_usage=row.foreign_usage,
         ready=row.ready,
-        unschedulable=row.unschedulable,
+        unschedulable=row.unschedulable or row.cordoned or row.draining,
         devices=devices,
         found=tuple(_slice(row.name, allocation) for allocation in found if allocation.device is not None),
     )
@@ -69,7 +69,7 @@ def _device(row: DeviceModel) -> Device:
         numa=row.numa,
         mode=row.mode or HAMI_CORE_MODE,
         health=row.healthy and row.missing_since is None,
-        cordoned=row.cordoned,
+        cordoned=row.cordoned or row.draining,
         mig_profiles=tuple(_mig_profile(fields) for fields in row.mig_profiles),
         pair_scores=row.pair_scores,
         attributes=row.custom_info,

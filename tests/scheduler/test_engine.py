@@ -9,6 +9,7 @@ import pytest
 from django.db import connection, transaction
 
 from gpus.models import Device, DeviceAllocation
+from gpus.services.cordon import close_device, close_node
 from queues.models import Cluster, FlavorQuota, PodSet, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
 from scheduler.engine import Engine
@@ -365,3 +366,19 @@ class TestDevices:
         assert [allocation.workload.name for allocation in held if allocation.workload] == ["large", "large"]
         assert held[0].device_uuid == before
         assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
+
+    def test_a_drained_card_is_emptied_and_a_drained_node_too(self, gpus: Cluster) -> None:
+        make_node(gpus, "n2", [{}])
+        make_workload(gpus, "one", self.GPU)
+        engine = start(gpus)
+        engine.run()
+        first = DeviceAllocation.objects.get().device_uuid
+        close_device(gpus.pk, first, cordoned=True, draining=True)
+        engine.run()
+        second = DeviceAllocation.objects.select_related("node").get()
+        assert second.device_uuid != first
+        assert Workload.objects.get().eviction_counts == [{"reason": "Drained", "underlyingCause": "", "count": 1}]
+        close_node(gpus.pk, second.node.name, cordoned=True, draining=True)
+        engine.run()
+        assert DeviceAllocation.objects.get().device_uuid not in {first, second.device_uuid}
+        assert statuses() == {"one": "Admitted"}

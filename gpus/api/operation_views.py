@@ -1,0 +1,171 @@
+"""What operators do with hardware: cordon, drain, see drift and what is really used."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gpus.api.reads import device_samples, drifts, latest_samples
+from gpus.api.scope import ClusterView
+from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
+from gpus.api.views import DeviceView, NodeView
+from gpus.models import Resolution
+from gpus.services.cordon import close_device, close_node
+
+_RESOLUTIONS = {"raw": Resolution.RAW, "5m": Resolution.MINUTES, "1h": Resolution.HOUR}
+_MOST_HOURS = 90 * 24
+
+
+class CloseSerializer(Shape):
+    """Whether a node or a card is closed to new pods, and whether it is being emptied."""
+
+    cordoned = serializers.BooleanField(required=False, default=False)
+    draining = serializers.BooleanField(required=False, default=False)
+
+
+class DriftSerializer(Shape):
+    """Where what the cluster says and what was decided part ways."""
+
+    kind = serializers.ChoiceField(
+        ["malformed", "unknown-device", "overcommitted", "missing-device", "unhealthy-device"]
+    )
+    node = serializers.CharField()
+    device = serializers.CharField(allow_blank=True)
+    message = serializers.CharField()
+    holders = serializers.ListField(child=serializers.CharField(), help_text="Empty where they are not yours to see.")
+
+
+class DeviceUsageSerializer(Shape):
+    """What a card really uses now. A value that was not reported is null; a card that nothing reports is not listed."""
+
+    uuid = serializers.CharField()
+    node = serializers.CharField()
+    at = serializers.DateTimeField()
+    memory_used_mib = serializers.FloatField(allow_null=True)
+    utilization_percent = serializers.FloatField(allow_null=True)
+
+
+class DeviceSampleSerializer(Shape):
+    """Mean and peak of a while; null is not reported."""
+
+    at = serializers.DateTimeField()
+    memory_used_mib = serializers.FloatField(allow_null=True)
+    memory_used_mib_peak = serializers.FloatField(allow_null=True)
+    utilization_percent = serializers.FloatField(allow_null=True)
+    utilization_percent_peak = serializers.FloatField(allow_null=True)
+
+
+def _whole(rows: list[dict[str, Any]]) -> Response:
+    """A list that always fits on one page, in the shape of every list."""
+    return Response({"results": rows, "next": None})
+
+
+def _require_cluster_admin(view: ClusterView) -> None:
+    if not getattr(view.access, "is_cluster_admin", False):
+        raise PermissionDenied("Nodes and cards are closed and opened by a cluster admin.")
+
+
+def _closing(request: Request) -> dict[str, Any]:
+    serializer = CloseSerializer(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+class NodeOperationView(NodeView):
+    """`nodes/{name}/`."""
+
+    @extend_schema(request=CloseSerializer, responses=NodeDetailSerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere."""
+        _require_cluster_admin(self)
+        if not close_node(self.cluster.pk, name, **_closing(request)):
+            raise self.missing("Node", name)
+        return self.get(request, name)
+
+
+class DeviceOperationView(DeviceView):
+    """`devices/{uuid}/`."""
+
+    @extend_schema(request=CloseSerializer, responses=DeviceSerializer)
+    def patch(self, request: Request, uuid: str) -> Response:
+        """Cordon, drain or open a card."""
+        _require_cluster_admin(self)
+        if not close_device(self.cluster.pk, uuid, **_closing(request)):
+            raise self.missing("Device", uuid)
+        return self.get(request, uuid)
+
+
+class DriftView(ClusterView):
+    """`drift/`."""
+
+    serializer_class = DriftSerializer
+
+    @extend_schema(responses=DriftSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """What the cluster says and what was decided, where they differ."""
+        mine = self.access.visible_namespaces()
+        return _whole(
+            [
+                {
+                    "kind": drift.kind,
+                    "node": drift.node,
+                    "device": drift.device,
+                    "message": drift.message if mine is None or drift.namespaces <= set(mine) else drift.kind,
+                    "holders": list(drift.holders) if mine is None or drift.namespaces <= set(mine) else [],
+                }
+                for drift in drifts(self.cluster.pk)
+            ]
+        )
+
+
+class DeviceUsageView(ClusterView):
+    """`device-usage/`."""
+
+    serializer_class = DeviceUsageSerializer
+
+    @extend_schema(responses=DeviceUsageSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """What the cards use now, as their monitors say. Absent is not 0."""
+        return _whole(
+            [
+                {
+                    "uuid": sample.device.uuid,
+                    "node": sample.device.node.name,
+                    "at": sample.at,
+                    "memory_used_mib": sample.memory_used_mib,
+                    "utilization_percent": sample.utilization_percent,
+                }
+                for sample in latest_samples(self.cluster.pk, timezone.now())
+            ]
+        )
+
+
+class DeviceSamplesView(ClusterView):
+    """`devices/{uuid}/samples/`."""
+
+    serializer_class = DeviceSampleSerializer
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("resolution", enum=list(_RESOLUTIONS), default="raw"),
+            OpenApiParameter("hours", float, default=1.0, description="How far back."),
+        ],
+        responses=DeviceSampleSerializer(many=True),
+    )
+    def get(self, request: Request, uuid: str) -> Response:
+        """What a card used over time."""
+        query = _SamplesQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        since = timezone.now() - timedelta(hours=query.validated_data["hours"])
+        resolution = _RESOLUTIONS[query.validated_data["resolution"]]
+        return _whole(list(device_samples(self.cluster.pk, uuid, resolution, since)))
+
+
+class _SamplesQuery(Shape):
+    resolution = serializers.ChoiceField(list(_RESOLUTIONS), required=False, default="raw")
+    hours = serializers.FloatField(required=False, default=1.0, min_value=0.0, max_value=float(_MOST_HOURS))

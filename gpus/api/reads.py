@@ -1,0 +1,133 @@
+"""Reads of gpus for its API that are not trivial: drift, and what is really used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+
+from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
+
+STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)
+"""A sample older than this says nothing of now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Where what the cluster says and what we decided part ways.
+
+    `kind`: `unknown-device` (a slice names a card that its node does not list), `malformed` (an annotation that cannot
+    be read: it counts as the whole card), `overcommitted` (more is held than the card has), `missing-device` (slices of
+    a card that its node lists no more), `unhealthy-device` (a card that fell ill under its tenants).
+    """
+
+    kind: str
+    node: str
+    device: str
+    message: str
+    namespaces: frozenset[str]
+    holders: tuple[str, ...]
+
+
+def drifts(cluster_id: int) -> Iterator[Drift]:
+    """Every drift of a cluster, by node and card: two queries."""
+    found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.FOUND)
+    odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
+    for allocation in odd:
+        kind = "malformed" if allocation.malformed else "unknown-device"
+        said = (
+            f"the annotation {allocation.malformed!r} cannot be read, so the whole card counts as held"
+            if allocation.malformed
+            else f"it names a card {allocation.device_uuid} that the node does not list"
+        )
+        holder = f"{allocation.namespace}/{allocation.pod_name}"
+        yield Drift(
+            kind, allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
+            frozenset({allocation.namespace}), (holder,),
+        )  # fmt: skip
+    over = (
+        Q(slots__lt=F("used_slots") + F("found_slots"))
+        | Q(memory_mib__lt=F("used_memory_mib") + F("found_memory_mib"))
+        | Q(cores_percent__lt=F("used_cores_percent") + F("found_cores_percent"))
+    )
+    held = Q(used_slots__gt=0) | Q(found_slots__gt=0)
+    sick = held & (Q(healthy=False) | Q(missing_since__isnull=False))
+    rows = Device.objects.filter(over | sick, node__cluster_id=cluster_id).select_related("node")
+    for device in rows.prefetch_related("allocations__workload").order_by("node__name", "index"):
+        yield _device_drift(device)
+
+
+def _device_drift(device: Device) -> Drift:
+    allocations = list(device.allocations.all())
+    holders = tuple(dict.fromkeys(_holder(allocation) for allocation in allocations))
+    if device.missing_since is not None:
+        kind, said = "missing-device", f"its node lists it no more, since {device.missing_since:%Y-%m-%d %H:%M} UTC"
+    elif not device.healthy:
+        kind, said = "unhealthy-device", "it is unhealthy and takes no new slice"
+    else:
+        kind, said = "overcommitted", _over(device)
+    return Drift(
+        kind,
+        device.node.name,
+        device.uuid,
+        f"Card {device.index} ({device.type}): {said}",
+        frozenset(allocation.namespace for allocation in allocations),
+        holders,
+    )
+
+
+def _holder(allocation: DeviceAllocation) -> str:
+    if allocation.workload is not None:
+        return allocation.workload.key
+    return f"{allocation.namespace}/{allocation.pod_name}"
+
+
+def _over(device: Device) -> str:
+    parts = [
+        f"{used + found} of {total} {unit}"
+        for used, found, total, unit in (
+            (device.used_slots, device.found_slots, device.slots, "slots"),
+            (device.used_memory_mib, device.found_memory_mib, device.memory_mib, "MiB"),
+            (device.used_cores_percent, device.found_cores_percent, device.cores_percent, "% cores"),
+        )
+        if used + found > total
+    ]
+    return f"more is held than it has: {', '.join(parts)}"
+
+
+def latest_samples(cluster_id: int, now: datetime) -> QuerySet[DeviceSample]:
+    """The last sample of each card that still says something of now; cards without one are absent."""
+    recent = DeviceSample.objects.filter(
+        device__node__cluster_id=cluster_id, resolution=Resolution.RAW, at__gte=now - STALE_AFTER
+    )
+    return recent.order_by("device_id", "-at").distinct("device_id").select_related("device__node")
+
+
+def device_samples(cluster_id: int, uuid: str, resolution: Resolution, since: datetime) -> Any:
+    """A card's samples in time order, as dicts."""
+    rows = DeviceSample.objects.filter(
+        device__node__cluster_id=cluster_id, device__uuid=uuid, resolution=resolution, at__gte=since
+    )
+    return rows.order_by("at").values(
+        "at", "memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak"
+    )
+
+
+def container_samples(
+    cluster_id: int, namespace: str, resolution: Resolution, since: datetime, pods: Collection[str]
+) -> Any:
+    """The samples of some pods' containers in time order, as dicts."""
+    rows = ContainerSample.objects.filter(
+        device__node__cluster_id=cluster_id,
+        namespace=namespace,
+        pod_name__in=pods,
+        resolution=resolution,
+        at__gte=since,
+    )
+    return rows.order_by("at", "pod_name", "container").values(
+        "at", "pod_name", "container", "memory_used_mib", "utilization_percent", "last_kernel_seconds",
+        uuid=F("device__uuid"),
+    )  # fmt: skip

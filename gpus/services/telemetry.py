@@ -1,0 +1,191 @@
+"""Samples of what cards and containers use: stored as scraped, rolled up and dropped as they age."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final
+
+from django.db import connection, transaction
+from prometheus_client.parser import text_string_to_metric_families
+from psycopg import sql
+
+from gpus.models import ContainerSample, Device, DeviceSample, Resolution
+
+_MIB: Final = 2**20
+
+# HAMi's vGPU monitor: its names of today, and those it had before.
+_DEVICE_METRICS: Final[Mapping[str, str]] = {
+    "hami_host_gpu_memory_used_bytes": "memory_used_mib",
+    "HostGPUMemoryUsage": "memory_used_mib",
+    "hami_host_gpu_utilization_ratio": "utilization_percent",
+    "HostCoreUtilization": "utilization_percent",
+}
+_CONTAINER_METRICS: Final[Mapping[str, str]] = {
+    "hami_vgpu_memory_used_bytes": "memory_used_mib",
+    "vGPU_device_memory_usage_in_bytes": "memory_used_mib",
+    "hami_container_device_utilization_ratio": "utilization_percent",
+    "Device_utilization_desc_of_container": "utilization_percent",
+    "hami_container_last_kernel_elapsed_seconds": "last_kernel_seconds",
+    "Device_last_kernel_of_container": "last_kernel_seconds",
+}
+_LABELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "uuid": ("device_uuid", "deviceuuid"),
+    "namespace": ("namespace", "podnamespace"),
+    "pod": ("pod", "podname"),
+    "container": ("container", "ctrname"),
+}
+
+RETENTION: Final[Mapping[Resolution, timedelta]] = {
+    Resolution.RAW: timedelta(hours=2),
+    Resolution.MINUTES: timedelta(days=7),
+    Resolution.HOUR: timedelta(days=90),
+}
+"""How long samples of each resolution are kept; each is rolled up into the next before it goes."""
+
+ContainerKey = tuple[str, str, str, str]
+"""(card UUID, namespace, pod, container)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one endpoint said: per card and per container the values that it had, and no others."""
+
+    devices: Mapping[str, Mapping[str, float]]
+    containers: Mapping[ContainerKey, Mapping[str, float]]
+
+
+def read_metrics(text: str) -> Reading:
+    """Read Prometheus' text format as HAMi's monitor writes it; other metrics are passed over. Raises ValueError.
+
+    Memory comes in bytes. A sample that is repeated, which HAMi does, counts once; NaN counts as not reported.
+    """
+    devices: dict[str, dict[str, float]] = {}
+    containers: dict[ContainerKey, dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.value != sample.value:
+                continue
+            value = float(sample.value)
+            if sample.name in _DEVICE_METRICS:
+                field = _DEVICE_METRICS[sample.name]
+                devices.setdefault(_label(sample.labels, "uuid"), {})[field] = _scaled(field, value)
+            elif sample.name in _CONTAINER_METRICS:
+                field = _CONTAINER_METRICS[sample.name]
+                key = (
+                    _label(sample.labels, "uuid"),
+                    _label(sample.labels, "namespace"),
+                    _label(sample.labels, "pod"),
+                    _label(sample.labels, "container"),
+                )
+                containers.setdefault(key, {})[field] = _scaled(field, value)
+    return Reading(devices, containers)
+
+
+def _label(labels: Mapping[str, str], meaning: str) -> str:
+    return next((labels[name] for name in _LABELS[meaning] if labels.get(name)), "")
+
+
+def _scaled(field: str, value: float) -> float:
+    return value / _MIB if field == "memory_used_mib" else value
+
+
+def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
+    """Store one reading; returns how many samples that were. Cards that we do not know are passed over.
+
+    Several readings within one raw step are one sample: the latest.
+    """
+    at = start_of(at, Resolution.RAW)
+    uuids = {*reading.devices, *(key[0] for key in reading.containers)}
+    known = dict(Device.objects.filter(node__cluster_id=cluster_id, uuid__in=uuids).values_list("uuid", "pk"))
+    devices = [
+        DeviceSample(device_id=known[uuid], at=at, **_with_peaks(values))
+        for uuid, values in reading.devices.items()
+        if uuid in known
+    ]
+    containers = [
+        ContainerSample(
+            device_id=known[uuid], namespace=namespace, pod_name=pod, container=container, at=at, **_with_peaks(values)
+        )
+        for (uuid, namespace, pod, container), values in reading.containers.items()
+        if uuid in known
+    ]
+    values = ["memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak"]
+    DeviceSample.objects.bulk_create(
+        devices, update_conflicts=True, unique_fields=["device", "resolution", "at"], update_fields=values
+    )
+    ContainerSample.objects.bulk_create(
+        containers,
+        update_conflicts=True,
+        unique_fields=["device", "namespace", "pod_name", "container", "resolution", "at"],
+        update_fields=[*values, "last_kernel_seconds"],
+    )
+    return len(devices) + len(containers)
+
+
+def _with_peaks(values: Mapping[str, float]) -> dict[str, Any]:
+    peaks = {f"{name}_peak": value for name, value in values.items() if name != "last_kernel_seconds"}
+    return {**values, **peaks}
+
+
+def start_of(at: datetime, resolution: Resolution) -> datetime:
+    """The start of the step of that resolution in which the time lies."""
+    seconds = at.timestamp() // resolution * resolution
+    return datetime.fromtimestamp(seconds, at.tzinfo)
+
+
+_ROLL_UP: Final = sql.SQL(
+    """
+    INSERT INTO {table} ({keys}, resolution, at, memory_used_mib, memory_used_mib_peak, utilization_percent,
+        utilization_percent_peak{more})
+    SELECT {keys}, %(coarse)s, step, avg(memory_used_mib), max(memory_used_mib_peak), avg(utilization_percent),
+        max(utilization_percent_peak){more_values}
+    FROM (
+        SELECT *, date_bin(make_interval(secs => %(coarse)s), at, 'epoch'::timestamptz) AS step
+        FROM {table} WHERE resolution = %(fine)s AND at < %(until)s AND at >= %(since)s
+    ) AS stepped
+    GROUP BY {keys}, step
+    ON CONFLICT ({keys}, resolution, at) DO UPDATE SET memory_used_mib = excluded.memory_used_mib,
+        memory_used_mib_peak = excluded.memory_used_mib_peak, utilization_percent = excluded.utilization_percent,
+        utilization_percent_peak = excluded.utilization_percent_peak{more_updates}
+    """
+)
+
+_TABLES: Final = (
+    (DeviceSample, ("device_id",), ()),
+    (ContainerSample, ("device_id", "namespace", "pod_name", "container"), ("last_kernel_seconds",)),
+)
+
+
+def roll_up(now: datetime) -> None:
+    """Means and peaks of whole steps into the next resolution, then drop what is older than its retention.
+
+    Done again over the same samples it writes the same: nothing is lost when a run is missed, and nothing counts twice.
+    """
+    resolutions = list(Resolution)
+    with transaction.atomic(), connection.cursor() as cursor:
+        for model, keys, more in _TABLES:
+            for fine, coarse in pairwise(resolutions):
+                until, since = start_of(now, coarse), start_of(now - RETENTION[fine], coarse)
+                cursor.execute(
+                    _statement(model._meta.db_table, keys, more),
+                    {"fine": int(fine), "coarse": int(coarse), "until": until, "since": since},
+                )
+            for resolution in resolutions:
+                # A step that is rolled up again needs all of its samples: only whole steps of the next resolution go.
+                following = resolutions[min(resolutions.index(resolution) + 1, len(resolutions) - 1)]
+                oldest = start_of(now - RETENTION[resolution], following)
+                model._default_manager.filter(resolution=resolution, at__lt=oldest).delete()
+
+
+def _statement(table: str, keys: Iterable[str], more: Iterable[str]) -> sql.Composed:
+    names = [sql.Identifier(name) for name in more]
+    return _ROLL_UP.format(
+        table=sql.Identifier(table),
+        keys=sql.SQL(", ").join(sql.Identifier(name) for name in keys),
+        more=sql.SQL("").join(sql.SQL(", {}").format(name) for name in names),
+        more_values=sql.SQL("").join(sql.SQL(", min({})").format(name) for name in names),
+        more_updates=sql.SQL("").join(sql.SQL(", {name} = excluded.{name}").format(name=name) for name in names),
+    )

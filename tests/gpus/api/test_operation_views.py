@@ -1,0 +1,98 @@
+"""Cordon, drain, drift and use, over REST."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from gpus.models import Device, DeviceAllocation, DeviceSample, Node, Resolution
+from gpus.services.telemetry import start_of
+from queues.models import Cluster
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+from tests.factories import make_node
+
+
+@pytest.fixture
+def node(cluster: Cluster) -> Node:
+    return make_node(cluster, "n1", [{}, {}])
+
+
+class TestClosing:
+    def test_an_admin_cordons_drains_and_opens_a_node(self, alice: SchemaClient, node: Node) -> None:
+        url = "/api/v1/nodes/n1/"
+        assert alice.patch(url, {"draining": True}, format="json").json()["cordoned"] is True
+        node.refresh_from_db()
+        assert (node.cordoned, node.draining) == (True, True)
+        opened = alice.patch(url, {"cordoned": False, "draining": False}, format="json").json()
+        assert (opened["cordoned"], opened["draining"]) == (False, False)
+
+    def test_and_a_card(self, alice: SchemaClient, node: Node) -> None:
+        answer = alice.patch("/api/v1/devices/n1-1/", {"cordoned": True}, format="json")
+        assert (answer.status_code, answer.json()["cordoned"]) == (200, True)
+        assert list(Device.objects.values_list("cordoned", flat=True)) == [False, True]
+
+    def test_nobody_else_may(self, bob: SchemaClient, vera: SchemaClient, node: Node) -> None:
+        for client in (bob, vera):
+            assert client.patch("/api/v1/nodes/n1/", {"cordoned": True}, format="json").status_code == 403
+            assert client.patch("/api/v1/devices/n1-1/", {"cordoned": True}, format="json").status_code == 403
+        assert not Node.objects.filter(cordoned=True).exists()
+
+    def test_what_is_not_there(self, alice: SchemaClient, node: Node) -> None:
+        assert alice.patch("/api/v1/nodes/n9/", {"cordoned": True}, format="json").status_code == 404
+        assert alice.patch("/api/v1/devices/x/", {"cordoned": True}, format="json").status_code == 404
+        assert alice.patch("/api/v1/nodes/n1/", {"cordoned": "perhaps"}, format="json").status_code == 400
+
+
+class TestDrift:
+    def found(self, node: Node, device: Device | None, **fields: object) -> None:
+        DeviceAllocation.objects.create(
+            cluster_id=node.cluster_id, node=node, device=device, source="found", created_at=EPOCH,
+            **{"namespace": "team-a", "pod_name": "p", "memory_mib": 1, "cores_percent": 0, **fields},
+        )  # fmt: skip
+
+    def test_none(self, alice: SchemaClient, node: Node) -> None:
+        assert alice.get("/api/v1/drift/").json()["results"] == []
+
+    def test_each_kind_is_named(self, alice: SchemaClient, node: Node) -> None:
+        first, second = Device.objects.order_by("index")
+        self.found(node, first, malformed="GPU-1,?")
+        self.found(node, None, device_uuid="gone", pod_name="q")
+        Device.objects.filter(pk=first.pk).update(found_slots=1, found_memory_mib=20_000)
+        Device.objects.filter(pk=second.pk).update(used_slots=1, healthy=False)
+        found = {entry["kind"]: entry for entry in alice.get("/api/v1/drift/").json()["results"]}
+        assert set(found) == {"malformed", "unknown-device", "overcommitted", "unhealthy-device"}
+        assert "20000 of 16000 MiB" in found["overcommitted"]["message"]
+        assert found["malformed"]["holders"] == ["team-a/p"]
+        Device.objects.filter(pk=second.pk).update(missing_since=EPOCH)
+        kinds = {entry["kind"] for entry in alice.get("/api/v1/drift/").json()["results"]}
+        assert "missing-device" in kinds
+
+    def test_another_tenants_pods_are_not_named(self, charlie: SchemaClient, node: Node) -> None:
+        self.found(node, None, device_uuid="gone")
+        [entry] = charlie.get("/api/v1/drift/").json()["results"]
+        assert (entry["holders"], entry["message"]) == ([], "unknown-device")
+
+
+class TestUse:
+    def test_what_was_measured_lately_is_shown_and_nothing_else(self, alice: SchemaClient, node: Node) -> None:
+        first, second = Device.objects.order_by("index")
+        now = start_of(timezone.now(), Resolution.RAW)
+        DeviceSample.objects.create(device=first, at=now, memory_used_mib=512.0)
+        DeviceSample.objects.create(device=second, at=now - timedelta(hours=1), memory_used_mib=1.0)
+        [usage] = alice.get("/api/v1/device-usage/").json()["results"]
+        assert (usage["uuid"], usage["memory_used_mib"], usage["utilization_percent"]) == ("n1-0", 512.0, None)
+
+    def test_a_cards_history(self, alice: SchemaClient, node: Node) -> None:
+        device = Device.objects.order_by("index")[0]
+        now = start_of(timezone.now(), Resolution.RAW)
+        for minutes in (1, 30, 90):
+            at = now - timedelta(minutes=minutes)
+            DeviceSample.objects.create(device=device, at=at, utilization_percent=float(minutes))
+        url = "/api/v1/devices/n1-0/samples/"
+        assert [row["utilization_percent"] for row in alice.get(url).json()["results"]] == [30.0, 1.0]
+        assert len(alice.get(url, {"hours": 2}).json()["results"]) == 3
+        assert alice.get(url, {"resolution": "1h"}).json()["results"] == []
+        assert alice.get(url, {"resolution": "1w"}).status_code == 400

@@ -1,0 +1,117 @@
+"""Reading a monitor's metrics, keeping them and rolling them up."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from gpus.models import ContainerSample, DeviceSample, Resolution
+from gpus.services.telemetry import RETENTION, read_metrics, roll_up, store_reading
+from queues.models import Cluster
+from scheduler.telemetry import sample_cluster
+from tests.factories import make_cluster, make_node
+
+NOW = datetime(2026, 1, 5, 12, 0, 0, tzinfo=UTC)
+
+MONITOR = """# HELP hami_host_gpu_memory_used_bytes GPU memory in use
+# TYPE hami_host_gpu_memory_used_bytes gauge
+hami_host_gpu_memory_used_bytes{node="n1",device_index="0",device_uuid="n1-0",device_type="V100"} 1.073741824e+09
+# TYPE hami_host_gpu_utilization_ratio gauge
+hami_host_gpu_utilization_ratio{node="n1",device_index="0",device_uuid="n1-0",device_type="V100"} 120
+hami_host_gpu_utilization_ratio{node="n1",device_index="1",device_uuid="n1-1",device_type="V100"} NaN
+# TYPE hami_vgpu_memory_used_bytes gauge
+hami_vgpu_memory_used_bytes{namespace="team",pod="p",container="main",vdevice_index="0",device_uuid="n1-0"} 5.24288e+08
+hami_vgpu_memory_used_bytes{namespace="team",pod="p",container="main",vdevice_index="0",device_uuid="n1-0"} 5.24288e+08
+hami_container_last_kernel_elapsed_seconds{namespace="team",pod="p",container="main",device_uuid="n1-0"} 7
+# TYPE process_cpu_seconds_total counter
+process_cpu_seconds_total 3
+"""
+
+LEGACY = """HostGPUMemoryUsage{deviceidx="0",deviceuuid="n1-0"} 2097152
+vGPU_device_memory_usage_in_bytes{podnamespace="team",podname="p",ctrname="main",deviceuuid="n1-0"} 1048576
+"""
+
+
+def test_it_reads_todays_names() -> None:
+    reading = read_metrics(MONITOR)
+    assert reading.devices == {"n1-0": {"memory_used_mib": 1024.0, "utilization_percent": 120.0}}
+    assert reading.containers == {("n1-0", "team", "p", "main"): {"memory_used_mib": 500.0, "last_kernel_seconds": 7.0}}
+
+
+def test_and_those_of_before() -> None:
+    reading = read_metrics(LEGACY)
+    assert reading.devices == {"n1-0": {"memory_used_mib": 2.0}}
+    assert reading.containers == {("n1-0", "team", "p", "main"): {"memory_used_mib": 1.0}}
+
+
+@pytest.mark.parametrize("text", ["not a metric at all {", "<html></html>"])
+def test_what_is_no_metrics_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        read_metrics(text)
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    cluster = make_cluster()
+    make_node(cluster, "n1", [{}, {}])
+    return cluster
+
+
+def test_what_was_not_reported_is_absent_never_zero(cluster: Cluster) -> None:
+    assert store_reading(cluster.pk, read_metrics(MONITOR), NOW) == 2
+    sample = DeviceSample.objects.get()
+    assert (sample.device.uuid, sample.memory_used_mib, sample.utilization_percent_peak) == ("n1-0", 1024.0, 120.0)
+    assert ContainerSample.objects.get().utilization_percent is None
+
+
+def test_two_readings_of_one_step_are_one_sample(cluster: Cluster) -> None:
+    store_reading(cluster.pk, read_metrics(LEGACY), NOW)
+    store_reading(cluster.pk, read_metrics(MONITOR), NOW + timedelta(seconds=10))
+    assert DeviceSample.objects.get().memory_used_mib == 1024.0
+
+
+def test_unknown_cards_are_passed_over(cluster: Cluster) -> None:
+    assert store_reading(cluster.pk, read_metrics('HostGPUMemoryUsage{deviceuuid="other"} 1'), NOW) == 0
+
+
+def test_samples_are_rolled_up_into_means_and_peaks_and_dropped_by_age(cluster: Cluster) -> None:
+    for minutes, used in ((0, 100), (1, 200), (6, 400)):
+        text = f'HostGPUMemoryUsage{{deviceuuid="n1-0"}} {used * 2**20}'
+        store_reading(cluster.pk, read_metrics(text), NOW + timedelta(minutes=minutes))
+    later = NOW + timedelta(hours=1)
+    for _ in range(2):  # once more changes nothing
+        roll_up(later)
+    steps = DeviceSample.objects.filter(resolution=Resolution.MINUTES).order_by("at")
+    assert list(steps.values_list("at", "memory_used_mib", "memory_used_mib_peak")) == [
+        (NOW, 150.0, 200.0),
+        (NOW + timedelta(minutes=5), 400.0, 400.0),
+    ]
+    hour = DeviceSample.objects.get(resolution=Resolution.HOUR)
+    assert (hour.at, hour.memory_used_mib, hour.memory_used_mib_peak) == (NOW, 275.0, 400.0)
+    roll_up(NOW + RETENTION[Resolution.RAW] + timedelta(hours=1))
+    assert not DeviceSample.objects.filter(resolution=Resolution.RAW).exists()
+    assert DeviceSample.objects.filter(resolution=Resolution.MINUTES).count() == 2
+    roll_up(NOW + RETENTION[Resolution.HOUR] + timedelta(days=1))
+    assert not DeviceSample.objects.exists()
+
+
+def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/metrics" else 500)
+            self.end_headers()
+            self.wfile.write(MONITOR.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        cluster.telemetry_urls = [f"{base}/broken", "file:///etc/hostname", f"{base}/metrics"]
+        assert sample_cluster(cluster, NOW) == 2
+        server.shutdown()
+    assert DeviceSample.objects.get().memory_used_mib == 1024.0
