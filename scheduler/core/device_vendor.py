@@ -107,7 +107,6 @@ class FitRules:
     """Which of HAMi's checks the vendor's Fit makes beyond health, UUID, slots, memory and cores."""
 
     type_filter: bool = False
-    cordon: bool = False
     numa_bind: bool = False
     topology_aware: bool = False
     mutex: bool = False
@@ -209,7 +208,6 @@ NVIDIA = DeviceVendor(
     defaults=RequestDefaults(count=1, exclusive_cores=100),
     rules=FitRules(
         type_filter=True,
-        cordon=True,
         numa_bind=True,
         topology_aware=True,
         mutex=True,

@@ -37,7 +37,6 @@ class NodeRefusal(StrEnum):
     NODE_NOT_READY = "NodeNotReady"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     NODE_TAINTED = "NodeTainted"
-    NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"
     INSUFFICIENT_RESOURCE = "Insufficient"
     """Followed by the resource's name: `Insufficient cpu`."""
 
