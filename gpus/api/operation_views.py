@@ -14,7 +14,7 @@ from gpus.api.reads import device_samples, drifts, latest_samples
 from gpus.api.scope import ClusterView
 from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
 from gpus.api.views import DeviceView, NodeView
-from gpus.models import Resolution
+from gpus.models import Device, DeviceSample, Resolution
 from gpus.services.cordon import close_device, close_node
 
 _RESOLUTIONS = {"raw": Resolution.RAW, "5m": Resolution.MINUTES, "1h": Resolution.HOUR}
@@ -104,6 +104,7 @@ class DriftView(ClusterView):
     """`drift/`."""
 
     serializer_class = DriftSerializer
+    queryset = Device.objects.none()
 
     @extend_schema(responses=DriftSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -127,6 +128,7 @@ class DeviceUsageView(ClusterView):
     """`device-usage/`."""
 
     serializer_class = DeviceUsageSerializer
+    queryset = DeviceSample.objects.none()
 
     @extend_schema(responses=DeviceUsageSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -149,6 +151,7 @@ class DeviceSamplesView(ClusterView):
     """`devices/{uuid}/samples/`."""
 
     serializer_class = DeviceSampleSerializer
+    queryset = DeviceSample.objects.none()
 
     @extend_schema(
         parameters=[
