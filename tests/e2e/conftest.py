@@ -193,13 +193,14 @@ def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]
 
 @pytest.fixture
 def page(page: Page) -> Iterator[Page]:
-    """A page that tolerates no error of the script's and no request that the server fails on."""
+    """A page that tolerates no error of a script, no breach of the content policy and no failure of the server."""
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on(
         "response",
         lambda response: errors.append(f"{response.status} {response.url}") if response.status >= 500 else None,
     )
+    page.on("console", lambda message: errors.append(message.text) if "Content Security" in message.text else None)
     yield page
     assert errors == []
 

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.conf import settings
+from django.test import Client
 
 from kueueweb.celery import app
 
@@ -58,3 +60,11 @@ def test_ticks_do_not_pile_up() -> None:
 def test_accounts_with_public_passwords_exist_in_the_demo_only() -> None:
     assert not settings.DEMO
     assert settings.DEMO_ACCOUNTS == []
+
+
+@pytest.mark.django_db
+def test_pages_may_load_only_from_here(client: Client) -> None:
+    for path in ("/", "/admin/login/", "/api/v1/session/"):
+        policy = client.get(path).headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe-eval" not in policy
