@@ -77,6 +77,7 @@ class Admitter:
         info = target.info
         self._state.journal.note_once(info)
         info.evicted = True
+        self._state.rank_changed(info)
         info.preempted_at = self._state.now
         reason, now = target.reason, self._state.now
         info.change(lambda workload: _preempt(workload, reason, message, now))

@@ -20,6 +20,8 @@ from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.resources import FlavorResource
 from scheduler.core.workload_info import WorkloadInfo
 
+Ranking = tuple[list[WorkloadInfo], list[WorkloadInfo]]
+
 
 class FlavorSlot:
     """A flavor of a resource group with its cells; a covered resource without a cell is not limited.
@@ -55,6 +57,7 @@ class ClusterQueueState:
     change of quota in its tree (4.4.1)."""
 
     __slots__ = (
+        "_ranking",
         "active",
         "can_preempt",
         "generation",
@@ -79,6 +82,7 @@ class ClusterQueueState:
         self.node = QuotaNode(spec.name)
         self.queue = PendingQueue()
         self.workloads: dict[str, WorkloadInfo] = {}
+        self._ranking: Ranking | None = None
         self.generation = 0
         self.active = True
         self.inactive_reason = ClusterQueueReason.READY
@@ -122,6 +126,18 @@ class ClusterQueueState:
         """Whether its LocalQueues are ordered by their past usage, where the configuration has that on."""
         return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
 
+    def ranking(self) -> Ranking:
+        """Who holds quota here in the order of preemption within one queue (7.3): those that are stopping already, and
+        the others; by lower priority, later reservation, uid. Kept until `forget_ranking`."""
+        if self._ranking is None:
+            ranked = sorted(self.workloads.values(), key=lambda info: (info.priority, -info.reserved_at, info.uid))
+            self._ranking = ([info for info in ranked if info.evicted], [info for info in ranked if not info.evicted])
+        return self._ranking
+
+    def forget_ranking(self) -> None:
+        """Somebody came, left, or was told to stop."""
+        self._ranking = None
+
     def snapshot(self) -> tuple[int, QueueState]:
         """Generation and queue as they are."""
         return self.generation, self.queue.snapshot()
@@ -129,4 +145,5 @@ class ClusterQueueState:
     def restore(self, values: tuple[int, QueueState]) -> None:
         """Go back to a snapshot."""
         self.generation = values[0]
+        self._ranking = None
         self.queue.restore(values[1])

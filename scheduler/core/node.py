@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.core.device import Device, DeviceSlice
 from scheduler.core.node_selection import HOSTNAME_LABEL, Taint
@@ -44,3 +44,13 @@ class Node:
         if HOSTNAME_LABEL in self.labels:
             return self.labels
         return {**self.labels, HOSTNAME_LABEL: self.name}
+
+    def offers_more_than(self, before: Node) -> bool:
+        """Whether the change from `before` may let somebody in: anything but less room for the same pods."""
+        if replace(self, allocatable=before.allocatable, foreign_usage=before.foreign_usage) != before:
+            return True
+        names = {*before.allocatable, *self.allocatable, *before.foreign_usage, *self.foreign_usage}
+        return any(self._free(name) > before._free(name) for name in names)
+
+    def _free(self, resource: str) -> int:
+        return self.allocatable.get(resource, 0) - self.foreign_usage.get(resource, 0)

@@ -170,6 +170,7 @@ class NodeReplacer:
     def _evict(self, info: WorkloadInfo, message: str) -> None:
         now = self._state.now
         info.evicted = True
+        self._state.rank_changed(info)
         info.change(lambda workload: evict(workload, EvictionReason.NODE_FAILURES, message, now))
         self.evictions.append(
             Evict(info.key, info.cluster_queue, EvictionReason.NODE_FAILURES, self._state.cycle, message)

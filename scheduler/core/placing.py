@@ -61,6 +61,7 @@ class Placer:
         before.changes = ()
         was_admitted = before.admitted
         before.set_status(workload, state.configuration)
+        state.rank_changed(before)
         state.watch_readiness(before)
         if state.history is not None and before.admitted and not was_admitted:
             state.history.admit(before)

@@ -6,7 +6,7 @@ not need. The usage is left as it was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from scheduler.core.cluster_queue_state import ClusterQueueState
@@ -78,11 +78,14 @@ class Preemptor:
         return [Target(info, reason) for info, reason in found]
 
     def _find_classical_targets(self, request: PreemptionRequest) -> list[tuple[WorkloadInfo, PreemptionReason]]:
-        candidates = self._finder.classical_candidates(request)
-        if not candidates.in_order:
+        own = self._finder.own_candidates(request)
+        sources = self._finder.sources(request)
+        if not own and not sources:
             return []
-        for allow_borrowing in self._attempts(request, candidates.has_foreign, candidates.has_hierarchy):
-            targets = self._attempt(request, candidates.in_order, allow_borrowing)
+        has_hierarchy = any(source.advantage for source in sources)
+        for allow_borrowing in self._attempts(request, bool(sources), has_hierarchy):
+            candidates = self._finder.classical_order(request, own, sources)
+            targets = self._attempt(request, candidates, allow_borrowing)
             if targets:
                 return targets
         return []
@@ -99,7 +102,7 @@ class Preemptor:
         return (True, False)
 
     def _attempt(
-        self, request: PreemptionRequest, candidates: list[Candidate], allow_borrowing: bool
+        self, request: PreemptionRequest, candidates: Iterable[Candidate], allow_borrowing: bool
     ) -> list[tuple[WorkloadInfo, PreemptionReason]]:
         targets: list[Candidate] = []
         fits = False

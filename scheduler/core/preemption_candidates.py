@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from enum import IntEnum
+from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler.core.cluster_queue_state import ClusterQueueState
@@ -12,7 +13,7 @@ from scheduler.core.decisions import (
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduler.core.quota import CohortNode, QuotaNode, fits_without_borrowing, is_within_nominal
+from scheduler.core.quota import CohortNode, QuotaNode, fits_without_borrowing
 from scheduler.core.resources import FlavorResource
 from scheduler.core.workload_info import WorkloadInfo
 
@@ -40,22 +41,22 @@ class Candidate(NamedTuple):
     common: CohortNode | None
 
 
-class ClassicalCandidates(NamedTuple):
-    """Candidates in the order of trial, and which lists are not empty."""
+class Source(NamedTuple):
+    """A ClusterQueue where candidates may be; `advantage` is the request's in the hierarchy (7.4)."""
 
-    in_order: list[Candidate]
-    has_foreign: bool
-    has_hierarchy: bool
+    cq: ClusterQueueState
+    common: CohortNode
+    advantage: bool
 
 
 def exceeds_nominal(node: QuotaNode, keys: frozenset[FlavorResource]) -> bool:
     """Whether the node uses more than its subtree quota of one of them."""
-    return not is_within_nominal(node, keys)
-
-
-def uses(info: WorkloadInfo, keys: frozenset[FlavorResource]) -> bool:
-    """Whether the workload holds quota of one of them."""
-    return any(cell.key in keys for cell, _ in info.usage)
+    cells = node.cells
+    for key in keys:
+        cell = cells.get(key)
+        if cell is not None and cell.usage > cell.subtree:
+            return True
+    return False
 
 
 class CandidateFinder:
@@ -83,35 +84,40 @@ class CandidateFinder:
         return (not info.evicted, is_own, usage, info.priority, -info.reserved_at, info.uid)
 
     def own_candidates(self, request: PreemptionRequest) -> list[WorkloadInfo]:
-        """The workloads of the own ClusterQueue that its withinClusterQueue policy gives free."""
+        """The workloads of the own ClusterQueue that its withinClusterQueue policy gives free, in order."""
         policy = request.cq.spec.preemption.within_cluster_queue
         if policy is WithinClusterQueuePolicy.NEVER:
             return []
         newer = policy is WithinClusterQueuePolicy.LOWER_OR_NEWER_EQUAL_PRIORITY
         priority, timestamp = request.info.priority, request.info.timestamp
-        return [
+        found = [
             info
-            for info in request.cq.workloads.values()
+            for ranked in request.cq.ranking()
+            for info in ranked
             if (info.priority < priority or (newer and info.priority == priority and timestamp < info.timestamp))
             and self._is_candidate(info, request, request.cq)
         ]
+        if self._local_queue_usage is not None and request.cq.usage_based:
+            found.sort(key=lambda info: self.order(info, request.cq))
+        return found
 
-    def foreign_candidates(self, request: PreemptionRequest, cq: ClusterQueueState) -> list[WorkloadInfo]:
-        """The workloads of another ClusterQueue that the own reclaimWithinCohort policy gives free."""
+    def foreign_candidates(
+        self, request: PreemptionRequest, cq: ClusterQueueState, *, evicted: bool
+    ) -> Iterator[WorkloadInfo]:
+        """The workloads of another ClusterQueue that the own reclaimWithinCohort policy gives free, in order: those
+        that are stopping already, or the others."""
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
-        return [
-            info
-            for info in cq.workloads.values()
-            if (any_priority or info.priority < priority)
-            and not info.workload.never_reclaimed
-            and self._is_candidate(info, request, cq)
-        ]
+        for info in cq.ranking()[0 if evicted else 1]:
+            if not any_priority and info.priority >= priority:
+                return
+            if not info.workload.never_reclaimed and self._is_candidate(info, request, cq):
+                yield info
 
     def _is_candidate(self, info: WorkloadInfo, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
         return (
-            info.key not in self._removed
-            and uses(info, request.needed)
+            not request.needed.isdisjoint(info.keys)
+            and info.key not in self._removed
             and not (cq.protections and is_protected(info, request, cq))
         )
 
@@ -119,54 +125,70 @@ class CandidateFinder:
         """The ClusterQueue of a node of the tree."""
         return self._cluster_queues[node.name]
 
-    def classical_candidates(self, request: PreemptionRequest) -> ClassicalCandidates:
-        """All candidates in the order in which classical preemption tries them (7.5)."""
-        own = [Candidate(info, request.cq, Variant.WITHIN_CLUSTER_QUEUE, None) for info in self.own_candidates(request)]
-        hierarchy, priority = self._foreign_lists(request)
-        lists = [
-            sorted(found, key=lambda candidate: self.order(candidate.info, request.cq))
-            for found in (hierarchy, priority, own)
-        ]
-        in_order = [c for found in lists for c in found if c.info.evicted]
-        in_order += [c for found in lists for c in found if not c.info.evicted]
-        return ClassicalCandidates(in_order, bool(hierarchy or priority), bool(hierarchy))
+    def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState:
+        """The ClusterQueue where a workload holds quota."""
+        return self._cluster_queues[info.cluster_queue]
 
-    def _foreign_lists(self, request: PreemptionRequest) -> tuple[list[Candidate], list[Candidate]]:
-        """Candidates over which the request has the advantage of the hierarchy, and the others (7.4)."""
-        hierarchy: list[Candidate] = []
-        others: list[Candidate] = []
+    def sources(self, request: PreemptionRequest) -> list[Source]:
+        """The other ClusterQueues with candidates: all that borrow, walking up the tree from the own one (7.4)."""
+        found: list[Source] = []
         node: QuotaNode = request.cq.node
         if node.parent is None or request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.NEVER:
-            return hierarchy, others
+            return found
         amounts = [(cell.key, amount) for cell, amount in request.requests.items()]
         advantage, rest = fits_without_borrowing(node, amounts)
         for common in node.ancestors():
-            self._walk(request, common, node, common, advantage, hierarchy if advantage else others)
+            for queue in _borrowing_queues(common, node, request.needed):
+                source = Source(self._cluster_queues[queue.name], common, advantage)
+                if self._has_candidates(request, source.cq):
+                    found.append(source)
             fits, rest = fits_without_borrowing(common, rest)
             advantage = advantage or fits
             node = common
-        return hierarchy, others
+        return found
 
-    def _walk(
-        self,
-        request: PreemptionRequest,
-        cohort: CohortNode,
-        skipped: QuotaNode,
-        common: CohortNode,
-        advantage: bool,
-        found: list[Candidate],
-    ) -> None:
-        for child in cohort.cohorts:
-            if child is not skipped and exceeds_nominal(child, request.needed):
-                self._walk(request, child, skipped, common, advantage, found)
-        for queue in cohort.queues:
-            if queue is skipped or not exceeds_nominal(queue, request.needed):
-                continue
-            cq = self._cluster_queues[queue.name]
-            found.extend(
-                Candidate(info, cq, _variant(request, info, advantage), common)
-                for info in self.foreign_candidates(request, cq)
-            )
+    def _has_candidates(self, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
+        stopping, running = cq.ranking()
+        if running and next(self.foreign_candidates(request, cq, evicted=False), None) is not None:
+            return True
+        return bool(stopping) and next(self.foreign_candidates(request, cq, evicted=True), None) is not None
+
+    def classical_order(
+        self, request: PreemptionRequest, own: list[WorkloadInfo], sources: list[Source]
+    ) -> Iterator[Candidate]:
+        """All candidates in the order in which classical preemption tries them (7.5): first those that are stopping
+        already, and each time those over which the hierarchy gives an advantage, the other foreign ones, the own."""
+        for evicted in (True, False):
+            for advantage in (True, False):
+                yield from self._merged(request, [s for s in sources if s.advantage is advantage], evicted)
+            for info in own:
+                if info.evicted is evicted:
+                    yield Candidate(info, request.cq, Variant.WITHIN_CLUSTER_QUEUE, None)
+
+    def _merged(self, request: PreemptionRequest, sources: list[Source], evicted: bool) -> Iterator[Candidate]:
+        ranked = 0 if evicted else 1
+        streams = [self._stream(request, source, evicted) for source in sources if source.cq.ranking()[ranked]]
+        return streams[0] if len(streams) == 1 else merge(*streams, key=_rank)
+
+    def _stream(self, request: PreemptionRequest, source: Source, evicted: bool) -> Iterator[Candidate]:
+        for info in self.foreign_candidates(request, source.cq, evicted=evicted):
+            yield Candidate(info, source.cq, _variant(request, info, source.advantage), source.common)
+
+
+def _rank(candidate: Candidate) -> tuple[int, float, str]:
+    info = candidate.info
+    return (info.priority, -info.reserved_at, info.uid)
+
+
+def _borrowing_queues(cohort: CohortNode, skipped: QuotaNode, keys: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
+    """The queues below a cohort that exceed their nominal quota, without the subtree that was walked already, and
+    without cohorts that stay within theirs."""
+    for child in cohort.cohorts:
+        if child is not skipped and exceeds_nominal(child, keys):
+            yield from _borrowing_queues(child, skipped, keys)
+    for queue in cohort.queues:
+        if queue is not skipped and exceeds_nominal(queue, keys):
+            yield queue
 
 
 def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) -> Variant:

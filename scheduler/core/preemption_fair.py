@@ -6,8 +6,8 @@ root to the largest share, and compares the shares of the two subtrees below the
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from scheduler.core.cluster_queue_state import ClusterQueueState
@@ -45,13 +45,10 @@ class FairPreemption:
 
     def find_targets(self, request: PreemptionRequest) -> Found:
         """The workloads to preempt; empty when that cannot make room. Usage is left as it was."""
-        candidates = self._candidates(request)
-        if not candidates:
-            return []
         for cell, amount in request.requests.items():
             cell.add(amount)
         search = _Search(request, self._finder, self._simulation)
-        fits = search.first_strategy(candidates, self._strategies[0])
+        fits = search.first_strategy(self._strategies[0])
         if not fits and len(self._strategies) > 1:
             fits = search.second_strategy(self._strategies[1])
         for cell, amount in request.requests.items():
@@ -61,22 +58,6 @@ class FairPreemption:
             self._simulation.restore(info)
         return kept
 
-    def _candidates(self, request: PreemptionRequest) -> list[WorkloadInfo]:
-        found = self._finder.own_candidates(request)
-        reclaim = request.cq.spec.preemption.reclaim_within_cohort
-        root = request.cq.node.root
-        if isinstance(root, CohortNode) and reclaim is not ReclaimWithinCohortPolicy.NEVER:
-            for queue in _queues_below(root):
-                if queue is not request.cq.node and exceeds_nominal(queue, request.needed):
-                    found += self._finder.foreign_candidates(request, self._finder.cluster_queue(queue))
-        return sorted(found, key=lambda info: self._finder.order(info, request.cq))
-
-
-def _queues_below(cohort: CohortNode) -> Iterator[QuotaNode]:
-    yield from cohort.queues
-    for child in cohort.cohorts:
-        yield from _queues_below(child)
-
 
 class _Search:
     """One search, with the request charged to the preemptor's ClusterQueue while the strategies run."""
@@ -85,44 +66,56 @@ class _Search:
         self._request = request
         self._finder = finder
         self._simulation = simulation
-        self._retry: list[WorkloadInfo] = []
+        self._shares = _Shares()
+        self._retry: dict[str, list[WorkloadInfo]] = {}
         self.targets: Found = []
 
-    def first_strategy(self, candidates: list[WorkloadInfo], strategy: PreemptionStrategy) -> bool:
+    def first_strategy(self, strategy: PreemptionStrategy) -> bool:
         """Take candidates of the queues with the largest shares while the strategy lets them go (7.7, strategy 1)."""
-        ordering = _QueueOrdering(self._request, self._finder, candidates)
+        ordering = _QueueOrdering(self._request, self._finder, self._shares, self._candidates)
         own = self._request.cq
         within_nominal = is_within_nominal(own.node, self._request.needed)
         for cq in ordering:
-            waiting = ordering.candidates[cq.name]
+            waiting = ordering.waiting(cq.node)
             if cq is own:
-                if self._take(waiting.popleft(), PreemptionReason.IN_CLUSTER_QUEUE):
+                if self._take(waiting.pop(), PreemptionReason.IN_CLUSTER_QUEUE):
                     return True
                 continue
             if within_nominal:
-                if self._take(waiting.popleft(), PreemptionReason.IN_COHORT_RECLAMATION):
+                if self._take(waiting.pop(), PreemptionReason.IN_COHORT_RECLAMATION):
                     return True
                 continue
             mine, theirs = _below_common_cohort(own.node, cq.node)
-            preemptor, before = dominant_resource_share(mine), dominant_resource_share(theirs)
+            preemptor, before = self._shares.of(mine), self._shares.of(theirs)
             while waiting:
-                info = waiting.popleft()
+                info = waiting.pop()
                 if passes(strategy, preemptor, before, self._share_without(theirs, info)):
                     if self._take(info, PreemptionReason.IN_COHORT_FAIR_SHARING):
                         return True
                     break
-                self._retry.append(info)
+                self._retry.setdefault(cq.name, []).append(info)
         return False
+
+    def _candidates(self, cq: ClusterQueueState) -> Iterator[WorkloadInfo]:
+        """The candidates of a queue in order; of another than the own only while it borrows."""
+        request, finder = self._request, self._finder
+        if cq is request.cq:
+            return iter(finder.own_candidates(request))
+        if request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.NEVER:
+            return iter(())
+        if not exceeds_nominal(cq.node, request.needed):
+            return iter(())
+        return chain(*(finder.foreign_candidates(request, cq, evicted=evicted) for evicted in (True, False)))
 
     def second_strategy(self, strategy: PreemptionStrategy) -> bool:
         """At most one more candidate of each queue (7.7, strategy 2)."""
-        order = self._finder.order
-        candidates = sorted(self._retry, key=lambda info: order(info, self._request.cq))
-        ordering = _QueueOrdering(self._request, self._finder, candidates)
+        ordering = _QueueOrdering(
+            self._request, self._finder, self._shares, lambda cq: iter(self._retry.get(cq.name, ()))
+        )
         for cq in ordering:
             mine, theirs = _below_common_cohort(self._request.cq.node, cq.node)
-            preemptor, before = dominant_resource_share(mine), dominant_resource_share(theirs)
-            info = ordering.candidates[cq.name].popleft()
+            preemptor, before = self._shares.of(mine), self._shares.of(theirs)
+            info = ordering.waiting(cq.node).pop()
             passed = passes(strategy, preemptor, before, before)
             if passed and self._take(info, PreemptionReason.IN_COHORT_FAIR_SHARING):
                 return True
@@ -138,6 +131,7 @@ class _Search:
     def _take(self, info: WorkloadInfo, reason: PreemptionReason) -> bool:
         """Remove a target; whether the request fits then."""
         self._simulation.remove(info)
+        self._shares.forget(self._finder.cluster_queue_of(info).node)
         self.targets.append((info, reason))
         for cell, amount in self._request.requests.items():
             cell.remove(amount)
@@ -159,17 +153,74 @@ class _Search:
         return kept
 
 
-class _QueueOrdering:
-    """Iterates over the ClusterQueues to take from, chosen anew each time by the shares as they are then (7.7)."""
+class _Shares:
+    """Shares of nodes as they are now, each computed once until its usage changes."""
 
-    def __init__(self, request: PreemptionRequest, finder: CandidateFinder, candidates: Iterable[WorkloadInfo]) -> None:
-        self.candidates: dict[str, deque[WorkloadInfo]] = {}
-        for info in candidates:
-            self.candidates.setdefault(info.cluster_queue, deque()).append(info)
+    def __init__(self) -> None:
+        self._known: dict[int, Share] = {}
+
+    def of(self, node: QuotaNode) -> Share:
+        """The node's share."""
+        share = self._known.get(id(node))
+        if share is None:
+            share = self._known[id(node)] = dominant_resource_share(node)
+        return share
+
+    def forget(self, queue: QuotaNode) -> None:
+        """The usage of a queue, and so perhaps of every cohort above it, has changed."""
+        self._known.pop(id(queue), None)
+        for cohort in queue.ancestors():
+            self._known.pop(id(cohort), None)
+
+
+class _Waiting:
+    """Candidates of a queue, looked up as far as they are needed. `first` is the next one, None when none is left."""
+
+    __slots__ = ("_rest", "first")
+
+    def __init__(self, candidates: Iterator[WorkloadInfo]) -> None:
+        self._rest = candidates
+        self.first = next(candidates, None)
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    def pop(self) -> WorkloadInfo:
+        """Take the first. Raises IndexError when none is left."""
+        info = self.first
+        if info is None:
+            raise IndexError("no candidate is left")
+        self.first = next(self._rest, None)
+        return info
+
+
+class _QueueOrdering:
+    """Iterates over the ClusterQueues to take from, chosen anew each time by the shares as they are then (7.7).
+
+    The candidates of a queue are listed when it first comes into question.
+    """
+
+    def __init__(
+        self,
+        request: PreemptionRequest,
+        finder: CandidateFinder,
+        shares: _Shares,
+        candidates: Callable[[ClusterQueueState], Iterator[WorkloadInfo]],
+    ) -> None:
         self._request = request
         self._finder = finder
+        self._shares = shares
+        self._candidates = candidates
+        self._waiting: dict[str, _Waiting] = {}
         self._above = set(map(id, request.cq.node.ancestors()))
         self._pruned: set[int] = set()
+
+    def waiting(self, queue: QuotaNode) -> _Waiting:
+        """The candidates of a queue that are left."""
+        found = self._waiting.get(queue.name)
+        if found is None:
+            found = self._waiting[queue.name] = _Waiting(self._candidates(self._finder.cluster_queue(queue)))
+        return found
 
     def drop(self, cq: ClusterQueueState) -> None:
         """Do not choose the queue any more."""
@@ -178,7 +229,7 @@ class _QueueOrdering:
     def __iter__(self) -> Iterator[ClusterQueueState]:
         root = self._request.cq.node.root
         if not isinstance(root, CohortNode):
-            while self.candidates.get(self._request.cq.name):
+            while self.waiting(self._request.cq.node):
                 yield self._request.cq
             return
         while id(root) not in self._pruned:
@@ -189,7 +240,7 @@ class _QueueOrdering:
     def _choose(self, cohort: CohortNode) -> ClusterQueueState | None:
         queue = self._largest_queue(cohort)
         child, child_share = self._largest_cohort(cohort)
-        if child is not None and (queue is None or child_share >= dominant_resource_share(queue)):
+        if child is not None and (queue is None or child_share >= self._shares.of(queue)):
             return self._choose(child)
         if queue is not None:
             return self._finder.cluster_queue(queue)
@@ -202,18 +253,23 @@ class _QueueOrdering:
         for queue in cohort.queues:
             if id(queue) in self._pruned:
                 continue
-            waiting = self.candidates.get(queue.name)
-            if not waiting or (queue is not self._request.cq.node and not is_borrowing(queue)):
+            if queue is not self._request.cq.node and not is_borrowing(queue):
                 self._pruned.add(id(queue))
                 continue
-            share = dominant_resource_share(queue)
-            if share > best_share or (best is not None and share == best_share and self._sorts_first(queue, best)):
+            share = self._shares.of(queue)
+            if best is not None and share < best_share:
+                continue
+            if not self.waiting(queue):
+                self._pruned.add(id(queue))
+            elif best is None or share > best_share or self._sorts_first(queue, best):
                 best, best_share = queue, share
         return best
 
     def _sorts_first(self, queue: QuotaNode, other: QuotaNode) -> bool:
         own = self._request.cq
-        first, second = self.candidates[queue.name][0], self.candidates[other.name][0]
+        first, second = self.waiting(queue).first, self.waiting(other).first
+        if first is None or second is None:
+            return second is None
         return self._finder.order(first, own) < self._finder.order(second, own)
 
     def _largest_cohort(self, cohort: CohortNode) -> tuple[CohortNode | None, Share]:
@@ -225,7 +281,7 @@ class _QueueOrdering:
             if id(child) not in self._above and not is_borrowing(child):
                 self._pruned.add(id(child))
                 continue
-            share = dominant_resource_share(child)
+            share = self._shares.of(child)
             if share >= best_share:
                 best, best_share = child, share
         return best, best_share

@@ -7,7 +7,6 @@ for everyone else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -178,7 +177,7 @@ class State:
         node that has any, and go on to count when the last such node is gone: then nobody who asks for them is let
         in."""
         self.has_devices = self.has_devices or self.fleet.has_devices
-        if after is None or (before is not None and not _offers_more(before, after)):
+        if after is None or (before is not None and not after.offers_more_than(before)):
             return
         reached = {
             flavor.name
@@ -210,6 +209,12 @@ class State:
     def _insert_again(self, info: WorkloadInfo) -> None:
         self.workloads[info.key] = info
         self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
+
+    def rank_changed(self, info: WorkloadInfo) -> None:
+        """A workload that holds quota was told to stop, or changed its priority."""
+        cq = self.cluster_queues[info.cluster_queue]
+        cq.forget_ranking()
+        self.journal.note(cq.forget_ranking)
 
     def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
         """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue (6.11)."""
@@ -258,9 +263,11 @@ class State:
             self.fleet.reserve(info.key, info.placement)
             self.journal.note(self.fleet.release, info.key)
         info.usage = usage
+        info.keys = frozenset(cell.key for cell, _ in usage)
         info.cluster_queue = cq.name
         info.place = Place.RESERVING
         cq.workloads[info.key] = info
+        cq.forget_ranking()
         cq.generation += 1
         self.journal.note(self._uncharge, info, cq, usage, info.topology_usage)
         self.watch_readiness(info)
@@ -280,6 +287,7 @@ class State:
         for flavor, charge in topology:
             self.topology_flavors.remove_usage(flavor, charge)
         del cq.workloads[info.key]
+        cq.forget_ranking()
 
     def discharge(self, info: WorkloadInfo) -> None:
         """Give back what a workload holds, and note that its tree was touched."""
@@ -295,6 +303,7 @@ class State:
             self.touched |= self.waiting_for_devices
             self.waiting_for_devices = set()
         info.usage = ()
+        info.keys = frozenset()
         info.topology_usage = ()
         info.place = Place.NOWHERE
         cq.generation += 1
@@ -327,6 +336,7 @@ class State:
         add_usage(usage)
         self._charge_topology(topology)
         cq.workloads[info.key] = info
+        cq.forget_ranking()
 
     def _charge_topology(self, charges: tuple[TopologyCharge, ...]) -> None:
         for flavor, charge in charges:
@@ -379,18 +389,6 @@ class State:
                 del self.ready[name]
             elif cq.active:
                 yield cq
-
-
-def _offers_more(before: Node, after: Node) -> bool:
-    """Whether a change of a node may let somebody in: anything but less room for the same pods."""
-    if replace(after, allocatable=before.allocatable, foreign_usage=before.foreign_usage) != before:
-        return True
-    names = {*before.allocatable, *after.allocatable, *before.foreign_usage, *after.foreign_usage}
-    return any(_free(after, name) > _free(before, name) for name in names)
-
-
-def _free(node: Node, resource: str) -> int:
-    return node.allocatable.get(resource, 0) - node.foreign_usage.get(resource, 0)
 
 
 def _history(configuration: Configuration) -> UsageHistory | None:

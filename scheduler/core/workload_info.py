@@ -14,7 +14,7 @@ from scheduler.core.placement_model import Placement, PodDeviceRequest
 from scheduler.core.pod import PodTemplate
 from scheduler.core.quantity import to_amount
 from scheduler.core.quota import CellAmounts
-from scheduler.core.resources import pod_requests
+from scheduler.core.resources import FlavorResource, pod_requests
 from scheduler.core.topology import TopologyUsage
 from scheduler.core.workload import Admission, PodSet, Workload
 
@@ -116,6 +116,7 @@ class WorkloadInfo:
         "evicted",
         "groups",
         "key",
+        "keys",
         "order",
         "outcome",
         "place",
@@ -156,6 +157,8 @@ class WorkloadInfo:
         self.changes: tuple[Callable[[Workload], Workload], ...] = ()
         self.outcome = _last_outcome(workload)
         self.usage: CellAmounts = ()
+        self.keys: frozenset[FlavorResource] = frozenset()
+        """The (flavor, resource) pairs that it holds quota of."""
         self.topology_usage: tuple[TopologyCharge, ...] = ()
         self.placement: Placement | None = None
         self.admission: Admission | None = None
