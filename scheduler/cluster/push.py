@@ -95,6 +95,7 @@ class _Sweep:
         self._report = report
         self._flavors = flavors_of(cluster)
         self._told: list[tuple[int, int]] = []
+        self._applied: set[str] = set()
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
 
     def tell(self) -> None:
@@ -179,8 +180,10 @@ class _Sweep:
     def _start(self, source: JobSource, row: Workload) -> None:
         there = self._there(source)
         if source.kind.workload_per_pod:
-            if there is None:
+            # Many workloads, one job: what it says is told once a sweep.
+            if source.uid not in self._applied:
                 self._apply(source.kind.kind, waiting_job(source))
+                self._applied.add(source.uid)
             return
         manifest = started_job(source, admitted_workload(row, self._flavors))
         if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):

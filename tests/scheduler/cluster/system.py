@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
 from queues.services.submission import create_workloads
@@ -12,6 +14,7 @@ from scheduler.cluster.push import PushReport, push_pending
 from scheduler.cluster.simulated.server import ServerThread
 from scheduler.cluster.watcher import Watcher
 from scheduler.engine import Engine
+from scheduler.manifests import apply_manifests
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
 from tests.simulated_cluster import fetch, job, post
 
@@ -49,6 +52,10 @@ class System:
 
     def submit(self, manifest: JsonObject) -> None:
         create_workloads(self.cluster, workload_specs(manifest), actor="alice")
+
+    def apply(self, manifest: JsonObject) -> None:
+        """As `manage.py apply` does: the object of that name becomes this one."""
+        apply_manifests(self.cluster, orjson.dumps(manifest), user=None)
 
     def push(self) -> PushReport:
         return push_pending(self.cluster, self.client, self.now)

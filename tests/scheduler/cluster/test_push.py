@@ -11,7 +11,7 @@ from django.db import connection
 from gpus.models import Device, DeviceAllocation
 from queues.models import Cluster, Job, Pod, Workload
 from queues.services.workloads import cancel, hold, release
-from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
+from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, JsonObject, TokenBucket, connect
 from scheduler.cluster.push import PushReport, push_pending
 from tests.scheduler.cluster.system import System, gpu_job, queued
 from tests.simulated_cluster import job, pod
@@ -185,21 +185,44 @@ def test_a_single_pod_runs_and_finishes(system: System) -> None:
     assert system.workload().reason == "Succeeded"
 
 
-def test_each_pod_of_a_deployment_starts_with_its_own_workload(system: System) -> None:
+def deployment(replicas: int) -> JsonObject:
+    """A Deployment in namespace `team` each of whose pods takes almost all of a card."""
     labels = {"app": "web"}
     limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}
     spec = {"containers": [{"name": "main", "image": "web", "resources": {"limits": limits}}]}
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 5,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
-    }
-    system.submit(queued(manifest))
+    return queued(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        }
+    )
+
+
+def test_a_deployment_that_is_applied_with_more_or_fewer_replicas_follows(system: System) -> None:
+    system.apply(deployment(2))
+    for _ in range(3):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"] * 2
+    system.apply(deployment(3))
+    for _ in range(3):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"] * 3
+    system.apply(deployment(1))
+    for _ in range(5):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
+    assert Workload.objects.filter(status="Admitted").count() == 1
+    assert DeviceAllocation.objects.count() == 1
+
+
+def test_each_pod_of_a_deployment_starts_with_its_own_workload(system: System) -> None:
+    system.submit(deployment(5))
     for _ in range(5):
         system.turn()
     # Four cards of 32 GiB hold four of the five.
@@ -214,8 +237,8 @@ def test_each_pod_of_a_deployment_starts_with_its_own_workload(system: System) -
     # Its pod went; the one that waited took the card.
     assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted"] * 4 + ["Pending"]
     assert sum(pod["status"]["phase"] == "Running" for pod in system.pods()) == 4
-    (deployment,) = system.client.list(DEPLOYMENTS).items
-    assert deployment["spec"]["replicas"] == 5
+    (found,) = system.client.list(DEPLOYMENTS).items
+    assert found["spec"]["replicas"] == 5
 
 
 def test_a_flavor_that_contradicts_the_pods_selector_finishes_the_workload(system: System) -> None:
