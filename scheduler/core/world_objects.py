@@ -11,12 +11,14 @@ from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
 from scheduler.core.configuration import Configuration
 from scheduler.core.cycle_parts import CycleParts
+from scheduler.core.device_advice import Fragmentation, fragmentation, plan_moves_for
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.fragmentation import TaskShape, task_shape
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.placement_model import PodSetToPlace
+from scheduler.core.placement_moves import MovePlan
 from scheduler.core.placing import Placer
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.state import State
@@ -68,6 +70,14 @@ class WorldObjects:
         from the workloads that are known. To be called after `set_vendors`."""
         self._state.fleet.set_policies(node_policy, device_policy)
         self._state.fleet.fragmentation.source = self._task_shapes
+
+    def fragmentation(self) -> Fragmentation:
+        """How fragmented the devices are: in all, per flavor and per node."""
+        return fragmentation(self._state)
+
+    def plan_moves(self, key: str) -> MovePlan | None:
+        """Advice: the fewest moves of running pods that would give a waiting workload its devices (`device_advice`)."""
+        return plan_moves_for(self._state, key)
 
     def _task_shapes(self) -> Iterator[TaskShape]:
         """The shapes of all pods that wait or run."""

@@ -1,0 +1,136 @@
+"""How fragmented the devices are, and which moves would let a workload in. Advice: nothing is changed."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from queues.api.scope import ClusterView
+from queues.exceptions import NotPermitted
+from scheduler.core.fragmentation_report import FragmentationReport
+from scheduler.core.placement_model import PodPlacement
+from scheduler.core.placement_moves import MovePlan
+from scheduler.store.reading import read_world
+
+
+class LargestRequestSerializer(serializers.Serializer[Any]):
+    """The largest request of so many cards of a model on one node that still fits."""
+
+    vendor = serializers.CharField()
+    type = serializers.CharField()
+    count = serializers.IntegerField()
+    fits = serializers.BooleanField(help_text="False: no node has that many cards with a free slot.")
+    memory_mib = serializers.IntegerField(help_text="Of each card.")
+    cores_percent = serializers.IntegerField(help_text="What the tightest of the cards has left beside it.")
+    node = serializers.CharField(allow_blank=True)
+
+
+class FragmentationReportSerializer(serializers.Serializer[Any]):
+    """A set of nodes; amounts in thousandths of a card."""
+
+    cards = serializers.IntegerField()
+    idle_milli = serializers.FloatField(help_text="Free memory of usable cards.")
+    fragmented_milli = serializers.FloatField(
+        allow_null=True, help_text="What of it a typical pod could not use, as a mean; null: no pod is known yet."
+    )
+    unused_cards = serializers.IntegerField()
+    largest = LargestRequestSerializer(many=True)
+
+
+class FragmentationSerializer(serializers.Serializer[Any]):
+    """All devices, those that each flavor reaches, and each node that has any."""
+
+    cluster = FragmentationReportSerializer()
+    flavors = serializers.DictField(child=FragmentationReportSerializer())
+    nodes = serializers.DictField(child=FragmentationReportSerializer())
+
+
+class PlaceSerializer(serializers.Serializer[Any]):
+    """Where a pod is or would be."""
+
+    pod_set = serializers.CharField()
+    replica = serializers.IntegerField()
+    node = serializers.CharField()
+    devices = serializers.ListField(child=serializers.CharField(), help_text="UUIDs.")
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    """One running pod that would go elsewhere."""
+
+    workload = serializers.CharField(help_text="namespace/name")
+    current = PlaceSerializer()
+    proposed = PlaceSerializer()
+
+
+class MovePlanSerializer(serializers.Serializer[Any]):
+    """The moves, in an order in which they can be made, and where the workload would go then; both null: none known."""
+
+    moves = MoveSerializer(many=True, allow_null=True)
+    placement = PlaceSerializer(many=True, allow_null=True)
+
+
+class _AdviceView(ClusterView):
+    """Names the workloads of all tenants and loads the whole cluster: for cluster admins."""
+
+    def require_admin(self) -> None:
+        """Raises `NotPermitted`."""
+        if not self.access.is_cluster_admin:
+            raise NotPermitted("Only a cluster admin may ask for advice about devices.")
+
+
+class FragmentationView(_AdviceView):
+    """`fragmentation/`."""
+
+    serializer_class = FragmentationSerializer
+
+    @extend_schema(responses=FragmentationSerializer)
+    def get(self, request: Request) -> Response:
+        """Where devices are idle, and how much of that nobody could use."""
+        self.require_admin()
+        found = read_world(self.cluster, time.time()).fragmentation()
+        return Response(
+            {
+                "cluster": asdict(found.cluster),
+                "flavors": _reports(found.flavors),
+                "nodes": _reports(found.nodes),
+            }
+        )
+
+
+class MovesView(_AdviceView):
+    """`workloads/{namespace}/{name}/moves/`."""
+
+    serializer_class = MovePlanSerializer
+
+    @extend_schema(responses=MovePlanSerializer)
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """The fewest moves of running pods that would give a waiting workload its devices."""
+        self.require_admin()
+        world = read_world(self.cluster, time.time())
+        if world.workload(f"{namespace}/{name}") is None:
+            raise self.missing("Workload", namespace, name)
+        return Response(_plan(world.plan_moves(f"{namespace}/{name}")))
+
+
+def _reports(reports: Mapping[str, FragmentationReport]) -> dict[str, Any]:
+    return {name: asdict(report) for name, report in reports.items()}
+
+
+def _plan(plan: MovePlan | None) -> dict[str, Any]:
+    if plan is None:
+        return {"moves": None, "placement": None}
+    moves = [
+        {"workload": move.workload_key, "current": _place(move.source), "proposed": _place(move.target)}
+        for move in plan.moves
+    ]
+    return {"moves": moves, "placement": [_place(pod) for pod in plan.placement.pods]}
+
+
+def _place(pod: PodPlacement) -> dict[str, Any]:
+    devices = [part.uuid for part in pod.slices]
+    return {"pod_set": pod.pod_set, "replica": pod.replica, "node": pod.node, "devices": devices}

@@ -1,0 +1,83 @@
+"""Advice from a whole world: reports per flavor, and moves over the flavors that a workload may get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.core.device import Device
+from scheduler.core.node import Node
+from scheduler.core.workload import PodSet
+from tests.scheduler.core.world_helpers import Builder, pod_set, reason_of, settled
+
+GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
+PLENTY = {GPU: 100, MEMORY: 10_000_000}
+
+
+def a_node(name: str, **labels: str) -> Node:
+    device = Device(f"{name}-0", 0, "NVIDIA", "NVIDIA A100", 10, 16_000, 100)
+    return Node(name, labels, devices=(device,))
+
+
+def gpus(memory: int, **fields: Any) -> PodSet:
+    container = {"name": "c", "resources": {"limits": {GPU: "1", MEMORY: str(memory)}}}
+    return pod_set({}, spec={"containers": [container]}, **fields)
+
+
+def two_flavors() -> Builder:
+    """Flavor a reaches node a1, flavor b nodes b1 and b2; the queue tries a first."""
+    builder = Builder().flavor("a", node_labels={"pool": "a"}).flavor("b", node_labels={"pool": "b"})
+    builder.queue("q", {"a": PLENTY, "b": PLENTY})
+    builder.world.set_placement_policies("spread", "spread")
+    for name in ("a1", "b1", "b2"):
+        builder.world.set_node(a_node(name, pool=name[0]))
+    return builder
+
+
+def admit(builder: Builder, name: str, memory: int, at: float) -> None:
+    builder.pending(name, "q", [gpus(memory)], at=at)
+    settled(builder.world)
+    assert reason_of(builder.world, name) == ""
+
+
+def test_reports_per_flavor_and_node() -> None:
+    builder = two_flavors()
+    admit(builder, "one", 8000, 1.0)
+    found = builder.world.fragmentation()
+    assert {name: report.idle_milli for name, report in found.flavors.items()} == {"a": 500.0, "b": 2000.0}
+    assert {name: report.unused_cards for name, report in found.nodes.items()} == {"a1": 0, "b1": 1, "b2": 1}
+    assert found.cluster.cards == 3
+    assert found.cluster.fragmented_milli == 0.0, "all that is known asks for half a card"
+
+
+def test_moves_within_the_flavor_that_needs_the_fewest() -> None:
+    builder = two_flavors()
+    admit(builder, "a-large", 14_000, 1.0)
+    admit(builder, "b-middle", 10_000, 2.0)
+    admit(builder, "b-small", 4000, 3.0)
+    builder.pending("wide", "q", [gpus(13_000)], at=4.0)
+    settled(builder.world)
+    assert reason_of(builder.world, "wide") == "WaitingForDevices"
+    plan = builder.world.plan_moves("team/wide")
+    assert plan is not None
+    (move,) = plan.moves
+    assert (move.workload_key, move.source.node, move.target.node) == ("team/b-small", "b2", "b1")
+    assert plan.placement.pods[0].node == "b2"
+    assert builder.world.device_usage("b2", "b2-0") == (1, 4000, 0), "advice changes nothing"
+
+
+def test_no_advice_for_those_who_need_none() -> None:
+    builder = two_flavors()
+    admit(builder, "runs", 14_000, 1.0)
+    builder.pending("cpu", "q", [pod_set({"cpu": 1})], at=2.0)
+    assert builder.world.plan_moves("team/runs") is None
+    assert builder.world.plan_moves("team/cpu") is None
+    assert builder.world.plan_moves("team/unknown") is None
+
+
+def test_no_plan_where_no_move_helps() -> None:
+    builder = two_flavors()
+    for number, name in enumerate(("a-large", "b-large", "b-other")):
+        admit(builder, name, 14_000, float(number))
+    builder.pending("wide", "q", [gpus(13_000)], at=4.0)
+    settled(builder.world)
+    assert builder.world.plan_moves("team/wide") is None
