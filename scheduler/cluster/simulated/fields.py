@@ -8,6 +8,7 @@ or map, an empty map) or the presence of a list entry.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -34,6 +35,7 @@ _LIST_KEYS: dict[str, tuple[str, ...]] = {
     "volumeMounts": ("mountPath",),
     "volumes": ("name",),
 }
+_ABSENT: Any = object()
 _KEY_DEFAULTS = {"protocol": "TCP"}
 _SET_LISTS = frozenset({"finalizers"})
 _ATOMIC_MAPS = frozenset({"nodeSelector", "selector", "labelSelector", "fieldRef", "resourceFieldRef", "secretRef"})
@@ -92,6 +94,53 @@ def field_set(item: JsonObject) -> FieldSet:
                 continue
         paths.update(_leaves((("f", name),), name, value))
     return frozenset(paths)
+
+
+def changes(before: JsonObject, after: JsonObject) -> tuple[FieldSet, FieldSet]:
+    """(leaves that are new or have another value, leaves that are gone); what is equal is not looked into."""
+    changed: set[Path] = set()
+    gone: set[Path] = set()
+    for name in before.keys() | after.keys():
+        if name in ("apiVersion", "kind"):
+            continue
+        old, new = before.get(name, _ABSENT), after.get(name, _ABSENT)
+        if name == "metadata":
+            old, new = _without_identity(old), _without_identity(new)
+        _compare((("f", name),), name, old, new, changed, gone)
+    return frozenset(changed), frozenset(gone)
+
+
+def _without_identity(metadata: Any) -> JsonObject:
+    return {key: value for key, value in metadata.items() if key not in _IDENTITY}
+
+
+def _compare(path: Path, name: str, old: Any, new: Any, changed: set[Path], gone: set[Path]) -> None:
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict) and old and new and not is_atomic_map(name):
+        for key in old.keys() | new.keys():
+            child = (*path, ("f", key))
+            _compare(child, key, old.get(key, _ABSENT), new.get(key, _ABSENT), changed, gone)
+    elif old and new and is_keyed_list(name, old) and is_keyed_list(name, new):
+        before = {entry_key(name, entry): entry for entry in old}
+        after = {entry_key(name, entry): entry for entry in new}
+        for key in before.keys() | after.keys():
+            here = (*path, ("k", key))
+            if (key in before) != (key in after):
+                (changed if key in after else gone).add(here)
+            _compare_entries(here, before.get(key, {}), after.get(key, {}), changed, gone)
+    else:
+        was = set() if old is _ABSENT else set(_leaves(path, name, old))
+        now = set() if new is _ABSENT else set(_leaves(path, name, new))
+        gone |= was - now
+        # A member of a set has no value that could differ.
+        changed |= {leaf for leaf in now if leaf not in was or leaf[-1][0] != "v"}
+
+
+def _compare_entries(path: Path, old: JsonObject, new: JsonObject, changed: set[Path], gone: set[Path]) -> None:
+    for key in old.keys() | new.keys():
+        child = (*path, ("f", key))
+        _compare(child, key, old.get(key, _ABSENT), new.get(key, _ABSENT), changed, gone)
 
 
 def _leaves(path: Path, name: str, value: Any) -> Iterator[Path]:
@@ -195,8 +244,9 @@ def describe(path: Path) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)
 def to_fields_v1(paths: FieldSet) -> JsonObject:
-    """The FieldsV1 encoding of a set."""
+    """The FieldsV1 encoding of a set; shared between calls, so never to be changed."""
     root: JsonObject = {}
     for path in sorted(paths):
         here = root
@@ -209,8 +259,13 @@ def to_fields_v1(paths: FieldSet) -> JsonObject:
 
 def from_fields_v1(fields: JsonObject) -> FieldSet:
     """The set of a FieldsV1 encoding."""
+    return _from_json(orjson.dumps(fields))
+
+
+@lru_cache(maxsize=4096)
+def _from_json(content: bytes) -> FieldSet:
     paths: set[Path] = set()
-    _decode((), fields, paths)
+    _decode((), orjson.loads(content), paths)
     return frozenset(paths)
 
 

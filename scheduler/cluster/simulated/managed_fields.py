@@ -8,6 +8,7 @@ from typing import Any
 from scheduler.cluster.simulated.fields import (
     FieldSet,
     Path,
+    changes,
     contains,
     describe,
     entry_key,
@@ -79,11 +80,7 @@ def after_update(
     live: JsonObject | None, updated: JsonObject, manager: str, subresource: str, now: float
 ) -> JsonObject:
     """Book-keeping of a create, update or patch: what it changed is the manager's, what it removed is nobody's."""
-    old, new = (field_set(live) if live else _EMPTY), field_set(updated)
-    changed = new - old
-    if live:
-        changed |= {path for path in new & old if value_at(live, path) != value_at(updated, path)}
-    gone = old - new
+    changed, gone = changes(live, updated) if live else (field_set(updated), _EMPTY)
     before = owners_of(live) if live else []
     owners = [
         owner if owner.is_entry(manager, "Update", subresource) else _less(owner, changed | gone) for owner in before

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.cluster.simulated.fields import field_set, from_fields_v1, to_fields_v1
+from scheduler.cluster.simulated.fields import changes, field_set, from_fields_v1, to_fields_v1, value_at
 from tests.simulated_cluster import JOBS, Api, job, make_simulated
 
 TRAIN = f"{JOBS}/train"
@@ -123,11 +123,22 @@ def test_a_body_in_yaml_is_read(api: Api) -> None:
 
 
 _names = st.sampled_from(["a", "b", "env", "containers", "finalizers", "labels"])
-_entries = st.builds(lambda name, value: {"name": name, "v": value}, st.sampled_from("xyz"), st.integers())
-_values = st.integers() | st.lists(_entries, max_size=3) | st.dictionaries(_names, st.integers(), max_size=3)
+_entries = st.builds(lambda name, value: {"name": name, "v": value}, st.sampled_from("xyz"), st.integers(0, 9))
+_values = st.integers(0, 9) | st.lists(_entries, max_size=3) | st.dictionaries(_names, st.integers(0, 9), max_size=3)
 
 
 @given(st.dictionaries(_names, _values | st.dictionaries(_names, _values, max_size=3), max_size=4))
 def test_field_sets_survive_their_encoding(item: dict[str, Any]) -> None:
     fields = field_set(item)
     assert from_fields_v1(to_fields_v1(fields)) == fields
+
+
+_whole = st.dictionaries(_names, _values | st.dictionaries(_names, _values, max_size=3), max_size=4)
+
+
+@given(_whole, _whole)
+def test_changes_are_what_comparing_every_leaf_finds(before: dict[str, Any], after: dict[str, Any]) -> None:
+    before, after = ({"metadata": {"labels": item}, "spec": item} for item in (before, after))
+    old, new = field_set(before), field_set(after)
+    changed = {path for path in new if path not in old or value_at(before, path) != value_at(after, path)}
+    assert changes(before, after) == (frozenset(changed), old - new)
