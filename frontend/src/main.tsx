@@ -14,10 +14,10 @@ import { sessionKey } from "@/api/session";
 import { theme } from "@/lib/theme";
 import { createAppRouter } from "@/router";
 
-/** The server no longer knows us: ask who we are, and the router leads to the login. */
+/** The server no longer knows us: ask who we are, and the page leads to the login. */
 function noticeLogout(error: Error): void {
   if (error instanceof ApiError && error.isUnauthenticated) {
-    void queries.invalidateQueries({ queryKey: sessionKey }).then(() => router.invalidate());
+    void queries.invalidateQueries({ queryKey: sessionKey });
   }
 }
 

@@ -27,6 +27,7 @@ export function localQueuesQuery(cluster: string, clusterQueue?: string) {
     queryKey: ["local-queues", cluster, clusterQueue ?? null] as const,
     queryFn: async ({ signal }) =>
       (await answer(api.GET("/api/v1/local-queues/", { params, signal }))) as Page<LocalQueue>,
+    refetchInterval: 10_000,
   });
 }
 

@@ -1,11 +1,9 @@
 /** Who is at the screen and what they may do. */
-import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { type QueryClient, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { answer, api } from "./client";
 import type { Session } from "./types";
 
 export const sessionKey = ["session"] as const;
-
-export const ANONYMOUS: Session = { authenticated: false, user: null, roles: [], clusters: [] };
 
 export function sessionQuery() {
   return queryOptions({
@@ -15,12 +13,20 @@ export function sessionQuery() {
   });
 }
 
+/** What one user was allowed to see is not for the next one. */
+function forgetOthers(queries: QueryClient): void {
+  queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionKey[0] });
+}
+
 export function useLogin() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (body: { username: string; password: string }) =>
       answer(api.POST("/api/v1/auth/login/", { body })),
-    onSuccess: (session) => queries.setQueryData(sessionKey, session),
+    onSuccess: (session) => {
+      forgetOthers(queries);
+      queries.setQueryData(sessionKey, session);
+    },
   });
 }
 
@@ -28,9 +34,9 @@ export function useLogout() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: () => answer(api.POST("/api/v1/auth/logout/")),
-    onSuccess: () => {
-      queries.clear();
-      queries.setQueryData(sessionKey, ANONYMOUS);
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: sessionKey });
+      forgetOthers(queries);
     },
   });
 }

@@ -44,7 +44,7 @@ const COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: "Why it waits",
-    meta: { hideBelow: 760, width: "38%" },
+    meta: { hideBelow: 760, width: "34%" },
     cell: ({ row: { original } }) => (
       <span title={original.message}>{original.message || original.reason || "–"}</span>
     ),

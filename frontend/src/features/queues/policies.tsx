@@ -8,7 +8,7 @@ export function policyLines(value: Record<string, unknown>, prefix = ""): [strin
   return Object.entries(value).flatMap(([name, setting]): [string, string][] =>
     typeof setting === "object" && setting !== null && !Array.isArray(setting)
       ? policyLines(setting as Record<string, unknown>, `${prefix}${name}.`)
-      : [[`${prefix}${name}`, Array.isArray(setting) ? setting.join(", ") : String(setting ?? "–")]],
+      : [[`${prefix}${name}`, Array.isArray(setting) ? setting.join(", ") : String(setting ?? "") || "–"]],
   );
 }
 

@@ -112,6 +112,7 @@ it("puts the server's fault at its field and stays open", async () => {
   await user.click(screen.getByRole("button", { name: "Save" }));
   expect(await screen.findByText("must not be more than nominalQuota – lower it")).toBeDefined();
   expect(field("Lending limit").getAttribute("aria-invalid")).toBe("true");
+  expect(document.activeElement).toBe(field("Lending limit"));
   expect(screen.getByText("It was refused.")).toBeDefined();
   expect(onDone).not.toHaveBeenCalled();
 });

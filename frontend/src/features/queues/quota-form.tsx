@@ -1,7 +1,7 @@
 /** Quotas as a form; the server's faults stand at their fields. */
 import { Button, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { useEditClusterQueue } from "@/api/queues";
@@ -39,6 +39,12 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
   const { fields, others } = sortFaults(refused);
   const faults = new Map([...fields, ...invalidQuantities(groups)]);
 
+  const form = useRef<HTMLFormElement>(null);
+  // The fault may stand far above the button that was pressed.
+  useEffect(() => {
+    if (edit.error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [edit.error]);
+
   const save = () =>
     edit.mutate(
       {
@@ -62,6 +68,7 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
 
   return (
     <form
+      ref={form}
       onSubmit={(event) => {
         event.preventDefault();
         if (invalidQuantities(groups).size === 0) save();

@@ -1,6 +1,5 @@
 /** Who is logged in, with which rights, and the way out. */
 import { ActionIcon, Menu, Text } from "@mantine/core";
-import { useNavigate } from "@tanstack/react-router";
 import { isClusterAdmin, useLogout } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon } from "@/components/icon";
@@ -13,7 +12,6 @@ function describeRoles(session: Session): string {
 
 export function UserMenu({ session, onShortcuts }: { session: Session; onShortcuts: () => void }) {
   const logout = useLogout();
-  const navigate = useNavigate();
   return (
     <Menu position="bottom-end" width={240}>
       <Menu.Target>
@@ -37,10 +35,7 @@ export function UserMenu({ session, onShortcuts }: { session: Session; onShortcu
         <Menu.Item leftSection={<Icon name="keyboard" size={16} />} onClick={onShortcuts}>
           Keyboard shortcuts
         </Menu.Item>
-        <Menu.Item
-          leftSection={<Icon name="logout" size={16} />}
-          onClick={() => logout.mutate(undefined, { onSuccess: () => void navigate({ to: "/login" }) })}
-        >
+        <Menu.Item leftSection={<Icon name="logout" size={16} />} onClick={() => logout.mutate()}>
           Log out
         </Menu.Item>
       </Menu.Dropdown>

@@ -17,7 +17,7 @@ export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
   const now = useNow();
   if (workload.status === "Admitted" || workload.status === "Finished") return null;
   const explanation = explainPendingReason(workload.reason);
-  const waited = secondsBetween(workload.queued_at ?? workload.created_at, null, now);
+  const waited = workload.status === "Evicted" ? null : secondsBetween(workload.queued_at, null, now);
   const { requeue_at: requeueAt } = workload;
   const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
   return (
