@@ -5,6 +5,9 @@
 - cohorts: cohorts of 10 ClusterQueues, classical order
 - fair: all 1,000 in one cohort, fair sharing
 - preempting: cohorts of 10, full of low-priority workloads, and every tenth new workload must preempt
+
+Beside admissions per second stands what one admission costs in calls of an empty Python function, measured on the same
+machine in the same minute: that ratio, unlike the pace, can be compared between machines.
 """
 
 from __future__ import annotations
@@ -117,6 +120,18 @@ def run(built: World, now: float) -> tuple[int, int]:
     return admitted, preempted
 
 
+def seconds_per_call() -> float:
+    """How long this machine takes to call an empty function."""
+
+    def nothing() -> None:
+        return None
+
+    started = time.process_time()
+    for _ in range(1_000_000):
+        nothing()
+    return (time.process_time() - started) / 1_000_000
+
+
 SCENARIOS: dict[str, Callable[[], World]] = {"cohorts": cohorts, "fair": fair, "preempting": preempting}
 
 
@@ -126,6 +141,7 @@ def main() -> None:
     parser.add_argument("scenarios", nargs="*", default=list(SCENARIOS), help=", ".join(SCENARIOS))
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
+    call = seconds_per_call()
     for name in options.scenarios:
         built = SCENARIOS[name]()
         built.has_active()
@@ -139,9 +155,8 @@ def main() -> None:
         if profile:
             profile.disable()
         seconds = time.process_time() - started
-        print(
-            f"{name}: {admitted} admitted, {preempted} preempted in {seconds:.2f} s: {admitted / seconds:,.0f} admissions/s"
-        )
+        pace = f"{admitted / seconds:,.0f} admissions/s, {seconds / admitted / call:,.0f} calls each"
+        print(f"{name}: {admitted} admitted, {preempted} preempted in {seconds:.2f} s: {pace}")
         if profile:
             pstats.Stats(profile).sort_stats("tottime").print_stats(18)
 
