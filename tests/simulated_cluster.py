@@ -25,7 +25,7 @@ NODES = "/api/v1/nodes"
 
 
 def make_simulated(
-    *, nodes: GpuNodes | None = TWO_NODES, history_limit: int = 20_000, **options: Any
+    *, nodes: GpuNodes | None = TWO_NODES, history_limit: int = 5_000, **options: Any
 ) -> SimulatedCluster:
     """A cluster with a virtual clock."""
     cluster = SimulatedCluster(VirtualClock(), Options(**options), seed="7", history_limit=history_limit)

@@ -61,7 +61,7 @@ class SimulatedCluster:
         options: Options | None = None,
         seed: str = "1",
         snapshot: Path | None = None,
-        history_limit: int = 20_000,
+        history_limit: int = 5_000,
     ) -> None:
         self.clock = clock
         self.chaos = Chaos()

@@ -37,7 +37,7 @@ class ObjectStore:
     * history_limit: changes kept per kind; a watch that asks for older ones gets 410.
     """
 
-    def __init__(self, first_resource_version: int = 1, history_limit: int = 20_000) -> None:
+    def __init__(self, first_resource_version: int = 1, history_limit: int = 5_000) -> None:
         self.resource_version = first_resource_version
         self.listeners: list[Callable[[str, Change], None]] = []
         self._objects: dict[str, dict[ObjectKey, JsonObject]] = defaultdict(dict)
