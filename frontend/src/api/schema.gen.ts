@@ -248,6 +248,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/device-usage/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What the cards use now, as their monitors say. Absent is not 0. */
+        get: operations["device_usage_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/devices/": {
         parameters: {
             query?: never;
@@ -274,6 +291,58 @@ export interface paths {
         };
         /** @description A device and its slices. */
         get: operations["devices_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Cordon, drain or open a card. */
+        patch: operations["devices_partial_update"];
+        trace?: never;
+    };
+    "/api/v1/devices/{uuid}/samples/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What a card used over time. */
+        get: operations["devices_samples_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/drift/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What the cluster says and what was decided, where they differ. */
+        get: operations["drift_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/fragmentation/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Where devices are idle, and how much of that nobody could use. */
+        get: operations["fragmentation_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
@@ -452,7 +521,8 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /** @description Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere. */
+        patch: operations["nodes_partial_update"];
         trace?: never;
     };
     "/api/v1/overview/": {
@@ -748,6 +818,23 @@ export interface paths {
         put?: never;
         /** @description Hold a workload back (Kueue's spec.active=false); one that runs is evicted. */
         post: operations["workloads_hold_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{namespace}/{name}/moves/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The fewest moves of running pods that would give a waiting workload its devices. */
+        get: operations["workloads_moves_retrieve"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1188,6 +1275,8 @@ export interface components {
             numa: number;
             healthy: boolean;
             cordoned: boolean;
+            /** @description Being emptied. */
+            draining: boolean;
             slots: number;
             used_slots: number;
             memory_mib: number;
@@ -1216,6 +1305,19 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        /** @description Mean and peak of a while; null is not reported. */
+        DeviceSample: {
+            /** Format: date-time */
+            at: string;
+            /** Format: double */
+            memory_used_mib: number | null;
+            /** Format: double */
+            memory_used_mib_peak: number | null;
+            /** Format: double */
+            utilization_percent: number | null;
+            /** Format: double */
+            utilization_percent_peak: number | null;
+        };
         /** @description The devices of a node together. */
         DeviceTotals: {
             devices: number;
@@ -1225,6 +1327,26 @@ export interface components {
             used_memory_mib: number;
             cores_percent: number;
             used_cores_percent: number;
+        };
+        /** @description What a card really uses now. A value that was not reported is null; a card that nothing reports is not listed. */
+        DeviceUsage: {
+            uuid: string;
+            node: string;
+            /** Format: date-time */
+            at: string;
+            /** Format: double */
+            memory_used_mib: number | null;
+            /** Format: double */
+            utilization_percent: number | null;
+        };
+        /** @description Where what the cluster says and what was decided part ways. */
+        Drift: {
+            kind: components["schemas"]["KindEnum"];
+            node: string;
+            device: string;
+            message: string;
+            /** @description Empty where they are not yours to see. */
+            holders: string[];
         };
         /** @description Every error of this API. */
         Error: {
@@ -1264,6 +1386,32 @@ export interface components {
             name: string;
             resources: components["schemas"]["QuotaRequest"][];
         };
+        /** @description All devices, those that each flavor reaches, and each node that has any. */
+        Fragmentation: {
+            cluster: components["schemas"]["FragmentationReport"];
+            flavors: {
+                [key: string]: components["schemas"]["FragmentationReport"];
+            };
+            nodes: {
+                [key: string]: components["schemas"]["FragmentationReport"];
+            };
+        };
+        /** @description A set of nodes; amounts in thousandths of a card. */
+        FragmentationReport: {
+            cards: number;
+            /**
+             * Format: double
+             * @description Free memory of usable cards.
+             */
+            idle_milli: number;
+            /**
+             * Format: double
+             * @description What of it a typical pod could not use, as a mean; null: no pod is known yet.
+             */
+            fragmented_milli: number | null;
+            unused_cards: number;
+            largest: components["schemas"]["LargestRequest"][];
+        };
         /**
          * @description * `MayStopSearch` - MayStopSearch
          *     * `TryNextFlavor` - TryNextFlavor
@@ -1299,6 +1447,28 @@ export interface components {
         /** @description The workloads that an action is for. */
         KeysRequest: {
             workloads: components["schemas"]["KeyRequest"][];
+        };
+        /**
+         * @description * `malformed` - malformed
+         *     * `unknown-device` - unknown-device
+         *     * `overcommitted` - overcommitted
+         *     * `missing-device` - missing-device
+         *     * `unhealthy-device` - unhealthy-device
+         * @enum {string}
+         */
+        KindEnum: "malformed" | "unknown-device" | "overcommitted" | "missing-device" | "unhealthy-device";
+        /** @description The largest request of so many cards of a model on one node that still fits. */
+        LargestRequest: {
+            vendor: string;
+            type: string;
+            count: number;
+            /** @description False: no node has that many cards with a free slot. */
+            fits: boolean;
+            /** @description Of each card. */
+            memory_mib: number;
+            /** @description What the tightest of the cards has left beside it. */
+            cores_percent: number;
+            node: string;
         };
         /** @description A LocalQueue, whether it is active, and how many workloads it has. */
         LocalQueueStatus: {
@@ -1362,6 +1532,18 @@ export interface components {
          * @enum {string}
          */
         ModeEnum: "schedule" | "observe" | "simulated";
+        /** @description One running pod that would go elsewhere. */
+        Move: {
+            /** @description namespace/name */
+            workload: string;
+            current: components["schemas"]["Place"];
+            proposed: components["schemas"]["Place"];
+        };
+        /** @description The moves, in an order in which they can be made, and where the workload would go then; both null: none known. */
+        MovePlan: {
+            moves: components["schemas"]["Move"][] | null;
+            placement: components["schemas"]["Place"][] | null;
+        };
         /** @description A node. */
         Node: {
             name: string;
@@ -1370,8 +1552,12 @@ export interface components {
             };
             taints: components["schemas"]["Taint"][];
             ready: boolean;
-            /** @description Cordoned. */
+            /** @description Cordoned by the cluster. */
             unschedulable: boolean;
+            /** @description Cordoned by an operator of ours. */
+            cordoned: boolean;
+            /** @description Being emptied. */
+            draining: boolean;
             /** @description What pods may ask for in all; empty: not known, so not limiting. */
             allocatable: {
                 [key: string]: string;
@@ -1392,8 +1578,12 @@ export interface components {
             };
             taints: components["schemas"]["Taint"][];
             ready: boolean;
-            /** @description Cordoned. */
+            /** @description Cordoned by the cluster. */
             unschedulable: boolean;
+            /** @description Cordoned by an operator of ours. */
+            cordoned: boolean;
+            /** @description Being emptied. */
+            draining: boolean;
             /** @description What pods may ask for in all; empty: not known, so not limiting. */
             allocatable: {
                 [key: string]: string;
@@ -1487,6 +1677,21 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
+        PaginatedDeviceSampleList: {
+            results: components["schemas"]["DeviceSample"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
+        PaginatedDeviceUsageList: {
+            results: components["schemas"]["DeviceUsage"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
+        PaginatedDriftList: {
+            results: components["schemas"]["Drift"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
         PaginatedLocalQueueStatusList: {
             results: components["schemas"]["LocalQueueStatus"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -1536,6 +1741,13 @@ export interface components {
             results: components["schemas"]["WorkloadPriorityClass"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
+        };
+        /** @description Whether a node or a card is closed to new pods, and whether it is being emptied. */
+        PatchedCloseRequest: {
+            /** @default false */
+            cordoned: boolean;
+            /** @default false */
+            draining: boolean;
         };
         /** @description A ClusterQueue, whether it is active, and how many workloads it has. */
         PatchedClusterQueueStatusRequest: {
@@ -1607,6 +1819,14 @@ export interface components {
                 [key: string]: unknown;
             }[];
             topology?: string;
+        };
+        /** @description Where a pod is or would be. */
+        Place: {
+            pod_set: string;
+            replica: number;
+            node: string;
+            /** @description UUIDs. */
+            devices: string[];
         };
         /** @description A group of identical pods. */
         PodSet: {
@@ -4106,6 +4326,86 @@ export interface operations {
             };
         };
     };
+    device_usage_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedDeviceUsageList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     devices_list: {
         parameters: {
             query?: {
@@ -4211,6 +4511,356 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Device"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    devices_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                uuid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedCloseRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Device"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    devices_samples_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How far back. */
+                hours?: number;
+                /** @description How many rows at most. */
+                limit?: number;
+                resolution?: "1h" | "5m" | "raw";
+            };
+            header?: never;
+            path: {
+                uuid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedDeviceSampleList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    drift_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedDriftList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    fragmentation_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fragmentation"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -5430,6 +6080,115 @@ export interface operations {
             };
             /** @description The address does not take this method. */
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    nodes_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedCloseRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeDetail"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7440,6 +8199,85 @@ export interface operations {
             };
             /** @description The body's media type is not taken. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workloads_moves_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MovePlan"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };
