@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
+from urllib.parse import quote
 
 from django.db import connection
-from kombu.utils.url import quote
 
 from kueueweb.embedded import children
 from kueueweb.embedded.valkey import Valkey
@@ -27,7 +27,7 @@ def database_url() -> str:
     options = {"host": settings["HOST"], "user": settings["USER"], "password": settings["PASSWORD"]}
     if settings["PORT"]:
         options["port"] = settings["PORT"]
-    query = "&".join(f"{name}={quote(str(value))}" for name, value in options.items() if value)
+    query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in options.items() if value)
     return f"postgresql:///{settings['NAME']}?{query}"
 
 

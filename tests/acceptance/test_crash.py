@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
+from typing import Final, LiteralString
 
 import psycopg
 import pytest
@@ -59,7 +61,7 @@ def check_invariants() -> None:
     assert set(admissions) == once_in
 
 
-BLOCKED_AT = {
+BLOCKED_AT: Final[dict[str, LiteralString]] = {
     "before it checks": "SELECT 1 FROM queues_cluster FOR UPDATE",
     "before it writes": "SELECT 1 FROM queues_workload WHERE status = 'Pending' FOR UPDATE",
     "before it commits": "SELECT 1 FROM scheduler_change FOR UPDATE",
@@ -74,9 +76,9 @@ def test_the_scheduler_worker_and_valkey_are_killed_again_and_again(cluster: Clu
         name, hold = moments[round_ % len(moments)]
         submit(cluster, f"round-{round_}", QUOTA + 1)
         with psycopg.connect(database_url()) as session:
-            session.execute(hold)  # type: ignore[call-overload]  # one of the constants above
+            session.execute(hold)
             processes.start_scheduler()
-            wait_for(f"a batch that stands still {name}", lambda pid=session.info.backend_pid: blocks(pid))
+            wait_for(f"a batch that stands still {name}", partial(blocks, session.info.backend_pid))
             processes.kill("scheduler")
             if round_ % 2:
                 processes.kill_valkey()
