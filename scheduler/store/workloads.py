@@ -42,6 +42,11 @@ FROM queues_workload w
 WHERE w.cluster_id = %s AND {condition}
 ORDER BY w.id
 """
+# A leader may end between a workload's end and the release of its slices: the next one must still see it.
+_CONCERNED = """w.id IN (
+    SELECT id FROM queues_workload WHERE cluster_id = %s AND status <> 'Finished'
+    UNION SELECT workload_id FROM gpus_deviceallocation WHERE cluster_id = %s AND source = 'decided'
+)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +64,10 @@ class StoredWorkload:
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
-    """The unfinished workloads of a cluster, or the named ones (finished ones included)."""
+    """The unfinished workloads of a cluster and the finished ones that still hold slices, or the named ones."""
     with connection.cursor() as cursor:
         if ids is None:
-            cursor.execute(_WORKLOADS.format(condition="w.status <> 'Finished'"), [cluster_id])
+            cursor.execute(_WORKLOADS.format(condition=_CONCERNED), [cluster_id] * 3)
         else:
             cursor.execute(_WORKLOADS.format(condition="w.id = ANY(%s)"), [cluster_id, list(ids)])
         rows = cursor.fetchall()

@@ -289,6 +289,14 @@ class TestDevices:
         assert (held.device.used_slots, held.device.used_memory_mib) == (1, 10_000)
         assert PodSet.objects.get().nodes == ["n1"]
 
+    def test_what_ended_while_nobody_led_gives_its_slices_back(self, gpus: Cluster) -> None:
+        make_workload(gpus, "one", self.GPU)
+        start(gpus).run()
+        record_finished(gpus, [("team", "one")])
+        start(gpus).run()
+        assert not DeviceAllocation.objects.exists()
+        assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
+
     def test_quota_there_but_no_device(self, gpus: Cluster) -> None:
         for name in ("one", "two", "three"):
             make_workload(gpus, name, self.GPU)
