@@ -146,7 +146,8 @@ def main() -> None:
         built = SCENARIOS[name]()
         built.has_active()
         gc.collect()
-        gc.freeze()  # as the engine does after a full load
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)  # both as the scheduler's worker does after a full load
         profile = cProfile.Profile() if options.profile else None
         started = time.process_time()
         if profile:
