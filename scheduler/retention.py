@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from queues.manifests.configuration import duration_seconds
-from queues.models import Cluster, Workload
+from queues.models import Cluster, Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.core.conditions import eviction_reason
 from scheduler.core.decisions import DeactivationCause, EvictionReason
+from scheduler.models import SchedulingCycle
 
 _AT_ONCE: Final = 1000
 """Workloads deleted in one transaction; the next run takes the rest."""
+_AT_ONCE_ROWS: Final = 10_000
 
 
 def apply_retention(cluster: Cluster, now: datetime) -> int:
@@ -38,6 +41,14 @@ def apply_retention(cluster: Cluster, now: datetime) -> int:
         )
         count += len(cancel(cluster, _keys(old.order_by("evicted_at")), actor="retention", now=now))
     return count
+
+
+def drop_old_history(now: datetime) -> None:
+    """Events and cycles beyond the retention of the decision log go with it, some thousands in a statement."""
+    oldest = now - timedelta(days=settings.DECISION_RETENTION_DAYS)
+    for rows in (WorkloadEvent.objects.filter(at__lt=oldest), SchedulingCycle.objects.filter(started_at__lt=oldest)):
+        while rows.filter(pk__in=list(rows.values_list("pk", flat=True)[:_AT_ONCE_ROWS])).delete()[0]:
+            continue
 
 
 def _deactivated_by_kueue() -> Q:

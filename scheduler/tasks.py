@@ -20,7 +20,7 @@ from scheduler.cluster.push import push_pending
 from scheduler.engine import Engine
 from scheduler.lease import Leadership, LeaseLost
 from scheduler.partitions import maintain_partitions
-from scheduler.retention import apply_retention
+from scheduler.retention import apply_retention, drop_old_history
 from scheduler.telemetry import sample_cluster
 from scheduler.webhook_checks import ask_pending
 
@@ -126,6 +126,7 @@ def roll_up_telemetry() -> None:
 
 @shared_task(name="scheduler.tasks.maintain")
 def maintain() -> None:
-    """Make room for the decisions of the months to come, and drop those beyond the retention."""
+    """Make room for the decisions of the months to come, and drop what is beyond the retention."""
     with connection.cursor() as cursor:
         maintain_partitions(cursor)
+    drop_old_history(timezone.now())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 
 import pytest
 
 from queues.models import Cluster, Workload, WorkloadEvent
 from queues.services.workloads import record_finished
-from scheduler.retention import apply_retention
+from scheduler.models import SchedulingCycle
+from scheduler.retention import apply_retention, drop_old_history
 from tests.factories import START, make_cluster, make_workload
 
 pytestmark = pytest.mark.django_db
@@ -60,3 +62,24 @@ def test_only_what_kueue_deactivated_is_ended() -> None:
     assert apply_retention(cluster, START + timedelta(minutes=9)) == 0
     assert apply_retention(cluster, START + timedelta(minutes=10)) == 1
     assert dict(Workload.objects.values_list("name", "status")) == {"by-kueue": "Finished", "by-user": "Pending"}
+
+
+def test_history_beyond_the_retention_goes() -> None:
+    cluster = make_cluster()
+    for days in (1, 400):
+        at = START - timedelta(days=days)
+        WorkloadEvent.objects.create(
+            cluster=cluster,
+            workload_uid=uuid.uuid4(),
+            namespace="team",
+            workload_name=f"{days}",
+            at=at,
+            reason="Created",
+        )
+        SchedulingCycle.objects.create(
+            cluster=cluster, epoch=1, number=days, started_at=at, duration_seconds=0.1, heads=1, admitted=1, preempted=0,
+            parked=0,
+        )  # fmt: skip
+    drop_old_history(START)
+    assert WorkloadEvent.objects.get().workload_name == "1"
+    assert SchedulingCycle.objects.get().number == 1
