@@ -30,9 +30,7 @@ class Command(BaseCommand):
             "--port", type=int, default=8001, help="port to listen on, 0: a free one (default: %(default)s)"
         )
         parser.add_argument("--uds", help="unix socket to listen on instead")
-        parser.add_argument(
-            "--nodes", type=Path, help="YAML of the objects to start with (default: examples)"
-        )
+        parser.add_argument("--nodes", type=Path, help="YAML of the objects to start with (default: examples)")
         parser.add_argument("--time-scale", type=_positive, default=1.0, help="how much faster pods live than we do")
         parser.add_argument("--fail-rate", type=_rate, default=0.0, help="share of the pods of jobs that fail, 0 to 1")
         parser.add_argument("--run-seconds", type=_positive, default=60.0, help="for pods of jobs that do not say")
