@@ -1,0 +1,55 @@
+"""What the code imports is what a stranger's installation gets: locked, with hashes, and not by another's grace."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = ("kueueweb", "queues", "gpus", "scheduler")
+
+
+def imported_modules() -> Iterator[tuple[Path, str]]:
+    """Each file of the product with each top-level module of others that it imports."""
+    for package in OURS:
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                    names = [node.module]
+                else:
+                    continue
+                for name in names:
+                    top = name.partition(".")[0]
+                    if top not in sys.stdlib_module_names and top not in OURS:
+                        yield path.relative_to(ROOT), top
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_import_is_locked() -> None:
+    lock = (ROOT / "requirements" / "runtime.lock").read_text(encoding="utf-8")
+    locked = {normal(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
+    distributions = packages_distributions()
+    missing = {
+        f"{path} imports {module}"
+        for path, module in imported_modules()
+        if not locked & {normal(name) for name in distributions.get(module, [module])}
+    }
+    assert missing == set()
+
+
+@pytest.mark.parametrize("name", ["runtime", "demo", "dev", "installer"])
+def test_a_lock_has_hashes_and_no_address(name: str) -> None:
+    lock = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+    assert "://" not in lock
+    packages = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)[1:]
+    assert packages
+    assert [package.split("==")[0] for package in packages if "--hash=sha256:" not in package] == []
