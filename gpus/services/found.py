@@ -3,13 +3,16 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from gpus.annotations import FoundAllocation
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
+
+_LONGEST_UUID: Final = 128
+_LARGEST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +135,9 @@ def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[Dev
         "pod_uid": pod.uid,
         "created_at": now,
     }
-    if pod.allocation.malformed:
-        rows = [_whole_card(device, pod.allocation.malformed, common) for device in devices.values()]
+    malformed = pod.allocation.malformed or _out_of_range(pod.allocation)
+    if malformed:
+        rows = [_whole_card(device, malformed, common) for device in devices.values()]
         return sorted(rows, key=lambda row: row.device_uuid)
     rows = [
         DeviceAllocation(
@@ -149,6 +153,16 @@ def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[Dev
         for held in pod.allocation.slices
     ]
     return sorted(rows, key=lambda row: row.device_uuid)
+
+
+def _out_of_range(allocation: FoundAllocation) -> str:
+    """What of a readable allocation no card can be; anyone can write an annotation."""
+    for held in allocation.slices:
+        if len(held.uuid) > _LONGEST_UUID or not (
+            0 <= held.memory_mib <= _LARGEST and 0 <= held.cores_percent <= _LARGEST and 0 < held.slots <= _LARGEST
+        ):
+            return f"{held.memory_mib} MiB and {held.cores_percent} % of {held.uuid[:_LONGEST_UUID]!r} are out of range"
+    return ""
 
 
 def _whole_card(device: Device, malformed: str, common: dict[str, Any]) -> DeviceAllocation:

@@ -56,11 +56,12 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
         row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=name).first()
         if row is None:
             return False
-        DeviceAllocation.objects.filter(node=row, source=AllocationSource.FOUND).delete()
+        found = DeviceAllocation.objects.filter(node=row, source=AllocationSource.FOUND)
+        touched = set(found.filter(device__isnull=False).values_list("device_id", flat=True))
+        found.delete()
         if DeviceAllocation.objects.filter(node=row).exists():
-            missing = row.devices.filter(missing_since__isnull=True).update(
-                missing_since=now or timezone.now(), found_slots=0, found_memory_mib=0, found_cores_percent=0
-            )
+            recount_found(touched)
+            missing = row.devices.filter(missing_since__isnull=True).update(missing_since=now or timezone.now())
             was_ready = Node.objects.filter(pk=row.pk, ready=True).update(ready=False)
             return bool(missing or was_ready)
         row.delete()

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
 
 from queues.events import request_push
 from queues.exceptions import ManifestErrors
@@ -98,7 +98,7 @@ class JobWatch:
             return
         try:
             self._create(_as_submitted(job))
-        except ManifestErrors as errors:
+        except (ManifestErrors, DataError) as errors:
             self._refused.add(metadata["uid"])
             key = f"{metadata['namespace']}/{metadata['name']}"
             _log.warning("%s %s of cluster %s: %s", self._kind.kind.kind, key, self._cluster.name, errors)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
+
+from django.db import DataError
 
 from gpus.manifests import configured_vendors
 from gpus.models import Node
@@ -16,6 +19,8 @@ from queues.models import Cluster
 from queues.services.pods import record_node_failed, record_node_recovered
 from scheduler.cluster.client import JsonObject, Listing, WatchEvent
 from scheduler.core.device_vendor import DeviceVendor
+
+_log = logging.getLogger(__name__)
 
 FAILED_AFTER_SECONDS: Final = 30.0
 """A node that is not ready counts as failed after this time, as in Kueue."""
@@ -72,7 +77,12 @@ class NodeWatch:
             return False
         self._seen[observed.name] = lasting
         moment = datetime.fromtimestamp(now, UTC)
-        return sync_node(self._cluster.pk, observed, self._vendors(), moment)
+        try:
+            return sync_node(self._cluster.pk, observed, self._vendors(), moment)
+        except DataError as error:
+            # Anyone who may edit a node can write what no row can hold; the other nodes must not wait for it.
+            _log.error("Node %s of cluster %s can't be stored: %s", observed.name, self._cluster.name, error)
+            return False
 
     def _vendors(self) -> tuple[DeviceVendor, ...]:
         return configured_vendors(self._cluster.device_plugin_configuration.get("settings") or {}, VENDORS)

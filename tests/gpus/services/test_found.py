@@ -69,6 +69,15 @@ def test_what_can_not_be_read_counts_as_every_card_of_its_node(cluster: Cluster)
     assert (counted(), counted("GPU-b")) == ((1, 10_000, 40), (0, 0, 0))
 
 
+@pytest.mark.parametrize(
+    "held", [part(memory_mib=10**30), part(cores_percent=-1), part("GPU-" + "a" * 200), part(memory_mib=-5)]
+)
+def test_what_no_card_can_be_counts_as_every_card_too(cluster: Cluster, held: DeviceSlice) -> None:
+    record_found(cluster.pk, [pod("1", held)], NOW)
+    assert (counted(), counted("GPU-b")) == ((4, 16_000, 100), (4, 16_000, 100))
+    assert "out of range" in DeviceAllocation.objects.all()[0].malformed
+
+
 def test_a_slice_of_an_unlisted_card_is_kept_and_linked_when_the_card_appears(cluster: Cluster) -> None:
     record_found(cluster.pk, [pod("1", part("GPU-c"))], NOW)
     assert DeviceAllocation.objects.get().device is None

@@ -142,6 +142,19 @@ def test_a_node_that_left_is_removed_unless_we_decided_slices_there(cluster: Clu
     assert forget_node(cluster.pk, "n1", NOW) is False
 
 
+def test_slices_that_went_with_their_node_count_on_no_card(cluster: Cluster) -> None:
+    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+    record_found(cluster.pk, [FoundPod("x", "p", "u", FoundAllocation("n1", (DeviceSlice("GPU-a", "n1", 1, 1),)))], NOW)
+    sync(cluster, manifest(card("GPU-b", 1)))  # GPU-a is missing before its node is
+    decided = Device.objects.get(uuid="GPU-b")
+    DeviceAllocation.objects.create(
+        cluster=cluster, node=decided.node, device=decided, workload=make_workload(cluster, "w"),
+        memory_mib=1, cores_percent=0, created_at=NOW,
+    )  # fmt: skip
+    forget_node(cluster.pk, "n1", NOW)
+    assert Device.objects.get(uuid="GPU-a").found_slots == 0
+
+
 def test_foreign_usage_is_replaced_as_a_whole(cluster: Cluster) -> None:
     sync(cluster, manifest())
     assert sync_foreign_usage(cluster.pk, {"n1": {"cpu": 500, "pods": 1}, "unknown": {"cpu": 1}})

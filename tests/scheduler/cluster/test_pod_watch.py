@@ -194,6 +194,18 @@ def test_a_node_that_left_is_noted_at_once_and_its_row_stays_for_what_is_held(sy
     assert system.client.list(NODES).items == ()
 
 
+def test_a_node_that_can_not_be_stored_does_not_hold_up_the_others(
+    system: System, caplog: pytest.LogCaptureFixture
+) -> None:
+    strange = {"metadata": {"annotations": {"note": "a\u0000b"}}}
+    system.client.patch(NODES, "", "node-01", strange)
+    system.chaos(nodes={"node-02": "cordoned"})
+    with caplog.at_level("ERROR", logger="scheduler.cluster.node_watch"):
+        system.watcher.resync()
+    assert "node-01" in caplog.text
+    assert Node.objects.get(name="node-02").unschedulable is True
+
+
 def test_an_unhealthy_card_takes_no_new_slice(system: System) -> None:
     for device in Device.objects.filter(node__name="node-01"):
         system.chaos(devices={device.uuid: False})
