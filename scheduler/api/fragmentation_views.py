@@ -12,9 +12,9 @@ from rest_framework.response import Response
 
 from queues.api.scope import ClusterView
 from queues.exceptions import NotPermitted
+from scheduler.core.device_advice import MoveAdvice, MoveOutcome
 from scheduler.core.fragmentation_report import FragmentationReport
 from scheduler.core.placement_model import PodPlacement
-from scheduler.core.placement_moves import MovePlan
 from scheduler.store.reading import read_world
 
 
@@ -67,11 +67,13 @@ class MoveSerializer(serializers.Serializer[Any]):
     proposed = PlaceSerializer()
 
 
-class MovePlanSerializer(serializers.Serializer[Any]):
-    """The moves, in an order in which they can be made, and where the workload would go then; both null: none known."""
+class MoveAdviceSerializer(serializers.Serializer[Any]):
+    """The moves, in an order in which they can be made, and where the workload would go then."""
 
-    moves = MoveSerializer(many=True, allow_null=True)
-    placement = PlaceSerializer(many=True, allow_null=True)
+    outcome = serializers.ChoiceField(choices=[outcome.value for outcome in MoveOutcome])
+    message = serializers.CharField()
+    moves = MoveSerializer(many=True)
+    placement = PlaceSerializer(many=True)
 
 
 class _AdviceView(ClusterView):
@@ -105,30 +107,30 @@ class FragmentationView(_AdviceView):
 class MovesView(_AdviceView):
     """`workloads/{namespace}/{name}/moves/`."""
 
-    serializer_class = MovePlanSerializer
+    serializer_class = MoveAdviceSerializer
 
-    @extend_schema(responses=MovePlanSerializer)
+    @extend_schema(responses=MoveAdviceSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
         """The fewest moves of running pods that would give a waiting workload its devices."""
         self.require_admin()
-        world = read_world(self.cluster, time.time())
+        world = read_world(self.cluster, time.time(), [(namespace, name)])
         if world.workload(f"{namespace}/{name}") is None:
             raise self.missing("Workload", namespace, name)
-        return Response(_plan(world.plan_moves(f"{namespace}/{name}")))
+        return Response(_advice(world.advise_moves(f"{namespace}/{name}")))
 
 
 def _reports(reports: Mapping[str, FragmentationReport]) -> dict[str, Any]:
     return {name: asdict(report) for name, report in reports.items()}
 
 
-def _plan(plan: MovePlan | None) -> dict[str, Any]:
-    if plan is None:
-        return {"moves": None, "placement": None}
+def _advice(advice: MoveAdvice) -> dict[str, Any]:
+    plan = advice.plan
     moves = [
         {"workload": move.workload_key, "current": _place(move.source), "proposed": _place(move.target)}
-        for move in plan.moves
+        for move in (plan.moves if plan is not None else ())
     ]
-    return {"moves": moves, "placement": [_place(pod) for pod in plan.placement.pods]}
+    placement = [_place(pod) for pod in plan.placement.pods] if plan is not None else []
+    return {"outcome": advice.outcome, "message": advice.message, "moves": moves, "placement": placement}
 
 
 def _place(pod: PodPlacement) -> dict[str, Any]:

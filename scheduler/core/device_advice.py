@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import islice, product
 
+from scheduler.core.decisions import ConditionType
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.fragmentation_report import (
     FragmentationReport,
@@ -15,6 +18,7 @@ from scheduler.core.fragmentation_report import (
 )
 from scheduler.core.placement_model import PodDeviceRequest, PodSetToPlace
 from scheduler.core.placement_moves import MAX_MOVES, MovePlan, plan_moves
+from scheduler.core.resources import FlavorResource
 from scheduler.core.state import State
 from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
 
@@ -40,28 +44,92 @@ def fragmentation(state: State) -> Fragmentation:
     )
 
 
-def plan_moves_for(state: State, key: str, max_moves: int = MAX_MOVES) -> MovePlan | None:
-    """The fewest moves of running pods that would give a waiting workload its devices, over all flavors it may get.
+class MoveOutcome(StrEnum):
+    """What came of asking for moves."""
 
-    None where no plan is known, for an unknown workload, and for one that holds a place or asks for no device.
+    MOVES = "Moves"
+    FITS_NOW = "FitsNow"
+    NO_PLAN = "NoPlan"
+    NO_QUOTA = "NoQuota"
+    NO_DEVICES_REQUESTED = "NoDevicesRequested"
+    HOLDS_QUOTA = "HoldsQuota"
+
+
+_MESSAGES = {
+    MoveOutcome.MOVES: "After these moves the workload finds its devices.",
+    MoveOutcome.FITS_NOW: "The workload finds its devices without any move.",
+    MoveOutcome.NO_PLAN: "No plan of few moves gives the workload its devices.",
+    MoveOutcome.NO_QUOTA: "No flavor has the quota: moves would not help.",
+    MoveOutcome.NO_DEVICES_REQUESTED: "The workload asks for no device.",
+    MoveOutcome.HOLDS_QUOTA: "The workload is not waiting: it holds quota.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAdvice:
+    """Whether moves would let a workload in, in a sentence too, and the plan where there is one."""
+
+    outcome: MoveOutcome
+    plan: MovePlan | None = None
+
+    @property
+    def message(self) -> str:
+        """The outcome in words."""
+        return _MESSAGES[self.outcome]
+
+
+def advise_moves(state: State, key: str, max_moves: int = MAX_MOVES) -> MoveAdvice:
+    """The fewest moves of running pods that would give a waiting workload its devices, over the flavors with quota.
+
+    Pods that are being evicted, that are never reclaimed or that a topology assigned stay where they are. Raises
+    KeyError for an unknown workload.
     """
-    info = state.workloads.get(key)
-    if info is None or key in state.fleet.reservations or not _asks_for_devices(state, info):
-        return None
-    movable = {
-        other: _to_place(state, held, [_flavors_held(held, pod_set.name) for pod_set in held.pod_sets])
-        for other, held in state.workloads.items()
-        if other in state.fleet.reservations and not held.topology_usage
-    }
+    info = state.workloads[key]
+    if info.workload.admission is not None:
+        return MoveAdvice(MoveOutcome.HOLDS_QUOTA)
+    if not _asks_for_devices(state, info):
+        return MoveAdvice(MoveOutcome.NO_DEVICES_REQUESTED)
+    choices = [flavors for flavors in _flavor_choices(state, info) if _has_quota(state, info, flavors)]
+    if not choices:
+        return MoveAdvice(MoveOutcome.NO_QUOTA)
+    movable = _movable(state)
     best: MovePlan | None = None
-    for flavors in _flavor_choices(state, info):
+    for flavors in choices:
         pod_sets = _to_place(state, info, [flavors] * len(info.pod_sets))
         plan = plan_moves(state.fleet, pod_sets, movable, max_moves=max_moves)
-        if plan is not None and (best is None or len(plan.moves) < len(best.moves)):
+        if plan is not None and not plan.moves:
+            return MoveAdvice(MoveOutcome.FITS_NOW, plan)
+        if plan is not None:
             best, max_moves = plan, len(plan.moves) - 1
-        if best is not None and not best.moves:
-            break
-    return best
+    return MoveAdvice(MoveOutcome.MOVES if best is not None else MoveOutcome.NO_PLAN, best)
+
+
+def _movable(state: State) -> dict[str, list[PodSetToPlace]]:
+    """The workloads whose pods may be moved, with what they would be placed for."""
+    return {
+        key: _to_place(state, info, [_flavors_held(info, pod_set.name) for pod_set in info.pod_sets])
+        for key, info in state.workloads.items()
+        if key in state.fleet.reservations
+        and not info.topology_usage
+        and not info.workload.never_reclaimed
+        and not info.workload.is_true(ConditionType.EVICTED)
+    }
+
+
+def _has_quota(state: State, info: WorkloadInfo, flavors: Sequence[str]) -> bool:
+    """Whether the flavors have the quota, borrowing included, devices left out of account."""
+    wanted: Counter[FlavorResource] = Counter()
+    cq = state.cluster_queues[info.cluster_queue]
+    for group, flavor in zip(cq.groups, flavors, strict=True):
+        for pod_set in info.pod_sets:
+            for resource, amount in pod_set.requests.items():
+                if resource in group.covered:
+                    wanted[FlavorResource(flavor, resource)] += amount
+    cells = {slot.name: slot.cells for group in cq.groups for slot in group.flavors}
+    return all(
+        key.resource not in cells[key.flavor] or cells[key.flavor][key.resource].available() >= amount
+        for key, amount in wanted.items()
+    )
 
 
 def _asks_for_devices(state: State, info: WorkloadInfo) -> bool:
@@ -71,8 +139,9 @@ def _asks_for_devices(state: State, info: WorkloadInfo) -> bool:
 def _flavor_choices(state: State, info: WorkloadInfo) -> Iterable[tuple[str, ...]]:
     """One flavor of each resource group of the workload's ClusterQueue, in their order."""
     cq = state.cluster_queues.get(info.cluster_queue)
-    groups = [[slot.name for slot in group.flavors] for group in cq.groups] if cq is not None else []
-    return islice(product(*groups), _MAX_FLAVOR_CHOICES)
+    if cq is None:
+        return ()
+    return islice(product(*([slot.name for slot in group.flavors] for group in cq.groups)), _MAX_FLAVOR_CHOICES)
 
 
 def _flavors_held(info: WorkloadInfo, pod_set: str) -> Sequence[str]:

@@ -11,14 +11,13 @@ from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
 from scheduler.core.configuration import Configuration
 from scheduler.core.cycle_parts import CycleParts
-from scheduler.core.device_advice import Fragmentation, fragmentation, plan_moves_for
+from scheduler.core.device_advice import Fragmentation, MoveAdvice, advise_moves, fragmentation
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.fragmentation import TaskShape, task_shape
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.placement_model import PodSetToPlace
-from scheduler.core.placement_moves import MovePlan
 from scheduler.core.placing import Placer
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.state import State
@@ -75,9 +74,10 @@ class WorldObjects:
         """How fragmented the devices are: in all, per flavor and per node."""
         return fragmentation(self._state)
 
-    def plan_moves(self, key: str) -> MovePlan | None:
+    def advise_moves(self, key: str) -> MoveAdvice:
         """Advice: the fewest moves of running pods that would give a waiting workload its devices (`device_advice`)."""
-        return plan_moves_for(self._state, key)
+        self._structure.settle()
+        return advise_moves(self._state, key)
 
     def _task_shapes(self) -> Iterator[TaskShape]:
         """The shapes of all pods that wait or run."""

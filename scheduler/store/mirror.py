@@ -76,10 +76,11 @@ class Mirror:
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 
-    def load(self, now: float) -> None:
-        """Everything of the cluster, in the order in which objects refer to each other."""
+    def load(self, now: float, workloads: Mapping[int, str] | None = None) -> None:
+        """Everything of the cluster, in the order in which objects refer to each other; of workloads those of these row
+        ids only, if ids (with keys) are given."""
         for kind in _KINDS:
-            self._read(kind, None, now)
+            self._read(kind, workloads if kind == "workload" else None, now)
 
     def apply(self, changes: Changes, now: float) -> None:
         """The noted rows as they are now. What is gone is forgotten before what took its name is added."""

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from django.db import connection, transaction
+from django.db.models import Q
 
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
-from queues.models import Cluster
+from queues.models import Cluster, Workload
+from scheduler.core.decisions import WorkloadStatus
 from scheduler.core.world import World
 from scheduler.store.configuration import read_configuration
 from scheduler.store.mirror import Mirror
 
 
-def read_world(cluster: Cluster, now: float) -> World:
-    """Everything of the cluster in one snapshot; `now` is in seconds since the epoch. Costs what a full load costs."""
+def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = ()) -> World:
+    """The cluster in one snapshot, with the workloads that hold quota and, of the waiting ones, those named in `also`.
+
+    `also` are (namespace, name); `now` is in seconds since the epoch.
+    """
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(read_configuration(cluster.configuration))
     mirror = Mirror(cluster.pk, world)
@@ -24,5 +31,13 @@ def read_world(cluster: Cluster, now: float) -> World:
     with transaction.atomic(), connection.cursor() as cursor:
         if alone:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        mirror.load(now)
+        mirror.load(now, dict(_workload_ids(cluster, also)))
     return world
+
+
+def _workload_ids(cluster: Cluster, also: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
+    wanted = Q(quota_reserved_at__isnull=False) & ~Q(status=WorkloadStatus.FINISHED)
+    for namespace, name in also:
+        wanted |= Q(namespace=namespace, name=name)
+    for id_, namespace, name in Workload.objects.filter(wanted, cluster=cluster).values_list("id", "namespace", "name"):
+        yield id_, f"{namespace}/{name}"

@@ -46,8 +46,8 @@ def test_fragmentation(fragmented: Cluster, alice: SchemaClient) -> None:
     body = alice.get("/api/v1/fragmentation/").json()
     assert {name: node["idle_milli"] for name, node in body["nodes"].items()} == {"n1": 375, "n2": 750}
     assert (body["cluster"]["cards"], body["cluster"]["idle_milli"], body["cluster"]["unused_cards"]) == (2, 1125, 0)
-    # of big, small and wide: big fits on n2, small on both, wide on neither
-    assert body["cluster"]["fragmented_milli"] == pytest.approx((375 + 0 + 1125) / 3)
+    # of big and small, which run: big fits on n2 only, small on both
+    assert body["cluster"]["fragmented_milli"] == pytest.approx((375 + 0) / 2)
     assert body["flavors"] == {"default-flavor": body["cluster"]}
     (largest,) = body["cluster"]["largest"]
     assert (largest["count"], largest["memory_mib"], largest["cores_percent"], largest["node"]) == (
@@ -61,6 +61,8 @@ def test_fragmentation(fragmented: Cluster, alice: SchemaClient) -> None:
 def test_moves(fragmented: Cluster, alice: SchemaClient) -> None:
     assert Workload.objects.get(name="wide").reason == "WaitingForDevices"
     assert alice.get("/api/v1/workloads/team/wide/moves/").json() == {
+        "outcome": "Moves",
+        "message": "After these moves the workload finds its devices.",
         "moves": [
             {
                 "workload": "team/small",
@@ -70,7 +72,8 @@ def test_moves(fragmented: Cluster, alice: SchemaClient) -> None:
         ],
         "placement": [{"pod_set": "main", "replica": 0, "node": "n2", "devices": ["n2-0"]}],
     }
-    assert alice.get("/api/v1/workloads/team/big/moves/").json() == {"moves": None, "placement": None}
+    held = alice.get("/api/v1/workloads/team/big/moves/").json()
+    assert (held["outcome"], held["moves"], held["placement"]) == ("HoldsQuota", [], [])
     assert alice.get("/api/v1/workloads/team/nobody/moves/").status_code == 404
 
 

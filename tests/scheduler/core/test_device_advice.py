@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from scheduler.core.device import Device
 from scheduler.core.node import Node
 from scheduler.core.workload import PodSet
@@ -57,7 +59,9 @@ def test_moves_within_the_flavor_that_needs_the_fewest() -> None:
     builder.pending("wide", "q", [gpus(13_000)], at=4.0)
     settled(builder.world)
     assert reason_of(builder.world, "wide") == "WaitingForDevices"
-    plan = builder.world.plan_moves("team/wide")
+    advice = builder.world.advise_moves("team/wide")
+    assert advice.outcome == "Moves"
+    plan = advice.plan
     assert plan is not None
     (move,) = plan.moves
     assert (move.workload_key, move.source.node, move.target.node) == ("team/b-small", "b2", "b1")
@@ -65,13 +69,22 @@ def test_moves_within_the_flavor_that_needs_the_fewest() -> None:
     assert builder.world.device_usage("b2", "b2-0") == (1, 4000, 0), "advice changes nothing"
 
 
-def test_no_advice_for_those_who_need_none() -> None:
+def outcome(builder: Builder, name: str) -> str:
+    return builder.world.advise_moves(f"team/{name}").outcome
+
+
+def test_no_moves_for_those_who_need_none() -> None:
     builder = two_flavors()
     admit(builder, "runs", 14_000, 1.0)
     builder.pending("cpu", "q", [pod_set({"cpu": 1})], at=2.0)
-    assert builder.world.plan_moves("team/runs") is None
-    assert builder.world.plan_moves("team/cpu") is None
-    assert builder.world.plan_moves("team/unknown") is None
+    builder.pending("next", "q", [gpus(4000)], at=3.0)
+    assert [outcome(builder, name) for name in ("runs", "cpu", "next")] == [
+        "HoldsQuota",
+        "NoDevicesRequested",
+        "FitsNow",
+    ]
+    with pytest.raises(KeyError):
+        builder.world.advise_moves("team/unknown")
 
 
 def test_no_plan_where_no_move_helps() -> None:
@@ -80,4 +93,28 @@ def test_no_plan_where_no_move_helps() -> None:
         admit(builder, name, 14_000, float(number))
     builder.pending("wide", "q", [gpus(13_000)], at=4.0)
     settled(builder.world)
-    assert builder.world.plan_moves("team/wide") is None
+    assert outcome(builder, "wide") == "NoPlan"
+
+
+def crowded(**fields: Any) -> Builder:
+    """A queue with quota for 30,000 MiB and a wide workload that one move would let in."""
+    builder = Builder().queue("q", {"default": {GPU: 10, MEMORY: fields.pop("memory", 30_000)}})
+    builder.world.set_placement_policies("spread", "spread")
+    for name in ("n1", "n2"):
+        builder.world.set_node(a_node(name))
+    builder.pending("middle", "q", [gpus(10_000)], at=1.0, **fields)
+    settled(builder.world)
+    builder.pending("small", "q", [gpus(4000)], at=2.0, **fields)
+    settled(builder.world)
+    builder.pending("wide", "q", [gpus(12_500)], at=3.0)
+    settled(builder.world)
+    return builder
+
+
+def test_without_quota_moves_do_not_help() -> None:
+    assert outcome(crowded(), "wide") == "Moves"
+    assert outcome(crowded(memory=20_000), "wide") == "NoQuota"
+
+
+def test_who_is_never_reclaimed_is_not_moved() -> None:
+    assert outcome(crowded(never_reclaimed=True), "wide") == "NoPlan"
