@@ -25,9 +25,21 @@ export default defineConfig(({ command }) => ({
     },
   },
   test: {
-    environment: "jsdom",
-    setupFiles: ["./src/test-setup.ts"],
-    include: ["src/**/*.test.{ts,tsx}"],
-    clearMocks: true,
+    projects: [
+      // What draws nothing needs no document, which takes longer to make than these tests to run.
+      {
+        extends: true,
+        test: { name: "logic", environment: "node", include: ["src/**/*.test.ts"], isolate: false },
+      },
+      {
+        extends: true,
+        test: {
+          name: "page",
+          environment: "jsdom",
+          include: ["src/**/*.test.tsx"],
+          setupFiles: ["./src/test-setup.ts"],
+        },
+      },
+    ],
   },
 }));
