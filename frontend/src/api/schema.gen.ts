@@ -1002,8 +1002,16 @@ export interface components {
             /** @description Empty for kinds that have none. */
             namespace: string;
             name: string;
-            outcome: components["schemas"]["OutcomeEnum"];
+            outcome: components["schemas"]["AppliedObjectOutcomeEnum"];
         };
+        /**
+         * @description * `created` - created
+         *     * `configured` - configured
+         *     * `unchanged` - unchanged
+         *     * `pruned` - pruned
+         * @enum {string}
+         */
+        AppliedObjectOutcomeEnum: "created" | "configured" | "unchanged" | "pruned";
         /** @description What an apply did, or would do. */
         ApplyResult: {
             dry_run: boolean;
@@ -1539,11 +1547,23 @@ export interface components {
             current: components["schemas"]["Place"];
             proposed: components["schemas"]["Place"];
         };
-        /** @description The moves, in an order in which they can be made, and where the workload would go then; both null: none known. */
-        MovePlan: {
-            moves: components["schemas"]["Move"][] | null;
-            placement: components["schemas"]["Place"][] | null;
+        /** @description The moves, in an order in which they can be made, and where the workload would go then. */
+        MoveAdvice: {
+            outcome: components["schemas"]["MoveAdviceOutcomeEnum"];
+            message: string;
+            moves: components["schemas"]["Move"][];
+            placement: components["schemas"]["Place"][];
         };
+        /**
+         * @description * `Moves` - Moves
+         *     * `FitsNow` - FitsNow
+         *     * `NoPlan` - NoPlan
+         *     * `NoQuota` - NoQuota
+         *     * `NoDevicesRequested` - NoDevicesRequested
+         *     * `HoldsQuota` - HoldsQuota
+         * @enum {string}
+         */
+        MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "HoldsQuota";
         /** @description A node. */
         Node: {
             name: string;
@@ -1623,14 +1643,6 @@ export interface components {
              */
             readonly deletion_requested_at: string | null;
         };
-        /**
-         * @description * `created` - created
-         *     * `configured` - configured
-         *     * `unchanged` - unchanged
-         *     * `pruned` - pruned
-         * @enum {string}
-         */
-        OutcomeEnum: "created" | "configured" | "unchanged" | "pruned";
         /** @description The first page's numbers. */
         Overview: {
             totals: components["schemas"]["Totals"];
@@ -8237,7 +8249,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["MovePlan"];
+                    "application/json": components["schemas"]["MoveAdvice"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
