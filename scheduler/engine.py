@@ -129,6 +129,7 @@ class Engine:
         """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
         deadline = time.monotonic() + run_seconds
         batches = cycles = admitted = preempted = refused = 0
+        self.world.advance(self._clock())
         # Who was left active (a head that blocks its queue, preemption that went in circles) gets another look.
         self._settled = self._settled and not self.world.has_active()
         more = True

@@ -147,6 +147,11 @@ class UsageHistory:
         return 1.0 - 0.5 ** (seconds / half_life) if half_life > 0 else 0.0
 
 
+def usage_history(settings: AdmissionFairSharing | None) -> UsageHistory | None:
+    """An empty history where admission fair sharing is on."""
+    return UsageHistory(settings) if settings is not None else None
+
+
 def total_requests(info: WorkloadInfo) -> Nanos:
     """What all pods of a workload ask for, in nano units."""
     total: Nanos = {}

@@ -29,7 +29,7 @@ class CycleParts:
         self._state = state
         configuration = state.configuration
         fair = configuration.fair_sharing
-        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, self._usage_of())
+        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.protected, self._usage_of())
         preemptor = Preemptor(finder, state.simulation, fair.preemption_strategies if fair else None)
         self._devices = DeviceAssigner(state)
         assigner = FlavorAssigner(

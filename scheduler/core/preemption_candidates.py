@@ -66,12 +66,15 @@ class CandidateFinder:
         self,
         cluster_queues: Mapping[str, ClusterQueueState],
         removed: Container[str],
+        protected: dict[str, float],
         local_queue_usage: LocalQueueUsage | None,
     ) -> None:
-        """`removed` are the keys of workloads that are taken away already; `local_queue_usage` is admission fair
-        sharing's, None when that is off."""
+        """`removed` are the keys of workloads that are taken away already; `protected` is told, per ClusterQueue that
+        asks, when the next workload loses its protection; `local_queue_usage` is admission fair sharing's, None when
+        that is off."""
         self._cluster_queues = cluster_queues
         self._removed = removed
+        self._protected = protected
         self._local_queue_usage = local_queue_usage
 
     def order(self, info: WorkloadInfo, own: ClusterQueueState) -> tuple[bool, bool, float, int, float, str]:
@@ -115,11 +118,17 @@ class CandidateFinder:
                 yield info
 
     def _is_candidate(self, info: WorkloadInfo, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
-        return (
-            not request.needed.isdisjoint(info.keys)
-            and info.key not in self._removed
-            and not (cq.protections and is_protected(info, request, cq))
-        )
+        if request.needed.isdisjoint(info.keys) or info.key in self._removed:
+            return False
+        return not cq.protections or not self._is_protected(info, request, cq)
+
+    def _is_protected(self, info: WorkloadInfo, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
+        until = protected_until(info, cq)
+        if until <= request.now:
+            return False
+        asking = request.cq.name
+        self._protected[asking] = min(until, self._protected.get(asking, until))
+        return True
 
     def cluster_queue(self, node: QuotaNode) -> ClusterQueueState:
         """The ClusterQueue of a node of the tree."""
@@ -203,14 +212,14 @@ def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) ->
     return Variant.RECLAIM_WHILE_BORROWING
 
 
-def is_protected(info: WorkloadInfo, request: PreemptionRequest, cq: ClusterQueueState) -> bool:
-    """Whether our own protection (minimum run time, cool-down) keeps the workload for now; one that is already stopping
-    is never protected."""
+def protected_until(info: WorkloadInfo, cq: ClusterQueueState) -> float:
+    """Until when our own protection (minimum run time, cool-down) keeps the workload; one that is already stopping is
+    not protected."""
     if info.evicted:
-        return False
+        return 0.0
+    until = 0.0
     for protection in cq.protections:
-        if request.now < info.reserved_at + protection.minimum_run_seconds:
-            return True
-        if info.preempted_at is not None and request.now < info.preempted_at + protection.cool_down_seconds:
-            return True
-    return False
+        until = max(until, info.reserved_at + protection.minimum_run_seconds)
+        if info.preempted_at is not None:
+            until = max(until, info.preempted_at + protection.cool_down_seconds)
+    return until

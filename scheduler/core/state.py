@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from scheduler.core.admission_check import AdmissionCheck
-from scheduler.core.admission_fair_sharing import UsageHistory
+from scheduler.core.admission_fair_sharing import usage_history
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
 from scheduler.core.cohort_tree import CohortTree
@@ -69,8 +69,10 @@ class State:
         """Admitted workloads whose pods are not ready, where that blocks admission."""
         self.second_pass: dict[str, WorkloadInfo] = {}
         """Admitted workloads with a failed node, which the next cycle decides on first."""
-        self.history = _history(configuration)
+        self.history = usage_history(configuration.admission_fair_sharing)
         """Past usage of LocalQueues; None without admission fair sharing."""
+        self.protected: dict[str, float] = {}
+        """Per ClusterQueue that found no one to preempt but protected workloads: when the first is so no longer."""
         self.said: list[Outcome] = []
         """What was said outside of a cycle and nobody has taken yet."""
         self.journal = Journal()
@@ -95,12 +97,15 @@ class State:
             set(self.waiting_for_devices),
             dict(self.second_pass),
             list(self.said),
+            dict(self.protected),
         )
 
     def restore(self, values: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         self.now, self.cycle, self.ready, self.touched = values[:4]
-        self.not_ready, self.waiting_for_devices, self.second_pass, self.said = values[4:]
+        self.not_ready, self.waiting_for_devices, self.second_pass, self.said = values[4:8]
+        self.protected.clear()
+        self.protected.update(values[8])
 
     # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -111,7 +116,7 @@ class State:
     def set_configuration(self, configuration: Configuration) -> None:
         """Take over a configuration while no workload is known."""
         self.configuration = configuration
-        self.history = _history(configuration)
+        self.history = usage_history(configuration.admission_fair_sharing)
         if self.history is not None:
             for queue in self.local_queues.values():
                 self.history.set_local_queue(queue)
@@ -359,7 +364,10 @@ class State:
 
     def wake_parked(self) -> None:
         """Make workloads active again whose tree was touched (3.7)."""
-        touched, self.touched = self.touched, set()
+        due = [name for name, until in self.protected.items() if until <= self.now]
+        for name in due:
+            del self.protected[name]
+        touched, self.touched = self.touched.union(due), set()
         trees: dict[int, list[ClusterQueueState]] = {}
         for name in touched:
             cq = self.cluster_queues.get(name)
@@ -389,8 +397,3 @@ class State:
                 del self.ready[name]
             elif cq.active:
                 yield cq
-
-
-def _history(configuration: Configuration) -> UsageHistory | None:
-    settings = configuration.admission_fair_sharing
-    return UsageHistory(settings) if settings is not None else None

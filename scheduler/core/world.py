@@ -106,6 +106,10 @@ class World(WorldObjects):
 
     # -- cycles --------------------------------------------------------------------------------------------------------
 
+    def advance(self, now: float) -> None:
+        """Let time pass: those who wait for the end of a protection are active again when it is over."""
+        self._state.advance(now)
+
     def has_active(self) -> bool:
         """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look
         at."""

@@ -207,6 +207,19 @@ def test_protection_from_preemption_is_off_unless_configured() -> None:
         assert preemptions(cycle(builder.world, 1000.0)) == victims
 
 
+def test_those_who_wait_for_the_end_of_a_protection_are_looked_at_when_it_is_over() -> None:
+    builder = Builder()
+    protection = PreemptionProtection(minimum_run_seconds=5000.0)
+    builder.queue("q", {"default": 4}, preemption=preemption(within="LowerPriority"), protection=protection)
+    builder.running("low", "q", 4, at=100.0).pending("w", "q", 4, priority=1)
+    assert outcomes(cycle(builder.world, 1000.0)) == {"w": "WaitingForQuota"}
+    builder.world.advance(5099.0)
+    assert not builder.world.has_active()
+    builder.world.advance(5100.0)
+    assert builder.world.has_active()
+    assert preemptions(cycle(builder.world, 5100.0)) == {"low": "InClusterQueue"}
+
+
 def test_a_workload_marked_so_is_never_reclaimed_but_its_own_queue_may_preempt_it() -> None:
     policy = preemption(within="LowerPriority", reclaim="Any")
     builder = Builder().queue("a", {"default": 4}, "all", preemption=policy)
