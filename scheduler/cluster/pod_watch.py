@@ -267,7 +267,7 @@ def _observed(manifest: JsonObject) -> _Pod:
         phase=status.get("phase", "Pending"),
         ready=progress.ready > 0 and not metadata.get("deletionTimestamp"),
         terminating=bool(metadata.get("deletionTimestamp")),
-        requests=pod_requests(PodTemplate.from_manifest({"metadata": metadata, "spec": spec})),
+        requests=_requests(spec),
         found=None,
         row=None,
         waits=waits_for_us(manifest),
@@ -278,6 +278,12 @@ def _observed(manifest: JsonObject) -> _Pod:
     if pod.workload_uid:
         pod.row = _row(pod, replica_of(manifest), labels, annotations, status)
     return pod
+
+
+def _requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    """What the pod asks for. Of its spec only that is read: newer clusters know words elsewhere in it that we don't."""
+    asking = {name: spec[name] for name in ("containers", "initContainers", "overhead", "resources") if spec.get(name)}
+    return pod_requests(PodTemplate.from_manifest({"spec": asking}))
 
 
 def _row(

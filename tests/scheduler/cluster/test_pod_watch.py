@@ -74,6 +74,16 @@ def test_amounts_of_others_are_counted_per_node_and_ours_are_not(system: System)
     assert Node.objects.get(name="node-01").foreign_usage == {}
 
 
+def test_words_that_we_do_not_know_yet_are_no_obstacle(system: System) -> None:
+    foreign(
+        system,
+        tolerations=[{"key": "speed", "operator": "Gt", "value": "3", "effect": "NoSchedule"}],
+        nodeName="node-02",
+    )
+    system.watcher.resync()
+    assert Node.objects.get(name="node-02").foreign_usage["cpu"] == 2000
+
+
 def test_slices_of_others_are_found_kept_and_forgotten(system: System) -> None:
     uuid = Device.objects.filter(node__name="node-01").order_by("index")[0].uuid
     annotations = {
