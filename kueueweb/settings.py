@@ -195,6 +195,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["kueueweb.api.content.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
     "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
+    # Whose tries to log in are counted: of X-Forwarded-For only what our own proxy has written, else nothing of it.
+    "NUM_PROXIES": 1 if SECURE_PROXY_SSL_HEADER else 0,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False}

@@ -82,6 +82,12 @@ def test_guessing_is_slow(site: SchemaClient) -> None:
     assert site.post(TOKEN, {"username": "someone-else", "password": "x"}).status_code == 401
 
 
+def test_guessing_is_as_slow_for_who_claims_to_be_many(site: SchemaClient) -> None:
+    wrong = {**CREDENTIALS, "password": "x"}
+    statuses = [site.post(TOKEN, wrong, headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code for n in range(11)]
+    assert statuses[-1] == 429
+
+
 def test_a_tool_gets_a_token(cluster: Cluster) -> None:
     make_user("bob")
     client = SchemaClient()
