@@ -47,7 +47,8 @@ from scheduler.core.pod import PodTemplate
 from scheduler.core.quantity import NANOS, parse_amount, parse_quantity
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.resources import Transformation
-from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
+from scheduler.core.topology import TopologyRequest
+from scheduler.core.topology_encoding import decode
 from scheduler.core.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 Manifest = Mapping[str, Any]
@@ -245,19 +246,11 @@ def _read_admission(manifest: Manifest) -> Admission:
                 assignment.get("count", 1),
                 dict(assignment.get("flavors") or {}),
                 {name: parse_amount(name, text) for name, text in (assignment.get("resourceUsage") or {}).items()},
-                _read_topology_assignment(assignment.get("topologyAssignment")),
+                decode(topology) if (topology := assignment.get("topologyAssignment")) else None,
             )
             for assignment in manifest.get("podSetAssignments") or ()
         ),
     )
-
-
-def _read_topology_assignment(manifest: Manifest | None) -> TopologyAssignment | None:
-    """v1beta1's list of domains (v1beta2's compressed slices are not written in scenarios)."""
-    if manifest is None:
-        return None
-    domains = tuple(TopologyDomain(tuple(d["values"]), d["count"]) for d in manifest.get("domains") or ())
-    return TopologyAssignment(tuple(manifest["levels"]), domains)
 
 
 def read_configuration(scenario: Manifest) -> Configuration:
