@@ -2,8 +2,7 @@
 
 1. Take the head of every ClusterQueue.
 2. The numbers as they are now are the snapshot: what is only tried in this cycle is taken back at its end.
-3. Nominate: find for every head, against the same untouched usage, which flavors it could get and whom it would
-preempt.
+3. Nominate: for every head, against the same untouched usage, find which flavors it could get and whom to preempt.
 4. Order the heads.
 5. Go through them: admit, preempt or skip, each on top of what the ones before it took.
 6. Put those that were not admitted back into their queues, active or parked.
@@ -25,10 +24,7 @@ from scheduler.core.decisions import (
     ReclaimWithinCohortPolicy,
 )
 from scheduler.core.entry_order import classical_order, fair_order
-from scheduler.core.explain import (
-    describe_preemption,
-    describe_refusals,
-)
+from scheduler.core.explain import describe_preemption, describe_refusals
 from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.nomination import Entry, Nominator, RequeueReason, Status
@@ -181,6 +177,7 @@ class Cycle:
 
     def _recompute(self, entry: Entry) -> None:
         entry.info.attempt = None
+        entry.replaced = self._state.replaced_slice(entry.info, entry.cq)
         pins = entry.assignment.flavor_names()
         entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
 
@@ -305,9 +302,11 @@ class Cycle:
             self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
 
     def _park_likes(self, entry: Entry) -> None:
-        """Park all that would fare alike (3.8). Said once on each: a new text with the same reason tells nothing
-        new."""
-        text = f"an equal workload, {entry.info.key}, was refused: {describe_refusals(entry.assignment)}"
+        """Park all that would fare alike (3.8). Said once on each: a new text with the same reason tells nothing new.
+
+        The text names no workload: the equal one may be another tenant's.
+        """
+        text = f"an equal workload was refused: {describe_refusals(entry.assignment)}"
         for like in entry.cq.queue.park_shape(entry.info.shape, (entry.reason, text)):
             self._state.journal.note_once(like)
             if like.outcome is not None and like.outcome[0] is entry.reason:

@@ -223,9 +223,8 @@ class State:
 
     def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
         """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue (6.11)."""
-        if info.workload.replaces is None:
-            return None
-        return cq.workloads.get(info.workload.replaces)
+        replaced = cq.workloads.get(info.workload.replaces) if info.workload.replaces is not None else None
+        return replaced if replaced is not None and not replaced.evicted else None
 
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
         """The ClusterQueue of a workload: where it holds quota, else where its LocalQueue leads; None if missing."""

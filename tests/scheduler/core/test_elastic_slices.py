@@ -45,6 +45,17 @@ def test_a_slice_never_preempts_the_one_it_replaces() -> None:
     assert result.admissions[0].replaces == "team/old"
 
 
+def test_a_slice_that_is_being_preempted_is_not_replaced() -> None:
+    builder = Builder().queue("q", {"default": 10}, preemption=preemption(within="LowerPriority"))
+    builder.running("old", "q", 1, count=6).pending("urgent", "q", 10, priority=9)
+    assert preemptions(cycle(builder.world)) == {"old": "InClusterQueue"}
+    builder.world.delete_workload("team/urgent")
+    result = cycle(builder.pending("new", "q", 1, count=10, replaces="team/old").world)
+    assert outcomes(result) == {"new": "WaitingForQuota"}
+    builder.world.finish_workload("team/old", 1001.0)
+    assert cycle(builder.world, 1001.0).admissions[0].replaces is None
+
+
 def test_under_fair_sharing_the_difference_counts() -> None:
     builder = Builder(fair=True).cohort("all", quotas={"default": 4})
     for name in ("a", "b"):
