@@ -110,13 +110,13 @@ class DeviceAssigner:
             flavors = [choice.flavor for choice in result.flavors.values()]
             first = sum(pod.pod_set == result.name for pod in kept)
             pod_sets += self._pod_sets_of(info, result, flavors, first)
-        found = self._place(pod_sets, keep=info.workload.replaces)
+        found = self._place(pod_sets, keep=info.workload.replaces if kept else None)
         return Placement((*kept, *found.pods)) if kept and isinstance(found, Placement) else found
 
     def _kept_pods(self, info: WorkloadInfo) -> tuple[PodPlacement, ...]:
-        replaces = info.workload.replaces
-        held = self._state.fleet.reservations.get(replaces) if replaces is not None else None
-        return held.pods if held is not None else ()
+        cq = self._state.cluster_queues.get(info.cluster_queue)
+        replaced = self._state.replaced_slice(info, cq) if cq is not None else None
+        return replaced.placement.pods if replaced is not None and replaced.placement is not None else ()
 
     def _place(self, pod_sets: Sequence[PodSetToPlace], *, keep: str | None = None) -> Placement | PlacementRefusal:
         gone = [key for key in self._state.simulation.removed if key != keep]

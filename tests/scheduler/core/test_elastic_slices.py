@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scheduler.core.conditions import evict
+from scheduler.core.decisions import EvictionReason
 from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import Builder, admissions, cycle, flavors, outcomes, preemption, preemptions
 
@@ -89,3 +91,17 @@ def test_the_pods_of_the_old_slice_keep_their_devices() -> None:
     assert after.placement.pods[0] == before.placement.pods[0]
     assert {pod.node for pod in after.placement.pods} == {"n1", "n2"}
     assert [pod.replica for pod in after.placement.pods] == [0, 1]
+
+
+def test_devices_of_a_slice_that_is_being_preempted_are_not_kept() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}, preemption=preemption(within="LowerPriority"))
+    builder.world.set_node(gpu_node("n1"))
+    cycle(builder.pending("old", "q", [gpus(memory_mib=10000)]).world)
+    old = builder.world.workload("team/old")
+    assert old is not None
+    builder.world.set_workload(evict(old, EvictionReason.NODE_FAILURES, "gone", 1001.0), 1001.0)
+    builder.pending("new", "q", [gpus(memory_mib=10000)], replaces="team/old")
+    assert outcomes(cycle(builder.world, 1001.0)) == {"new": "WaitingForDevices"}
+    builder.world.finish_workload("team/old", 1002.0)
+    assert admissions(cycle(builder.world, 1002.0)) == ["new"]
+    assert builder.world.device_usage("n1", "n1-gpu0") == (1, 10000, 0)
