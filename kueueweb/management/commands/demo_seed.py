@@ -27,12 +27,18 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The cluster 'default' of this database is in mode {cluster.mode!r}, not a demo's: it stays as it is."
             )
+        self._set_telemetry(cluster)
         call_command("apply", "-f", str(Path(demo.__file__).parent / "configuration.yaml"), verbosity=0)
         for account in settings.DEMO_ACCOUNTS:
             self._make_account(**account)
         for tenant in (RESEARCH, PRODUCTION):
             user = User.objects.get(username=tenant.username)
             RoleBinding.objects.get_or_create(user=user, namespace=tenant.namespace, defaults={"role": Role.SUBMITTER})
+
+    def _set_telemetry(self, cluster: Cluster) -> None:
+        """The simulated cluster's own monitors, wherever it listens this time."""
+        urls = [f"{settings.KUBERNETES_API_URL.rstrip('/')}/metrics"] if settings.KUBERNETES_API_URL else []
+        Cluster.objects.filter(pk=cluster.pk).exclude(telemetry_urls=urls).update(telemetry_urls=urls)
 
     def _make_account(self, username: str, password: str) -> None:
         administrator = username == "admin"

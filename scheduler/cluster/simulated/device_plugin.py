@@ -95,7 +95,7 @@ class DevicePlugin:
 
     def _check_counts(self, pod: JsonObject, text: str) -> None:
         wanted = [count for count in _counts(pod) if count]
-        given = [len(entry) for entry in _entries(text) if entry]
+        given = [len(entry) for entry in device_entries(text) if entry]
         if wanted != given:
             why = f"the kubelet asks for {wanted}, the annotation has {given}"
             raise AllocationFailed(f"device number not matched: {why}")
@@ -103,7 +103,7 @@ class DevicePlugin:
     def _check_cards(self, pod: JsonObject, text: str) -> None:
         node = self._environment.store.get("nodes", "", node_of(pod)) or {"metadata": {}}
         known = {uuid for value in annotations_of(node).values() if value.startswith("[{") for uuid in _uuids(value)}
-        for entry in _entries(text):
+        for entry in device_entries(text):
             for uuid, _vendor, _memory, _cores in entry:
                 if known and uuid not in known:
                     raise AllocationFailed(f"unknown device {uuid}")
@@ -143,8 +143,11 @@ def _work_lists(pod: JsonObject) -> dict[str, str]:
     return {key: value for key, value in annotations_of(pod).items() if key.endswith(TO_ALLOCATE_SUFFIX)}
 
 
-def _entries(text: str) -> list[list[tuple[str, str, int, int]]]:
-    """ "UUID,VENDOR,MIB,CORES:...;" per container, as lists of (uuid, vendor word, MiB, percent)."""
+def device_entries(text: str) -> list[list[tuple[str, str, int, int]]]:
+    """ "UUID,VENDOR,MIB,CORES:...;" per container, as lists of (uuid, vendor word, MiB, percent).
+
+    Raises AllocationFailed for what cannot be read.
+    """
     containers = []
     for container in text.split(";")[:-1]:
         cards = []

@@ -10,18 +10,21 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from scheduler.cluster.simulated import errors
 from scheduler.cluster.simulated.api_server import Answer, ApiServer, Request, WatchRequest
 from scheduler.cluster.simulated.clock import VirtualClock
 from scheduler.cluster.simulated.cluster import SimulatedCluster
 from scheduler.cluster.simulated.control import Control
+from scheduler.cluster.simulated.monitor import METRICS_PATH, Monitors
 from scheduler.cluster.simulated.objects import JsonObject, namespace_of
 from scheduler.cluster.simulated.store import Change
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
 
 _MAX_BODY_BYTES = 3 * 1024 * 1024
 _BOOKMARK_SECONDS = 10.0
@@ -36,6 +39,7 @@ class Application:
         self.cluster = cluster
         self._server = ApiServer(cluster)
         self._control = Control(cluster)
+        self._monitors = Monitors(cluster.environment)
         self._random = Random(cluster.registry.seed)  # noqa: S311 - chaos must be repeatable, not unguessable
         self._wake = asyncio.Event()
         self._watches: set[WatchStream] = set()
@@ -98,6 +102,9 @@ class Application:
             body=body,
             user_agent=headers.get("user-agent", ""),
         )
+        if request.path == METRICS_PATH and request.method == "GET":
+            await _send(send, 200, _TEXT, self._monitors.text())
+            return
         answer = self._control.answer(request) or self._server.answer(request)
         if isinstance(answer, WatchRequest):
             await self._stream(answer, receive, send)
@@ -209,6 +216,7 @@ class WatchStream:
 
 
 _JSON = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]
+_TEXT = [(b"content-type", CONTENT_TYPE_LATEST.encode())]
 
 
 def _line(kind: str, item: JsonObject) -> bytes:
@@ -241,7 +249,10 @@ async def _disconnected(receive: Receive, wake: asyncio.Event) -> None:
 
 
 async def _respond(send: Send, answer: Answer) -> None:
-    body = orjson.dumps(answer.body)
-    headers = [*_JSON, (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": answer.code, "headers": headers})
+    await _send(send, answer.code, _JSON, orjson.dumps(answer.body))
+
+
+async def _send(send: Send, code: int, headers: Headers, body: bytes) -> None:
+    headers = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": code, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -17,6 +17,7 @@ ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "research
 def demo(settings: Settings) -> None:
     settings.DEMO = True
     settings.DEMO_ACCOUNTS = ACCOUNTS
+    settings.KUBERNETES_API_URL = "http://127.0.0.1:8001"
 
 
 def test_it_makes_queues_and_accounts_once() -> None:
@@ -29,6 +30,14 @@ def test_it_makes_queues_and_accounts_once() -> None:
         ("ai-production", "production-queue"),
     }
     assert User.objects.count() == 3
+
+
+def test_it_names_the_simulated_monitors_wherever_they_are(settings: Settings) -> None:
+    call_command("demo_seed")
+    assert Cluster.objects.get().telemetry_urls == ["http://127.0.0.1:8001/metrics"]
+    settings.KUBERNETES_API_URL = "http://simulated-cluster:8001/"
+    call_command("demo_seed")
+    assert Cluster.objects.get().telemetry_urls == ["http://simulated-cluster:8001/metrics"]
 
 
 def test_tenants_may_submit_in_their_own_namespace_only() -> None:
