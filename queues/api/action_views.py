@@ -42,7 +42,7 @@ class _ActionView(ClusterView):
 
     def act(self, namespace: str, name: str, action: Callable[[Cluster, list[Key]], list[Key]]) -> Response:
         """Raises `NotFound`, `NotPermitted`, or `Conflict` when the workload is not in a state for it."""
-        self.require("submit", "Workload", namespace)
+        self.require("submit", "Workload", namespace, name)
         changed = action(self.cluster, [(namespace, name)])
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
         row = workload_values(found, detail=True).first()
@@ -94,7 +94,7 @@ class PriorityView(_ActionView):
     @extend_schema(request=PriorityInputSerializer, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Give a workload another priority: a number, or the value of a WorkloadPriorityClass."""
-        self.require("submit", "Workload", namespace)
+        self.require("submit", "Workload", namespace, name)
         value, class_name = self._read(request.data)
         return self.act(
             namespace,

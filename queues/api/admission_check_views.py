@@ -35,7 +35,7 @@ class CheckAnswerView(ClusterView):
     @extend_schema(request=CheckAnswerSerializer, responses={200: WorkloadDetailSerializer})
     def put(self, request: Request, namespace: str, name: str, check: str) -> Response:
         """Set the state of an admission check. It needs a cluster admin, or the permission to answer checks."""
-        self._require_the_right(request, namespace)
+        self._require_the_right(request, namespace, name)
         serializer = CheckAnswerSerializer(data=json_object(request.data))
         serializer.is_valid(raise_exception=True)
         given: dict[str, Any] = serializer.validated_data
@@ -49,11 +49,11 @@ class CheckAnswerView(ClusterView):
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
         return Response(workload_detail_json(workload_values(found, detail=True).get()))
 
-    def _require_the_right(self, request: Request, namespace: str) -> None:
+    def _require_the_right(self, request: Request, namespace: str, name: str) -> None:
         if self.access.is_cluster_admin or request.user.has_perm(_RIGHT):
             return
         if not self.access.sees(namespace):
-            raise self.missing("Workload", namespace)
+            raise self.missing("Workload", namespace, name)
         raise NotPermitted(
             f"{self.access.username} may not answer admission checks: it needs the role admin in all namespaces, "
             f"or the permission {_RIGHT}."

@@ -18,10 +18,10 @@ class ClusterView(GenericAPIView[Any]):
     cluster: Cluster
     keyset: tuple[str, ...] = ("id",)
 
-    def require(self, verb: Verb, kind: str, namespace: str = "") -> None:
+    def require(self, verb: Verb, kind: str, namespace: str = "", name: str = "") -> None:
         """Raises `NotPermitted`; for a namespace whose objects the user may not even know of, `NotFound`."""
         if namespace and not self.access.sees(namespace):
-            raise self.missing(kind, namespace)
+            raise self.missing(kind, *filter(None, (namespace, name)))
         self.access.require(verb, kind, namespace)
 
     def missing(self, kind: str, *names: str) -> NotFound:

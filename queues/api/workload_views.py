@@ -132,7 +132,7 @@ class WorkloadView(ClusterView):
     @extend_schema(responses=WorkloadDetailSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
         """One workload: why it waits, what it holds."""
-        self.require("view", "Workload", namespace)
+        self.require("view", "Workload", namespace, name)
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
         row = workload_values(found, detail=True).first()
         if row is None:
@@ -142,7 +142,7 @@ class WorkloadView(ClusterView):
     @extend_schema(responses={204: None, 202: WorkloadDetailSerializer})
     def delete(self, request: Request, namespace: str, name: str) -> Response:
         """Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped."""
-        self.require("submit", "Workload", namespace)
+        self.require("submit", "Workload", namespace, name)
         if delete_workloads(self.cluster, [(namespace, name)], actor=self.access.username):
             return Response(status=status.HTTP_204_NO_CONTENT)
         response = self.get(request, namespace, name)
@@ -163,7 +163,7 @@ class WorkloadEventsView(ClusterView):
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:
         """Its life so far, the newest step first. Events outlive the workload: `uid` finds them."""
-        self.require("view", "Workload", namespace)
+        self.require("view", "Workload", namespace, name)
         text = query_text(request.query_params, "uid")
         uid = _uuid(text) if text else self._uid(namespace, name)
         events = WorkloadEvent.objects.filter(

@@ -131,7 +131,7 @@ class _ManifestsOutView(ClusterView):
         if found.namespaced and name and not namespace:
             raise InvalidRequest(f"A {found.name} has a namespace: ask for {kind}/NAMESPACE/{name}/.")
         if not found.namespaced or namespace:
-            self.require("view", found.name, namespace)
+            self.require("view", found.name, namespace, name)
         manifests = get_manifests(self.cluster, kind, name or None, namespace or None)
         if name and not manifests:
             raise self.missing(found.name, *filter(None, (namespace, name)))

@@ -47,7 +47,8 @@ def describe_refusals(assignment: Assignment) -> str:
     """Why an assignment does not fit: every refusal once, pod set groups and resource groups apart."""
     parts: list[str] = []
     for refusals in assignment.refusals:
-        text = ", ".join(dict.fromkeys(describe_refusal(refusal) for refusal in refusals))
+        # Those of devices are whole sentences; within a list they lose their full stop.
+        text = ", ".join(dict.fromkeys(describe_refusal(refusal).removesuffix(".") for refusal in refusals))
         if text and text not in parts:
             parts.append(text)
     return "; ".join(parts) or "no flavor fits"
@@ -60,10 +61,14 @@ def hierarchy_path(node: QuotaNode) -> str:
 
 
 def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Target, state: State) -> str:
-    """Whom a workload had to make room for, why, and where both stand in the tree (2.7)."""
+    """Whom a workload had to make room for, why, and where both stand in the tree (2.7).
+
+    The victim's tenant reads it: as in Kueue, a workload of another namespace has a uid there and no name.
+    """
     victim = state.cluster_queues[target.info.cluster_queue]
+    own = info.workload.namespace == target.info.workload.namespace
     return (
-        f"Preempted to make room for workload {info.key} (uid {info.uid or 'UNKNOWN'}) by "
+        f"Preempted to make room for {f'workload {info.key}' if own else 'a workload'} (uid {info.uid or 'UNKNOWN'}) by "
         f"{_PREEMPTION_WORDS[target.reason]}; preemptor path: {hierarchy_path(cq.node)}; "
         f"preemptee path: {hierarchy_path(victim.node)}"
     )

@@ -67,7 +67,8 @@ def test_priority(bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
 @pytest.mark.parametrize("verb", ["cancel", "hold", "release", "priority"])
 def test_of_others(bob: SchemaClient, vera: SchemaClient, workloads: Any, verb: str) -> None:
     body = {"priority": 1} if verb == "priority" else None
-    assert bob.post(f"{URL}team-b/c/{verb}/", body).status_code == 404
+    foreign = bob.post(f"{URL}team-b/c/{verb}/", body)
+    assert (foreign.status_code, foreign.json()["message"]) == (404, "There is no Workload team-b/c in cluster default.")
     assert bob.post(f"{URL}team-a/gone/{verb}/", body).status_code == 404
     assert vera.post(f"{URL}team-b/c/{verb}/", body).status_code == 403
 

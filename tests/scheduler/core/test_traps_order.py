@@ -116,7 +116,7 @@ def test_t43_equal_workloads_are_parked_together_and_woken_together() -> None:
     assert not builder.world.has_active(), "one that comes later is parked at once"
     (said,) = settled(builder.world)
     assert outcomes(said) == {"late": "WaitingForQuota"}
-    assert messages(said)["late"].startswith("an equal workload, team/w000, was refused: cpu")
+    assert messages(said)["late"].startswith("an equal workload was refused: cpu")
     assert settled(builder.world) == []
     builder.world.finish_workload("team/used", 1001.0)
     assert builder.world.cluster_queue_view("a").pending == 101

@@ -226,6 +226,16 @@ def test_a_preemption_says_for_whom_why_and_where_both_stand() -> None:
     )
 
 
+def test_what_a_victim_reads_names_no_workload_of_another_namespace() -> None:
+    builder = Builder().queue("a", {"default": 4}, "all", preemption=preemption(reclaim="Any"))
+    builder.queue("b", {"default": 0}, "all").running("r", "b", 4)
+    builder.world.set_namespace("other", {})
+    builder.world.set_local_queue(LocalQueue("other", "a", "a"))
+    builder.world.set_workload(replace(workload("w", "a", 4), namespace="other"), 0.0)
+    (decision,) = cycle(builder.world).preemptions
+    assert decision.message.startswith("Preempted to make room for a workload (uid w) by reclaiming quota")
+
+
 def test_views_of_what_is_not_there() -> None:
     world = Builder().world
     for view in (world.cluster_queue_view, world.cohort_view, world.pending, world.why_pending):
