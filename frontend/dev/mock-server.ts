@@ -169,6 +169,18 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       page(fixture.localQueues.filter((queue) => wanted === null || queue.cluster_queue === wanted)),
     );
   }
+  if (kind === "drift") return answer(response, page([]));
+  if (kind === "devices") return answer(response, page([]));
+  if (kind === "fragmentation") {
+    const report = {
+      cards: 256,
+      idle_milli: 118_000,
+      fragmented_milli: 61_000,
+      unused_cards: 36,
+      largest: [],
+    };
+    return answer(response, { cluster: report, flavors: {}, nodes: {} });
+  }
   if (kind === "nodes") {
     const names = [...new Set(Object.values(fixture.live.devices).map((device) => device.node))];
     const node = (name: string, place: number) => ({

@@ -29,6 +29,8 @@ export type Decision = Schemas["Decision"];
 /** What an apply did, or with a dry run would do. */
 export type ApplyResult = Schemas["ApplyResult"];
 export type Overview = Schemas["Overview"];
+export type LargestRequest = Schemas["LargestRequest"];
+export type MoveAdvice = Schemas["MoveAdvice"];
 export type ErrorBody = Schemas["Error"];
 /** One located fault of a refused request. */
 export type FieldError = Schemas["LocatedError"];

@@ -8,6 +8,7 @@ import { Meter } from "@/components/meter";
 import { gpuState } from "@/lib/gpu-filters";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
+import { CardUse } from "./card-use";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
 
@@ -43,6 +44,7 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
             used={device.used_cores_percent}
             total={device.cores_percent}
           />
+          <CardUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
         </Stack>
       )}

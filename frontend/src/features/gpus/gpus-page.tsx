@@ -10,6 +10,8 @@ import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
 import { type GpuFilters, matchesGpuFilters } from "@/lib/gpu-filters";
 import { DeviceDrawer } from "./device-drawer";
+import { DriftPanel } from "./drift-panel";
+import { FragmentationPanel } from "./fragmentation-panel";
 import { GpuFilterBar } from "./gpu-filter-bar";
 import { HeadroomTable } from "./headroom-table";
 import { NodeGrid } from "./node-grid";
@@ -94,6 +96,8 @@ function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record
         />
       )}
       <Group mt="md">
+        <DriftPanel />
+        <FragmentationPanel />
         <HeadroomTable cards={shown} />
       </Group>
       <DeviceDrawer

@@ -1,4 +1,4 @@
-/** What still fits: free cards and scraps by type. */
+/** What is left of the cards that the filters show: whole ones and pieces, by type. */
 import { Table } from "@mantine/core";
 import { useMemo } from "react";
 import { Panel } from "@/components/panel";
@@ -10,7 +10,7 @@ export function HeadroomTable({ cards }: { cards: Card[] }) {
   const rows = useMemo(() => headroom(cards), [cards]);
   if (rows.length === 0) return null;
   return (
-    <Panel title="What still fits, by card type" flush w="100%">
+    <Panel title="What is left, by card type" flush w="100%">
       <div className={classes.scroll} data-live>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
@@ -22,7 +22,6 @@ export function HeadroomTable({ cards }: { cards: Card[] }) {
               <Table.Th ta="right" title="Free memory on cards that are shared: it fits slices only">
                 of it on shared cards
               </Table.Th>
-              <Table.Th ta="right">Largest slice on one card</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -34,11 +33,6 @@ export function HeadroomTable({ cards }: { cards: Card[] }) {
                 <Table.Td ta="right">{formatMib(row.freeMib)}</Table.Td>
                 <Table.Td ta="right">
                   {formatMib(row.freeOnSharedMib)} ({formatShare(row.freeOnSharedMib, row.freeMib)})
-                </Table.Td>
-                <Table.Td ta="right">
-                  {row.largest.memoryMib === 0
-                    ? "none"
-                    : `${formatMib(row.largest.memoryMib)}, ${row.largest.coresPercent} % of cores`}
                 </Table.Td>
               </Table.Tr>
             ))}

@@ -72,7 +72,7 @@ it("counts the states of the cards", () => {
   expect(countStates(cards)).toEqual({ free: 1, shared: 1, full: 1, cordoned: 0, unhealthy: 1 });
 });
 
-it("finds what is left: whole cards, scraps, and the largest slice that fits one card", () => {
+it("finds what is left: whole cards, and pieces of shared ones", () => {
   const cards = [
     card("a", 0, [slice("x", 20_000, 30)]),
     card("a", 1, [slice("x", 10_000, 60)]),
@@ -86,7 +86,6 @@ it("finds what is left: whole cards, scraps, and the largest slice that fits one
       wholeFree: 0,
       freeMib: 12_768 + 22_768,
       freeOnSharedMib: 12_768 + 22_768,
-      largest: { memoryMib: 22_768, coresPercent: 40 },
     },
   ]);
   expect(headroom([card("b", 0)])[0]).toMatchObject({ wholeFree: 1, freeOnSharedMib: 0, freeMib: 32_768 });

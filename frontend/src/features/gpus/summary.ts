@@ -80,8 +80,6 @@ export interface Headroom {
   freeMib: number;
   /** Free memory on cards that are shared: it fits slices only, never a whole card. */
   freeOnSharedMib: number;
-  /** The largest slice that still fits on one card. */
-  largest: { memoryMib: number; coresPercent: number };
 }
 
 /** What is left of each card type. An unhealthy, cordoned or full card has nothing left. */
@@ -94,7 +92,6 @@ export function headroom(cards: readonly Card[]): Headroom[] {
       wholeFree: 0,
       freeMib: 0,
       freeOnSharedMib: 0,
-      largest: { memoryMib: 0, coresPercent: 0 },
     };
     found.set(device.type, sum);
     sum.cards += 1;
@@ -104,9 +101,6 @@ export function headroom(cards: readonly Card[]): Headroom[] {
     sum.freeMib += memoryMib;
     if (state === "free") sum.wholeFree += 1;
     else sum.freeOnSharedMib += memoryMib;
-    if (memoryMib > sum.largest.memoryMib) {
-      sum.largest = { memoryMib, coresPercent: device.cores_percent - device.used_cores_percent };
-    }
   }
   return [...found.values()].sort((a, b) => byName(a.type, b.type));
 }

@@ -5,6 +5,7 @@ import { Icon } from "@/components/icon";
 import { useNow } from "@/lib/clock";
 import { explainPendingReason } from "@/lib/pending-reason";
 import { formatDuration, secondsBetween } from "@/lib/time";
+import { Moves } from "./moves";
 import classes from "./workloads.module.css";
 
 const HEADINGS = {
@@ -41,6 +42,7 @@ export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
         {waited !== null && ` waiting for ${formatDuration(waited)}`}
         {retry !== null && ` · may be tried again in ${formatDuration(retry)}`}
       </Text>
+      {workload.status === "Pending" && <Moves namespace={workload.namespace} name={workload.name} />}
     </section>
   );
 }

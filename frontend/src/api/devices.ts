@@ -1,0 +1,43 @@
+/** What is computed or measured about devices; what they hold comes by the live stream. */
+import { queryOptions } from "@tanstack/react-query";
+import { answer, api } from "./client";
+import type { WorkloadReference } from "./workloads";
+
+/** Where devices are idle, and how much of that nobody could use. */
+export function fragmentationQuery(cluster: string) {
+  return queryOptions({
+    queryKey: ["fragmentation", cluster] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/fragmentation/", { params: { query: { cluster } }, signal })),
+    refetchInterval: 10_000,
+  });
+}
+
+/** Where the cluster says something else than what was decided. */
+export function driftQuery(cluster: string) {
+  return queryOptions({
+    queryKey: ["drift", cluster] as const,
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/drift/", { params: { query: { cluster } }, signal })),
+    refetchInterval: 15_000,
+  });
+}
+
+/** What a card used in the last hour, as its monitor says; empty without a monitor. */
+export function deviceSamplesQuery(cluster: string, uuid: string) {
+  const params = { path: { uuid }, query: { cluster, hours: 1, limit: 1000 } };
+  return queryOptions({
+    queryKey: ["device-samples", cluster, uuid] as const,
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/devices/{uuid}/samples/", { params, signal })),
+    refetchInterval: 30_000,
+  });
+}
+
+/** The fewest moves of running pods that would give a waiting workload its devices: advice, nothing is done. */
+export function movesQuery(cluster: string, { namespace, name }: WorkloadReference) {
+  const params = { path: { namespace, name }, query: { cluster } };
+  return queryOptions({
+    queryKey: ["moves", cluster, namespace, name] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/workloads/{namespace}/{name}/moves/", { params, signal })),
+  });
+}

@@ -1,0 +1,51 @@
+/** What a card really did in the last hour, beside what is held of it. Without a monitor there is no number, not 0. */
+import { Skeleton, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { deviceSamplesQuery } from "@/api/devices";
+import { TimeSeries } from "@/components/time-series";
+
+const percent = (value: number) => `${Math.round(value)} %`;
+
+export function CardUse({ uuid, memoryMib }: { uuid: string; memoryMib: number }) {
+  const samples = useQuery(deviceSamplesQuery(useCluster(), uuid));
+  if (samples.isPending) return <Skeleton height={80} />;
+  const rows = samples.data?.results.toSorted((a, b) => a.at.localeCompare(b.at)) ?? [];
+  if (rows.length === 0) {
+    return (
+      <Text fz="sm" c="var(--kw-muted)">
+        Use in the last hour: no data.{" "}
+        {samples.error === null ? "No monitor reports this card." : samples.error.message}
+      </Text>
+    );
+  }
+  return (
+    <div>
+      <Text fz="sm" fw={550} mb={4}>
+        Use in the last hour
+      </Text>
+      <TimeSeries
+        label="Use of the card in the last hour"
+        times={rows.map((row) => Date.parse(row.at) / 1000)}
+        version={rows.at(-1)?.at}
+        format={percent}
+        atLeast={100}
+        height={140}
+        lines={[
+          {
+            label: "Cores busy",
+            color: "var(--kw-used)",
+            values: rows.map((row) => row.utilization_percent),
+          },
+          {
+            label: "Memory in use",
+            color: "var(--kw-borrowed)",
+            values: rows.map((row) =>
+              row.memory_used_mib === null ? null : (100 * row.memory_used_mib) / memoryMib,
+            ),
+          },
+        ]}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+/** Where the cluster says something else than what was decided; nothing is shown while they agree. */
+import { Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { driftQuery } from "@/api/devices";
+import { BadgeDot } from "@/components/badge-dot";
+import { Panel } from "@/components/panel";
+import classes from "./gpus.module.css";
+
+export function DriftPanel() {
+  const drift = useQuery(driftQuery(useCluster()));
+  const rows = drift.data?.results ?? [];
+  if (drift.error !== null) {
+    return (
+      <Text fz="sm" c="var(--kw-over)" role="alert">
+        Whether the cluster agrees with what was decided is unknown: {drift.error.message}
+      </Text>
+    );
+  }
+  if (rows.length === 0) return null;
+  return (
+    <Panel title="Drift: the cluster differs from what was decided" w="100%" flush>
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+          <Table.Tbody>
+            {rows.map((row) => (
+              <Table.Tr key={`${row.kind} ${row.node} ${row.device}`}>
+                <Table.Td>
+                  <BadgeDot label={row.kind} color="orange" />
+                </Table.Td>
+                <Table.Td>
+                  {row.node}
+                  <Text fz="xs" c="var(--kw-muted)">
+                    {row.device}
+                  </Text>
+                </Table.Td>
+                <Table.Td>
+                  {row.message}
+                  {row.holders.length > 0 && (
+                    <Text fz="xs" c="var(--kw-muted)">
+                      held by {row.holders.join(", ")}
+                    </Text>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,118 @@
+/** How much of what is idle could not be used, and the largest request that still fits. */
+import { Skeleton, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { fragmentationQuery } from "@/api/devices";
+import type { LargestRequest } from "@/api/types";
+import { ErrorState } from "@/components/error-state";
+import { Meter } from "@/components/meter";
+import { Panel } from "@/components/panel";
+import { formatMib, formatShare } from "@/lib/quantity";
+import classes from "./gpus.module.css";
+
+export function FragmentationPanel() {
+  const fragmentation = useQuery(fragmentationQuery(useCluster()));
+  const report = fragmentation.data?.cluster;
+  return (
+    <Panel title="Fragmentation" w="100%" flush>
+      {fragmentation.isPending && <Skeleton height={140} m="md" />}
+      {fragmentation.error !== null && (
+        <ErrorState
+          title="The fragmentation cannot be shown"
+          message={fragmentation.error.message}
+          onRetry={() => void fragmentation.refetch()}
+        />
+      )}
+      {report !== undefined && (
+        <>
+          <Idle
+            idle={report.idle_milli / 1000}
+            fragmented={milli(report.fragmented_milli)}
+            cards={report.cards}
+          />
+          <LargestTable largest={report.largest} />
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function milli(value: number | null): number | null {
+  return value === null ? null : value / 1000;
+}
+
+const CARDS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+/** In cards' worth of memory. */
+function Idle({ idle, fragmented, cards }: { idle: number; fragmented: number | null; cards: number }) {
+  const sentence =
+    fragmented === null
+      ? `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; how much of it could not be used is known once pods have run.`
+      : `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; ${CARDS.format(fragmented)} of that (${formatShare(fragmented, idle)}) is in pieces that a typical pod could not use.`;
+  return (
+    <div style={{ padding: "4px 16px 12px" }}>
+      <Text fz="sm" mb={6}>
+        {sentence}
+      </Text>
+      <Meter
+        height={10}
+        label={sentence}
+        total={cards}
+        segments={[
+          { value: cards - idle, color: "var(--kw-used)", label: "held" },
+          { value: fragmented ?? 0, color: "var(--kw-borrowed)", label: "idle, in pieces", striped: true },
+        ]}
+      />
+    </div>
+  );
+}
+
+function LargestTable({ largest }: { largest: LargestRequest[] }) {
+  const counts = [...new Set(largest.map(({ count }) => count))].sort((a, b) => a - b);
+  const types = [...new Set(largest.map(({ type }) => type))].sort();
+  if (types.length === 0) return null;
+  return (
+    <div className={classes.scroll}>
+      <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Largest request that fits one node</Table.Th>
+            {counts.map((count) => (
+              <Table.Th key={count} ta="right">
+                {count === 1 ? "1 card" : `${count} cards, each`}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {types.map((type) => (
+            <Table.Tr key={type}>
+              <Table.Td>{type}</Table.Td>
+              {counts.map((count) => (
+                <LargestCell
+                  key={count}
+                  found={largest.find((each) => each.type === type && each.count === count)}
+                />
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}
+
+function LargestCell({ found }: { found: LargestRequest | undefined }) {
+  if (found === undefined || !found.fits) {
+    return (
+      <Table.Td ta="right" c="var(--kw-muted)">
+        none
+      </Table.Td>
+    );
+  }
+  return (
+    <Table.Td ta="right" title={`on ${found.node}`}>
+      {formatMib(found.memory_mib)}, {found.cores_percent} %
+    </Table.Td>
+  );
+}

@@ -1,0 +1,54 @@
+/** What would let a waiting workload in: the fewest moves of running pods. Advice only; nothing is moved. */
+import { Button, List, Loader, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useCluster } from "@/api/cluster";
+import { movesQuery } from "@/api/devices";
+import type { MoveAdvice } from "@/api/types";
+import type { WorkloadReference } from "@/api/workloads";
+
+export function Moves(reference: WorkloadReference) {
+  const [asked, setAsked] = useState(false);
+  const plan = useQuery({ ...movesQuery(useCluster(), reference), enabled: asked });
+  return (
+    <div style={{ gridColumn: 2, marginTop: 6 }}>
+      <Button
+        size="compact-sm"
+        variant="default"
+        onClick={() => (asked ? void plan.refetch() : setAsked(true))}
+        loading={plan.isFetching}
+      >
+        Would moving others let it in?
+      </Button>
+      {plan.isLoading && <Loader size="xs" ml="sm" />}
+      {plan.error !== null && (
+        <Text fz="sm" mt={6} role="alert">
+          This cannot be said now: {plan.error.message}
+        </Text>
+      )}
+      {plan.data !== undefined && <Plan plan={plan.data} />}
+    </div>
+  );
+}
+
+function Plan({ plan }: { plan: MoveAdvice }) {
+  const moves = plan.moves;
+  return (
+    <div role="status">
+      <Text fz="sm" mt={6}>
+        {plan.message}
+      </Text>
+      {moves.length > 0 && (
+        <List fz="sm" mt={4} type="ordered">
+          {moves.map(({ workload, current, proposed }) => (
+            <List.Item key={`${workload} ${current.pod_set} ${current.replica}`}>
+              <b>{workload}</b>, pod {current.pod_set}-{current.replica}: from {current.node} to{" "}
+              {proposed.node}
+              {current.node === proposed.node && " (other cards)"}
+            </List.Item>
+          ))}
+        </List>
+      )}
+    </div>
+  );
+}
