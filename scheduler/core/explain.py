@@ -66,9 +66,9 @@ def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Targe
     The victim's tenant reads it: as in Kueue, a workload of another namespace has a uid there and no name.
     """
     victim = state.cluster_queues[target.info.cluster_queue]
-    own = info.workload.namespace == target.info.workload.namespace
+    preemptor = f"workload {info.key}" if info.workload.namespace == target.info.workload.namespace else "a workload"
     return (
-        f"Preempted to make room for {f'workload {info.key}' if own else 'a workload'} (uid {info.uid or 'UNKNOWN'}) by "
+        f"Preempted to make room for {preemptor} (uid {info.uid or 'UNKNOWN'}) by "
         f"{_PREEMPTION_WORDS[target.reason]}; preemptor path: {hierarchy_path(cq.node)}; "
         f"preemptee path: {hierarchy_path(victim.node)}"
     )

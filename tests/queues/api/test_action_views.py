@@ -68,7 +68,8 @@ def test_priority(bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
 def test_of_others(bob: SchemaClient, vera: SchemaClient, workloads: Any, verb: str) -> None:
     body = {"priority": 1} if verb == "priority" else None
     foreign = bob.post(f"{URL}team-b/c/{verb}/", body)
-    assert (foreign.status_code, foreign.json()["message"]) == (404, "There is no Workload team-b/c in cluster default.")
+    assert foreign.status_code == 404
+    assert foreign.json()["message"] == "There is no Workload team-b/c in cluster default."
     assert bob.post(f"{URL}team-a/gone/{verb}/", body).status_code == 404
     assert vera.post(f"{URL}team-b/c/{verb}/", body).status_code == 403
 
