@@ -53,6 +53,11 @@ class Postgres:
         """The process to watch, or None before it was started."""
         return self._child.pid if self._child else None
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._child is not None and self._child.poll() is None
+
     def url(self, database: str = "kueueweb") -> str:
         """The value for DATABASE_URL."""
         return f"postgresql:///{database}?host={quote(str(self.directory), safe='')}&user={_ROLE}"

@@ -28,6 +28,11 @@ class Valkey:
         """The process to watch, or None before it was started."""
         return self._child.pid if self._child else None
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self._child is not None and self._child.poll() is None
+
     def url(self, database: int = 0) -> str:
         """The value for REDIS_URL."""
         return f"unix://{self.socket}?db={database}"

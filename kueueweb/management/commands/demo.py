@@ -60,7 +60,8 @@ class Command(BaseCommand):
         host, port = options["host"], _port(options["host"], options["port"])
         cluster_port = free_port()
         with contextlib.ExitStack() as stack:
-            database_url, redis_url = self._servers(state, stack)
+            servers: dict[str, Postgres | Valkey] = {}
+            database_url, redis_url = self._servers(state, stack, servers)
             told = environment(
                 os.environ,
                 database_url=database_url,
@@ -71,14 +72,16 @@ class Command(BaseCommand):
             shell = _write_environment(state, told)
             supervisor = stack.enter_context(Supervisor(settings.BASE_DIR, told, _fresh_logs(state), self._say))
             supervisor.run(seed())
-            *servers, jobs = processes(
+            for name, server in servers.items():
+                supervisor.keep(name, server)
+            *lasting, jobs = processes(
                 host=host,
                 port=port,
                 cluster_port=cluster_port,
                 time_scale=options["time_scale"],
                 snapshot=state / "simulated-cluster.json",
             )
-            for process in servers:
+            for process in lasting:
                 supervisor.start(process)
             if _wait_for_page(port, supervisor, stop):
                 self._welcome(f"http://{host}:{port}", state, shell, time.monotonic() - began)
@@ -86,19 +89,23 @@ class Command(BaseCommand):
             supervisor.watch(stop)
             self._say("Stopping ...")
 
-    def _servers(self, state: Path, stack: contextlib.ExitStack) -> tuple[str, str]:
-        """The addresses of PostgreSQL and Redis: those we were given, else of servers that we start."""
+    def _servers(
+        self, state: Path, stack: contextlib.ExitStack, started: dict[str, Postgres | Valkey]
+    ) -> tuple[str, str]:
+        """The addresses of PostgreSQL and Redis: those we were given, else of servers that we start and note."""
         redis_url, database_url = os.environ.get("REDIS_URL", ""), os.environ.get("DATABASE_URL", "")
         if not redis_url:
             valkey = Valkey(state / "valkey")
             stack.callback(valkey.stop)
             valkey.start()
             redis_url = valkey.url()
+            started["valkey"] = valkey
         if not database_url:
             postgres = Postgres(state / "postgres")
             stack.callback(postgres.stop)
             postgres.start()
             database_url = postgres.url()
+            started["postgres"] = postgres
         return database_url, redis_url
 
     def _welcome(self, url: str, state: Path, shell: Path, seconds: float) -> None:

@@ -4,13 +4,19 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
+import redis
 
 from kueueweb.demo.processes import Process
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
+from kueueweb.embedded.postgres import Postgres
+from kueueweb.embedded.valkey import Valkey
+from tests.services_plugin import short_temporary_folder
 
 STAYS = "import sys, time; print('up', flush=True); time.sleep(60)"
 
@@ -64,6 +70,29 @@ def test_what_does_not_stay_up_is_given_up_with_its_last_words(supervisor: Super
         supervisor.start(python("broken", "import sys; sys.exit('no cheese')"))
         with pytest.raises(ProcessBroken, match=r"broken does not run(?s:.*)no cheese"):
             supervisor.watch(threading.Event())
+
+
+def test_servers_that_are_killed_serve_again(supervisor: Supervisor, said: list[str]) -> None:
+    with short_temporary_folder() as folder, ExitStack() as stack:
+        postgres, valkey = Postgres(folder / "postgres"), Valkey(folder / "valkey")
+        stack.callback(postgres.stop, gracefully=False)
+        stack.callback(valkey.stop)
+        for name, server in (("postgres", postgres), ("valkey", valkey)):
+            server.start()
+            supervisor.keep(name, server)
+            assert server.pid is not None
+            psutil.Process(server.pid).kill()
+            waiting = threading.Event()
+            while server.running:
+                waiting.wait(0.01)
+        supervisor.revive()
+        while not (postgres.running and valkey.running):
+            supervisor.revive()
+        assert [line.split()[0] for line in said][:2] == ["postgres", "valkey"]
+        with psycopg.connect(postgres.url()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        with redis.Redis.from_url(valkey.url()) as client:
+            assert client.ping()
 
 
 def test_a_step_that_fails_is_said(supervisor: Supervisor) -> None:
