@@ -1,4 +1,4 @@
-"""Nodes, devices and slices to look at; a device can be cordoned, so that it takes no new slice."""
+"""Nodes, devices and slices to look at; a node or a device can be cordoned (it takes nothing new) or drained."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from gpus.models import Device, DeviceAllocation, Node
+from gpus.services.cordon import close_device, close_node
 
 
 class _SeenInTheCluster(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
@@ -22,33 +23,35 @@ class _SeenInTheCluster(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's
 class NodeAdmin(_SeenInTheCluster):
     """Nodes."""
 
-    list_display = ("name", "cluster", "ready", "unschedulable", "updated_at")
-    list_filter = ("cluster", "ready", "unschedulable")
+    list_display = ("name", "cluster", "ready", "unschedulable", "cordoned", "draining", "updated_at")
+    list_filter = ("cluster", "ready", "unschedulable", "cordoned", "draining")
     search_fields = ("name",)
+    fields = ("name", "cluster", "ready", "unschedulable", "cordoned", "draining", "labels", "taints", "allocatable")
+    readonly_fields = tuple(field for field in fields if field not in {"cordoned", "draining"})
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The cluster changes."""
-        return False
+    def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
+        """Whether it is closed and nothing else: the watcher writes this row too."""
+        close_node(obj.cluster_id, obj.name, cordoned=obj.cordoned, draining=obj.draining)
 
 
 @admin.register(Device)
 class DeviceAdmin(_SeenInTheCluster):
     """Devices."""
 
-    list_display = ("uuid", "node", "index", "vendor", "type", "healthy", "cordoned", "used_slots", "slots")
-    list_filter = ("vendor", "type", "healthy", "cordoned")
+    list_display = ("uuid", "node", "index", "vendor", "type", "healthy", "cordoned", "draining", "used_slots", "slots")
+    list_filter = ("vendor", "type", "healthy", "cordoned", "draining")
     list_select_related = ("node",)
     search_fields = ("uuid", "node__name")
     fields = (
-        "uuid", "node", "index", "vendor", "type", "mode", "healthy", "cordoned", "slots", "memory_mib",
-        "cores_percent", "used_slots", "used_memory_mib", "used_cores_percent", "found_slots", "found_memory_mib",
-        "found_cores_percent", "missing_since",
+        "uuid", "node", "index", "vendor", "type", "mode", "healthy", "cordoned", "draining", "slots",
+        "memory_mib", "cores_percent", "used_slots", "used_memory_mib", "used_cores_percent", "found_slots",
+        "found_memory_mib", "found_cores_percent", "missing_since",
     )  # fmt: skip
-    readonly_fields = tuple(field for field in fields if field != "cordoned")
+    readonly_fields = tuple(field for field in fields if field not in {"cordoned", "draining"})
 
     def save_model(self, request: HttpRequest, obj: Device, form: Any, change: bool) -> None:
-        """The cordon and nothing else: the scheduler and the watcher write this row too."""
-        obj.save(update_fields=["cordoned", "updated_at"])
+        """Whether it is closed and nothing else: the scheduler and the watcher write this row too."""
+        close_device(obj.node.cluster_id, obj.uuid, cordoned=obj.cordoned, draining=obj.draining)
 
 
 @admin.register(DeviceAllocation)

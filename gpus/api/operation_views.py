@@ -66,7 +66,7 @@ def _whole(rows: list[dict[str, Any]]) -> Response:
 
 
 def _require_cluster_admin(view: ClusterView) -> None:
-    if not getattr(view.access, "is_cluster_admin", False):
+    if not view.access.is_cluster_admin:
         raise PermissionDenied("Nodes and cards are closed and opened by a cluster admin.")
 
 

@@ -10,6 +10,10 @@ from rest_framework.generics import GenericAPIView
 class Access(Protocol):
     """What gpus asks of the user's rights; the roles themselves are none of its business."""
 
+    @property
+    def is_cluster_admin(self) -> bool:
+        """Whether they may close and open hardware."""
+
     def visible_namespaces(self) -> Collection[str] | None:
         """The namespaces whose tenants may be named; None means all of them."""
 

@@ -81,6 +81,14 @@ def test_actions_on_workloads(site: Client) -> None:
     assert Workload.objects.get().status == "Finished"
 
 
+def test_of_a_node_too_and_draining_cordons(site: Client) -> None:
+    node = Node.objects.get()
+    site.post(f"/admin/gpus/node/{node.pk}/change/", {"draining": "on", "name": "other"})
+    node.refresh_from_db()
+    assert (node.cordoned, node.draining, node.name != "other") == (True, True, True)
+    assert site.get("/admin/gpus/node/add/").status_code == 403
+
+
 def test_a_cordon_is_all_that_is_written_of_a_device(site: Client) -> None:
     device = Device.objects.get()
     site.post(f"/admin/gpus/device/{device.pk}/change/", {"cordoned": "on", "slots": "1"})
@@ -102,6 +110,16 @@ def test_clusters(site: Client, cluster: Cluster) -> None:
     site.post(url, {"mode": "observe", "server_url": "https://x", "name": "other"})
     cluster.refresh_from_db()
     assert (cluster.mode, cluster.name) == ("observe", "default")
+
+
+def test_monitors_are_http_addresses(site: Client, cluster: Cluster) -> None:
+    url, fields = f"/admin/queues/cluster/{cluster.pk}/change/", {"mode": "schedule", "server_url": ""}
+    site.post(url, {**fields, "telemetry_urls": '["http://monitor:9394/metrics"]'})
+    for wrong in ('["file:///etc/passwd"]', '["http://"]', '"http://x"', "[1]"):
+        page = site.post(url, {**fields, "telemetry_urls": wrong}).content.decode()
+        assert "no http(s) URL" in page or "Expected a list of addresses" in page
+    cluster.refresh_from_db()
+    assert cluster.telemetry_urls == ["http://monitor:9394/metrics"]
 
 
 def test_not_for_submitters(cluster: Cluster) -> None:
