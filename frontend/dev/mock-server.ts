@@ -187,6 +187,8 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       name,
       ready: place !== 5,
       unschedulable: place === 9,
+      cordoned: false,
+      draining: place === 12,
       labels: {},
     });
     return answer(response, page(names.map(node)));

@@ -64,6 +64,19 @@ export function workloadQuery(cluster: string, { namespace, name }: WorkloadRefe
   });
 }
 
+/** Its place among all that wait in its ClusterQueue, from 1; null when it is not among them. */
+export function positionQuery(cluster: string, { namespace, name }: WorkloadReference, queue: string) {
+  const search = `${namespace}/${name}`;
+  const params = { query: { cluster, cluster_queue: queue, ordering: "position" as const, search } };
+  return queryOptions({
+    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "position", queue] as const,
+    queryFn: async ({ signal }) => {
+      const { results } = await answer(api.GET("/api/v1/workloads/", { params, signal }));
+      return results.find((row) => row.namespace === namespace && row.name === name)?.position ?? null;
+    },
+  });
+}
+
 export function workloadEventsQuery(cluster: string, { namespace, name }: WorkloadReference) {
   const params = { path: { namespace, name }, query: { cluster, limit: MOST_EVENTS } };
   return queryOptions({

@@ -103,7 +103,7 @@ function LargestTable({ largest }: { largest: LargestRequest[] }) {
 }
 
 function LargestCell({ found }: { found: LargestRequest | undefined }) {
-  if (found === undefined || !found.fits) {
+  if (found === undefined || !found.fits || found.memory_mib === 0) {
     return (
       <Table.Td ta="right" c="var(--kw-muted)">
         none

@@ -43,12 +43,20 @@ it("orders nodes and cards as people count", () => {
 });
 
 it("names what keeps pods off a node", () => {
+  const well = { ready: true, unschedulable: false, cordoned: false, draining: false };
   const nodes = [
-    { name: "a", ready: true, unschedulable: false },
-    { name: "b", ready: true, unschedulable: true },
-    { name: "c", ready: false, unschedulable: true },
+    { ...well, name: "a" },
+    { ...well, name: "b", unschedulable: true },
+    { ...well, name: "c", ready: false, unschedulable: true },
+    { ...well, name: "d", cordoned: true },
+    { ...well, name: "e", cordoned: true, draining: true },
   ];
-  expect(Object.fromEntries(nodeFaults(nodes))).toEqual({ b: "cordoned", c: "not ready" });
+  expect(Object.fromEntries(nodeFaults(nodes))).toEqual({
+    b: "cordoned",
+    c: "not ready",
+    d: "cordoned",
+    e: "draining",
+  });
 });
 
 it("adds up tenants over all cards, and keeps foreign slices apart", () => {

@@ -1,5 +1,5 @@
 /** What the GPU page adds up from the live devices. */
-import type { LiveDevice } from "@/api/types";
+import type { LiveDevice, Node } from "@/api/types";
 import { GPU_STATES, type GpuState, gpuState } from "@/lib/gpu-filters";
 
 export interface Card {
@@ -32,12 +32,13 @@ export function groupByNode(cards: readonly Card[]): NodeGroup[] {
 
 /** What keeps pods off a node, by the node's name; nodes that take pods are left out. */
 export function nodeFaults(
-  nodes: readonly { name: string; ready: boolean; unschedulable: boolean }[],
+  nodes: readonly Pick<Node, "name" | "ready" | "unschedulable" | "cordoned" | "draining">[],
 ): Map<string, string> {
   const faults = new Map<string, string>();
-  for (const { name, ready, unschedulable } of nodes) {
+  for (const { name, ready, unschedulable, cordoned, draining } of nodes) {
     if (!ready) faults.set(name, "not ready");
-    else if (unschedulable) faults.set(name, "cordoned");
+    else if (draining) faults.set(name, "draining");
+    else if (unschedulable || cordoned) faults.set(name, "cordoned");
   }
   return faults;
 }

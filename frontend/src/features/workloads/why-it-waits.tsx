@@ -1,9 +1,13 @@
 /** The first thing that the owner of a waiting workload wants to know. */
 import { Code, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
 import type { WorkloadDetail } from "@/api/types";
+import { positionQuery } from "@/api/workloads";
 import { Icon } from "@/components/icon";
 import { useNow } from "@/lib/clock";
 import { explainPendingReason } from "@/lib/pending-reason";
+import { formatCount } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
 import { Moves } from "./moves";
 import classes from "./workloads.module.css";
@@ -16,9 +20,13 @@ const HEADINGS = {
 
 export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
   const now = useNow();
-  if (workload.status === "Admitted" || workload.status === "Finished") return null;
   const explanation = explainPendingReason(workload.reason);
   const waited = workload.status === "Evicted" ? null : secondsBetween(workload.queued_at, null, now);
+  const position = useQuery({
+    ...positionQuery(useCluster(), workload, workload.cluster_queue),
+    enabled: workload.status === "Pending" && workload.cluster_queue !== "",
+  }).data;
+  if (workload.status === "Admitted" || workload.status === "Finished") return null;
   const { requeue_at: requeueAt } = workload;
   const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
   return (
@@ -39,6 +47,7 @@ export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
       </Text>
       <Text fz="xs" c="var(--kw-muted)" className="kw-number">
         {workload.reason !== "" && <Code>{workload.reason}</Code>}
+        {position !== undefined && position !== null && ` number ${formatCount(position)} in its queue ·`}
         {waited !== null && ` waiting for ${formatDuration(waited)}`}
         {retry !== null && ` · may be tried again in ${formatDuration(retry)}`}
       </Text>
