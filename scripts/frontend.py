@@ -5,6 +5,7 @@ python scripts/frontend.py build         frontend/dist, if the sources have chan
 python scripts/frontend.py run NAME...   the scripts of frontend/package.json, one after the other (and install)
 """
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -22,6 +23,13 @@ SOURCES = ("src", "public", "index.html", "package-lock.json", "package.json", "
 
 def main(arguments: list[str]) -> int:
     """Do what the arguments say; the exit code is that of the first command that failed."""
+    with (FRONTEND / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would install over each other
+        return perform(arguments)
+
+
+def perform(arguments: list[str]) -> int:
+    """As `main`, by whoever holds the lock."""
     match arguments:
         case ["install"]:
             return install()
