@@ -1,5 +1,5 @@
 /** Which cluster the screen shows, and its live stream. */
-import { useQueryClient } from "@tanstack/react-query";
+import { type Query, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
 import { LiveConnection, type LiveState } from "./live";
 import { sessionKey } from "./session";
@@ -35,6 +35,14 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
 
 const LISTS_FOLLOW_MS = 3_000;
 
+const MOST_PAGES_FOLLOWED = 3;
+
+/** Whoever has paged far into a list reads it; reading all of it again every few seconds would cost more than it says. */
+function isShort({ state }: Query): boolean {
+  const pages = (state.data as { pages?: unknown[] } | undefined)?.pages;
+  return pages === undefined || pages.length <= MOST_PAGES_FOLLOWED;
+}
+
 /** Differs whenever a workload came, went or changed its status. */
 function movement(data: LiveData | null): string {
   if (data === null) return "";
@@ -55,7 +63,7 @@ function useFollowLive(cluster: string, live: LiveConnection): void {
       timer = window.setTimeout(() => {
         timer = null;
         seen = movement(live.getState().data);
-        void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster) });
+        void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster), predicate: isShort });
       }, LISTS_FOLLOW_MS);
     });
     return () => {

@@ -1,5 +1,5 @@
 /** Which workloads are there, in which state, and why do they wait? */
-import { Button, Group, Text } from "@mantine/core";
+import { ActionIcon, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -97,11 +97,23 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
           <Text fz="xs" className="kw-number">
             {formatCount(rows.length)} loaded{list.hasNextPage ? ", more below" : ""}
           </Text>
-          <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
-            {list.error === null
-              ? `as of ${formatClock(list.dataUpdatedAt)}`
-              : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
-          </Text>
+          <Group gap={4}>
+            <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
+              {list.error === null
+                ? `as of ${formatClock(list.dataUpdatedAt)}`
+                : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+            </Text>
+            <ActionIcon
+              size="sm"
+              variant="subtle"
+              color="gray"
+              aria-label="Read the list again"
+              loading={list.isRefetching}
+              onClick={() => void list.refetch()}
+            >
+              <Icon name="refresh" size={13} />
+            </ActionIcon>
+          </Group>
         </Group>
       </Panel>
     </>
