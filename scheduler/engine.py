@@ -40,7 +40,7 @@ from queues.models import Cluster
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped
 from scheduler.core.configuration import Configuration
-from scheduler.core.settle import settle
+from scheduler.core.settle import Circles, settle
 from scheduler.core.world import Savepoint, World
 from scheduler.lease import begin_epoch, renew
 from scheduler.live import LiveFrames
@@ -96,6 +96,7 @@ class Engine:
         self._refused_in_a_row = 0
         self._kept_house_at = 0.0
         self._settled = False
+        self._circles = Circles()
         self._generation = 0
         self._timers = Timers()
         self._configuration = Configuration()
@@ -193,14 +194,15 @@ class Engine:
         if self._settled:
             return
         started = time.perf_counter()
-        for result in settle(self.world, now):
+        for result in settle(self.world, now, circles=self._circles):
             recorder.record(result, time.perf_counter() - started)
             if self._cycle_limit is not None and recorder.cycles >= self._cycle_limit:
                 return
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline and not self._circles.closed:
                 return
             started = time.perf_counter()
         self._settled = True
+        self._circles = Circles()
 
     def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
         self.world.undo(point)

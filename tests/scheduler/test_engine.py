@@ -10,14 +10,14 @@ from django.db import connection, transaction
 
 from gpus.models import Device, DeviceAllocation
 from gpus.services.cordon import close_device, close_node
-from queues.models import Cluster, FlavorQuota, PodSet, Workload, WorkloadEvent
+from queues.models import Cluster, FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
 from scheduler.engine import Engine
 from scheduler.lease import LeaseLost, begin_epoch
 from scheduler.models import Change, Decision, SchedulingCycle
 from scheduler.store.batch import Batch
 from scheduler.store.saving import save
-from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
+from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -258,6 +258,27 @@ class TestPreemption:
         make_workload(cluster, "preemptor", priority=10)
         engine.run()
         assert statuses() == {"victim": "Pending", "preemptor": "Admitted"}
+
+    def test_circles_end_however_short_its_batches_are(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("scheduler.engine.BATCH_SECONDS", 0.0)
+        policy = {
+            "within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any",
+            "borrow_within_cohort_policy": "LowerPriority", "cohort_name": "all",
+        }  # fmt: skip
+        cohort = make_cohort(cluster, "all")
+        make_cluster_queue(cluster, "q2", {"default-flavor": {"cpu": 4000}}, local_queue="q2", **policy)
+        make_cluster_queue(cluster, "q0", {"default-flavor": {"cpu": 0}}, local_queue="q0", **policy)
+        group = ResourceGroup.objects.create(
+            cohort=cohort, position=0, covered_resources=["cpu"], flavors=["default-flavor"]
+        )
+        FlavorQuota.objects.create(resource_group=group, flavor="default-flavor", resource="cpu", nominal_quota=2000)
+        make_workload(cluster, "x", {"cpu": "3"}, queue_name="q0", priority=100)
+        make_workload(cluster, "l", {"cpu": "4"}, queue_name="q2", priority=50)
+        make_workload(cluster, "h", {"cpu": "6"}, queue_name="q2", priority=100)
+        engine = start(cluster)
+        run = engine.run(run_seconds=30)
+        assert (run.more, run.preempted) == (False, 31)
+        assert "in circles" in " ".join(Workload.objects.values_list("message", flat=True))
 
 
 def give_job(name: str) -> None:
