@@ -12,6 +12,7 @@ from scheduler.core.decisions import (
     ConditionStatus,
     ConditionType,
     EvictionReason,
+    PodsReadyReason,
     PreemptionReason,
 )
 from scheduler.core.nomination import Entry
@@ -57,7 +58,8 @@ class Admitter:
             state.history.charge_entry(info)
         info.outcome = None
         admission, admitted, placement, now = info.admission, info.admitted, info.placement, state.now
-        info.change(lambda workload: _reserve(workload, admission, admitted, placement, now))
+        waits = state.configuration.wait_for_pods_ready is not None
+        info.change(lambda workload: _reserve(workload, admission, admitted, placement, waits, now))
         replaces = entry.replaced.key if entry.replaced is not None else None
         return Admit(
             info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement, replaces=replaces
@@ -84,10 +86,13 @@ class Admitter:
 
 
 def _reserve(
-    workload: Workload, admission: Admission, admitted: bool, placement: Placement | None, now: float
+    workload: Workload, admission: Admission, admitted: bool, placement: Placement | None, waits: bool, now: float
 ) -> Workload:
     workload = replace(workload, admission=admission, placement=placement)
     workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
+    if waits:  # for its pods to be ready (10.1)
+        reason, message = PodsReadyReason.WAIT_FOR_START, "Not all pods are ready"
+        workload = with_condition(workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, message, now)
     return sync_admitted(workload, now) if admitted else workload
 
 

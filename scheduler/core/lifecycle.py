@@ -39,7 +39,8 @@ class Facts:
     `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
     `lacks_devices` says that it asks for devices and was admitted on quota alone, before any device was known;
     `drained` names the nodes and cards it holds that an operator is emptying, or is empty; `accumulated_seconds` is
-    what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its LocalQueue leads.
+    what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its LocalQueue leads;
+    `queue_problem` says why that one is inactive, other than by its stop policy.
     """
 
     configuration: Configuration
@@ -50,6 +51,7 @@ class Facts:
     lacks_devices: bool = False
     drained: str = ""
     accumulated_seconds: int = 0
+    queue_problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,10 @@ def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
     if workload.is_true(ConditionType.FINISHED):
         return None
     holds = workload.admission is not None
-    step = _move_requeue_at(workload)
-    if step is None and not facts.wanted_active:
+    if facts.wanted_active:
+        step = _move_requeue_at(workload) or _wanted_again(workload, facts, now)
+    else:
         step = _deactivated(workload, facts, now)
-    if step is None and facts.wanted_active:
-        step = _wanted_again(workload, facts, now)
     if step is None:
         step = _sync_checks(workload, facts, now)
     if step is None and holds:
@@ -112,7 +113,7 @@ def _move_requeue_at(workload: Workload) -> Step | None:
 
 
 def _deactivated(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off."""
+    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off (2.5.7, 10.5)."""
     target = workload.condition(ConditionType.DEACTIVATION_TARGET)
     cause = target.reason if target is not None and target.status is ConditionStatus.TRUE else ""
     if workload.admission is not None:
@@ -122,9 +123,9 @@ def _deactivated(workload: Workload, facts: Facts, now: float) -> Step | None:
         evicted = to.evict(workload, EvictionReason.DEACTIVATED, message, now, cause)
         evicted = replace(to.without_condition(evicted, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
         return _eviction(evicted, EvictionReason.DEACTIVATED, cause, message)
-    if cause:
+    if cause or workload.requeue_state is not None:
         forgotten = replace(to.without_condition(workload, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
-        return Step(forgotten, "Deactivated", f"Deactivated: {cause}")
+        return Step(forgotten, "Deactivated", f"Deactivated: {cause}" if cause else "Its back-off is forgotten")
     return None
 
 
@@ -182,7 +183,11 @@ def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: s
 
 
 def _sync_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """The list of checks is what the ClusterQueue asks of it now (9.1), and Admitted follows."""
+    """The list of checks is what the ClusterQueue asks of it now (9.1), and Admitted follows.
+
+    A workload that is admitted stays so: a check that comes later, or is asked anew, stops nothing that runs (2.5.12);
+    Retry and Rejected do.
+    """
     if facts.cluster_queue is None or workload.is_true(ConditionType.EVICTED):
         return None
     names = sorted(_wanted_checks(workload, facts.cluster_queue))
@@ -190,8 +195,9 @@ def _sync_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
     if names != [check.name for check in workload.admission_checks]:
         fresh = (have.get(name) or AdmissionCheckState(name, last_transition_time=now) for name in names)
         workload = replace(workload, admission_checks=tuple(fresh))
-        return Step(to.sync_admitted(workload, now), "AdmissionChecksChanged", f"Admission checks: {', '.join(names)}")
-    synced = to.sync_admitted(workload, now)
+        synced = workload if _runs(workload) else to.sync_admitted(workload, now)
+        return Step(synced, "AdmissionChecksChanged", f"Admission checks: {', '.join(names) or 'none'}")
+    synced = workload if _runs(workload) else to.sync_admitted(workload, now)
     if synced is workload:
         return None
     admitted = synced.is_true(ConditionType.ADMITTED)
@@ -200,6 +206,10 @@ def _sync_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
         return Step(synced, "Admitted", f"Admitted by ClusterQueue {queue}")
     condition = synced.conditions[ConditionType.ADMITTED]
     return Step(synced, condition.reason, condition.message)
+
+
+def _runs(workload: Workload) -> bool:
+    return workload.admission is not None and workload.is_true(ConditionType.ADMITTED)
 
 
 def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
@@ -392,6 +402,8 @@ def _kept_out(workload: Workload, facts: Facts) -> tuple[PendingReason, str] | N
         return PendingReason.MISCONFIGURED, f"ClusterQueue {queue.cluster_queue} does not exist"
     if cluster_queue.stop_policy is not StopPolicy.NONE:
         return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is stopped ({cluster_queue.stop_policy})"
+    if facts.queue_problem:
+        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive: {facts.queue_problem}"
     if workload.admission_gates:
         return PendingReason.ADMISSION_GATED, f"Admission is gated by {', '.join(workload.admission_gates)}"
     return None

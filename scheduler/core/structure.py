@@ -98,6 +98,16 @@ class Structure:
             return ClusterQueueReason.READY, "Can admit new workloads"
         return problems[0][0], "Can't admit new workloads: " + ", ".join(text for _, text in problems)
 
+    def problems(self) -> dict[str, str]:
+        """What is wrong with each inactive ClusterQueue, in words; a stop policy is not."""
+        found = {}
+        for name, cq in self._state.cluster_queues.items():
+            if not cq.active:
+                texts = [text for reason, text in self._problems(cq.spec) if reason is not ClusterQueueReason.STOPPED]
+                if texts:
+                    found[name] = ", ".join(texts)
+        return found
+
     def _problems(self, spec: ClusterQueue) -> list[tuple[ClusterQueueReason, str]]:
         state = self._state
         found: list[tuple[ClusterQueueReason, str]] = []

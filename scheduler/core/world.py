@@ -192,6 +192,11 @@ class World(WorldObjects):
         self._refresh()
         return cluster_queue_view(self._state.cluster_queues[name])
 
+    def queue_problems(self) -> dict[str, str]:
+        """Why ClusterQueues are inactive, by name; those that a stop policy holds and nothing else are left out."""
+        self._structure.settle()
+        return self._structure.problems()
+
     def cohort_view(self, name: str) -> CohortView:
         """A Cohort's numbers; raises KeyError."""
         self._refresh()
@@ -225,6 +230,8 @@ class World(WorldObjects):
         verdict = info.current().condition(ConditionType.QUOTA_RESERVED)
         message = verdict.message if verdict is not None else "it has not been looked at yet"
         cq = self._state.cluster_queues.get(info.cluster_queue)
+        if cq is not None and not cq.active:
+            return f"ClusterQueue {cq.name}: {cq.inactive_message}"
         if cq is None or info.place is Place.NOWHERE:
             return message
         refusals = self._parts.refusals(info, cq)

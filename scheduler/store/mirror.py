@@ -71,6 +71,8 @@ class Mirror:
         self.devices: dict[tuple[str, str], StoredDevice] = {}
         self.due: set[str] = set()
         """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
+        self._queue_problems: dict[str, str] = {}
+        """Why ClusterQueues are inactive, other than by their stop policy."""
         self.ended: dict[int, frozenset[Place]] = {}
         """Rows of ended workloads that still hold slices, and of which devices."""
 
@@ -81,6 +83,7 @@ class Mirror:
         ids only, if ids (with keys) are given."""
         for kind in _KINDS:
             self._read(kind, workloads if kind == "workload" else None, now)
+        self._queue_problems = self._world.queue_problems()
 
     def apply(self, changes: Changes, now: float) -> None:
         """The noted rows as they are now. What is gone is forgotten before what took its name is added."""
@@ -88,6 +91,10 @@ class Mirror:
             noted = changes.by_kind.get(kind)
             if noted:
                 self._read(kind, noted, now)
+        if not _CONFIGURATION.isdisjoint(changes.by_kind):
+            before, self._queue_problems = self._queue_problems, self._world.queue_problems()
+            if before != self._queue_problems:
+                self._everyone_is_due()
 
     def _read(self, kind: str, noted: Mapping[int, str] | None, now: float) -> None:
         if kind == "workload":
@@ -270,6 +277,7 @@ class Mirror:
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
             accumulated_seconds=entry.accumulated_seconds,
+            queue_problem=self._queue_problems.get(queue, ""),
         )
 
     def _drained(self, workload: Workload) -> str:
@@ -307,6 +315,8 @@ _KINDS = (
     "workload",
 )
 """In the order in which they refer to each other; `cluster` is the engine's own, other kinds decide nothing."""
+_CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "cohort", "clusterqueue"})
+"""What makes a ClusterQueue active or not."""
 
 
 def placement_of(workload: Workload) -> Placement | None:

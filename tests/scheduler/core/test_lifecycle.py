@@ -112,6 +112,13 @@ class TestDeactivation:
         back = step_of(step.workload, 6)
         assert reason_of(back.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
 
+    def test_a_waiting_one_forgets_its_back_off(self) -> None:  # 10.5
+        asked = AdmissionCheckState("billing", AdmissionCheckStatus.RETRY, requeue_after_seconds=60.0)
+        held = waiting(requeue_state=RequeueState(3, 99.0), admission_checks=(asked,))
+        step = step_of(held, 5, wanted_active=False)
+        assert step.workload.requeue_state is None
+        assert step_of(step.workload, 5, wanted_active=False).reason != step.reason, "once"
+
     def test_one_that_was_evicted_is_reactivated(self) -> None:
         evicted = step_of(admitted(), 5, wanted_active=False).workload
         released = step_of(evicted, 6, wanted_active=False, pods_stopped=True).workload
@@ -159,6 +166,11 @@ class TestQueues:
         [
             ({"local_queue": None}, "Misconfigured", "LocalQueue team/queue does not exist"),
             ({"cluster_queue": None}, "Misconfigured", "ClusterQueue main does not exist"),
+            (
+                {"queue_problem": "flavors not found: spot"},
+                "Suspended",
+                "ClusterQueue main is inactive: flavors not found: spot",
+            ),
         ],
     )
     def test_a_missing_queue_is_said_and_forgotten_when_it_is_there(
@@ -194,6 +206,16 @@ class TestAdmissionChecks:
         assert reason_of(on_spot, ConditionType.ADMITTED) == ("False", "UnsatisfiedAdmissionChecks")
         on_demand = step_of(reserved("on-demand"), 6, cluster_queue=self.CHECKED).workload
         assert [check.name for check in on_demand.admission_checks] == ["billing"]
+
+    @pytest.mark.parametrize("checks", [[], [AdmissionCheckState("billing")]])
+    def test_a_check_that_comes_later_stops_nothing(self, checks: list[AdmissionCheckState]) -> None:  # 2.5.12
+        runs = admitted(admission_checks=tuple(checks))
+        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
+        step = next_step(runs, facts(cluster_queue=queue), 5)
+        assert (step is None) is bool(checks)
+        after = runs if step is None else step.workload
+        assert reason_of(after, ConditionType.ADMITTED) == ("True", "Admitted")
+        assert [check.state for check in after.admission_checks] == [AdmissionCheckStatus.PENDING]
 
     def test_all_ready_admits(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))

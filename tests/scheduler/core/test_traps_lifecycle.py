@@ -160,9 +160,13 @@ def test_t63_blocked_admission_holds_the_whole_scheduler_until_pods_are_ready() 
     assert admissions(cycle(builder.world, 1001.0)) == ["second"]
 
 
-def test_t64_waiting_for_ready_pods_does_not_block_by_default() -> None:
+def test_t64_waiting_for_ready_pods_takes_half_an_hour_and_does_not_block_by_default() -> None:
+    assert WaitForPodsReady().timeout_seconds == 1800
     builder = Builder(wait_for_pods_ready=WaitForPodsReady()).queue("a", {"default": 4}).queue("b", {"default": 4})
     assert admissions(cycle(builder.pending("x", "a", 1).pending("y", "b", 1).world)) == ["x", "y"]
+    condition = current(builder, "x").conditions[ConditionType.PODS_READY]
+    assert (condition.status, condition.reason) == (ConditionStatus.FALSE, "WaitForStart")
+    assert admissions(cycle(Builder().queue("a", {"default": 4}).pending("z", "a", 1).world)) == ["z"]
 
 
 def test_closed_preemption_gates_stop_preemption_but_not_a_fit() -> None:

@@ -76,7 +76,10 @@ def test_a_missing_flavor_stops_the_queue() -> None:
     view = builder.world.cluster_queue_view("q")
     assert (view.active, view.reason) == (False, "FlavorNotFound")
     assert "default" in view.message
+    assert builder.world.queue_problems() == {"q": "flavors not found: default"}
+    assert builder.world.why_pending("team/w") == f"ClusterQueue q: {view.message}"
     builder.flavor("default")
+    assert builder.world.queue_problems() == {}
     assert admissions(cycle(builder.world)) == ["w"]
 
 
