@@ -246,8 +246,8 @@ describe("reconnecting", () => {
     expect(live.getState()).toMatchObject({ status: "live", staleSince: null, sequence: 9 });
   });
 
-  it("does not knock again where it was refused", () => {
-    environment.socket.onclose?.({ code: 4401 });
+  it.each([4401, 4403, 4404])("does not knock again where it was refused (%d)", (code) => {
+    environment.socket.onclose?.({ code });
     environment.advance(60_000);
     expect(live.getState().status).toBe("refused");
     expect(environment.sockets).toHaveLength(1);

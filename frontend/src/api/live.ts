@@ -13,9 +13,8 @@ import type { LiveData, LiveFrame } from "./types";
 export const STALE_AFTER_MS = 12_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 20_000;
-/** Close codes of the server: not logged in, and no right to this cluster. */
-const UNAUTHENTICATED = 4401;
-const FORBIDDEN = 4403;
+/** Close codes of the server that no other try will change: not logged in, no right, no such cluster. */
+const REFUSALS = [4401, 4403, 4404];
 
 export type LiveStatus = "connecting" | "live" | "stale" | "refused";
 
@@ -193,7 +192,7 @@ export class LiveConnection {
     this.socket = null;
     this.clearTimers();
     if (this.stopped) return;
-    if (code === UNAUTHENTICATED || code === FORBIDDEN) {
+    if (REFUSALS.includes(code)) {
       this.turnStale("refused");
       return;
     }

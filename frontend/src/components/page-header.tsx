@@ -13,6 +13,7 @@ export interface PageHeaderProps {
 export function PageHeader({ title, trail, facts, actions }: PageHeaderProps) {
   return (
     <Group justify="space-between" align="flex-end" gap="sm" mb="md">
+      {typeof title === "string" && <title>{`${title} · kueueweb`}</title>}
       <Stack gap={4} miw={0} style={{ flex: "1 1 420px" }}>
         {trail}
         <Title order={1} fz={22} style={{ overflowWrap: "anywhere" }}>

@@ -35,7 +35,7 @@ export function StaleBanner() {
           <Icon name="alert" />
           <Text size="sm">
             {status === "refused"
-              ? "The live stream is closed: your session ended, or this cluster is not yours to see."
+              ? "The live stream is closed: your session ended, or this cluster is not there or not yours to see."
               : hasData
                 ? `Stale since ${since}: nothing newer came from the scheduler. Live numbers are greyed out until it does.`
                 : `No live numbers since ${since}: the stream does not answer.`}
