@@ -10,7 +10,7 @@ from scheduler.core.manifest.syntax import dns_label, label_value, qualified_nam
 from scheduler.core.manifest.taints import read_tolerations
 from scheduler.core.node_selection import required_node_affinity
 from scheduler.core.pod import PodTemplate
-from scheduler.core.quantity import to_amount
+from scheduler.core.quantity import NANOS, to_amount
 from scheduler.core.resources import PODS
 
 _POD_SPEC_FIELDS: Final = frozenset(
@@ -182,10 +182,23 @@ def _read_quantities(holder: Fields, key: str) -> None:
         broken = qualified_name(name)
         if broken:
             quantities.error(name, f"as a resource name {broken}")
-        elif name == PODS:
+            continue
+        if name == PODS:
             quantities.error(name, "is reserved for counting pods", "Remove it.", MistakeReason.FORBIDDEN)
-        elif quantities.quantity(name) is None and not quantities.has(name):
-            quantities.error(name, "must be a quantity, like 500m, 2 or 10Gi", "Add one.", MistakeReason.REQUIRED)
+            continue
+        nanos = quantities.quantity(name)
+        if nanos is None:
+            if not quantities.has(name):
+                quantities.error(name, "must be a quantity, like 500m, 2 or 10Gi", "Add one.", MistakeReason.REQUIRED)
+        elif nanos % NANOS and _is_extended(name):
+            remedy = "For a part of a card ask for one, and for its memory or cores beside it."
+            quantities.error(name, "must be a whole number, as Kubernetes counts devices", remedy)
+
+
+def _is_extended(resource: str) -> bool:
+    """Whether Kubernetes holds it for a device plugin's: it has a domain, and not Kubernetes' own."""
+    domain = resource.rpartition("/")[0]
+    return bool(domain) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
 def _read_affinity(spec: Fields) -> None:

@@ -137,7 +137,7 @@ class Fields:
             self.error(key, "must be a whole number", "", MistakeReason.WRONG_TYPE)
             return None
         if not minimum <= value <= maximum:
-            self.error(key, _bounds(minimum, maximum))
+            self.error(key, f"must be at least {minimum}" if value < minimum else f"must be at most {maximum}")
             return None
         return value
 
@@ -314,9 +314,3 @@ def quoting(value: Any) -> str:
     if isinstance(value, int | float):
         return f'Put it in quotes: "{value}".'
     return ""
-
-
-def _bounds(minimum: int, maximum: int) -> str:
-    if maximum >= INT32_MAX:
-        return f"must be at least {minimum}" if minimum > INT32_MIN else "must be a number of 32 bits"
-    return f"must be between {minimum} and {maximum}"

@@ -247,6 +247,8 @@ def test_prune_removes_what_the_set_no_longer_holds(apply: Apply) -> None:
 def test_prune_needs_a_set(apply: Apply) -> None:
     with pytest.raises(InvalidRequest):
         apply(texts.namespace(), prune=True)
+    with pytest.raises(InvalidRequest, match="at most 253 characters"):
+        apply(texts.namespace(), applied_set="x" * 254)
 
 
 @pytest.mark.parametrize("manifest", [texts.workload(), texts.job()], ids=["workload", "job"])
