@@ -106,7 +106,7 @@ function Numbers({ live }: { live: LiveClusterQueue }) {
       <Stat
         label="Weighted share"
         value={formatWeightedShare(live.weighted_share)}
-        note="0: nothing borrowed"
+        note={live.weighted_share === 0 ? "nothing borrowed" : "‰ of the cohort borrowed, by weight"}
       />
     </SimpleGrid>
   );
