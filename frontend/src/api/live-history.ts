@@ -25,26 +25,36 @@ export class LiveHistory {
     usedCoresPercent: [],
     devicesInUse: [],
   };
+  /** Goes up with each change, for those who draw it. */
+  version = 0;
   private step = SHORTEST_STEP_SECONDS;
 
-  /** Notes the totals at a time of the scheduler's clock; sooner than one step after the last one it is left out. */
+  /** Notes the totals at a time of the scheduler's clock; sooner than one step after the last point they replace its values. */
   record(time: string, { totals }: LiveData): void {
     const seconds = Date.parse(time) / 1000;
+    if (Number.isNaN(seconds)) return;
     const last = this.times.at(-1);
-    if (Number.isNaN(seconds) || (last !== undefined && seconds < last + this.step)) return;
-    this.push(seconds, {
+    const point = {
       pending: waiting(totals),
       admitted: totals.admitted,
       usedMemoryMib: totals.used_memory_mib,
       usedCoresPercent: totals.used_cores_percent,
       devicesInUse: totals.devices_in_use,
-    });
+    };
+    this.version += 1;
+    if (last === undefined || seconds >= last + this.step) this.push(seconds, point);
+    else if (this.values.pending.at(-1) !== null) this.replaceLast(point);
   }
 
   breakLine(): void {
     const last = this.times.at(-1);
     if (last === undefined || this.values.pending.at(-1) === null) return;
+    this.version += 1;
     this.push(last + this.step / 2, null);
+  }
+
+  private replaceLast(point: Record<HistorySeries, number>): void {
+    for (const series of HISTORY_SERIES) this.values[series].splice(-1, 1, point[series]);
   }
 
   private push(seconds: number, point: Record<HistorySeries, number> | null): void {

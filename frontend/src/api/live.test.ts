@@ -218,6 +218,23 @@ describe("freshness", () => {
     expect(live.getState()).toMatchObject({ status: "live", staleSince: null });
   });
 
+  it("calls a first snapshot stale that the scheduler said long ago, until it says more", () => {
+    receive({ type: "snapshot", sequence: 1, age_seconds: 39, data: liveData({ a: queue(1) }) });
+    expect(live.getState()).toMatchObject({ status: "stale", staleSince: START - 39_000 });
+    receive({ type: "heartbeat", sequence: 1, time: new Date(START).toISOString() });
+    expect(live.getState().status).toBe("stale");
+    environment.advance(1_000);
+    receive({ type: "heartbeat", sequence: 1 });
+    expect(live.getState()).toMatchObject({ status: "live", staleSince: null });
+  });
+
+  it("counts a young snapshot's age", () => {
+    receive({ type: "snapshot", sequence: 1, age_seconds: 5, data: liveData({ a: queue(1) }) });
+    expect(live.getState().status).toBe("live");
+    environment.advance(STALE_AFTER_MS - 5_000);
+    expect(live.getState()).toMatchObject({ status: "stale", staleSince: START - 5_000 });
+  });
+
   it("looks at the clock when a hidden tab comes back", () => {
     snapshot(1, {});
     live.checkFreshness();

@@ -168,17 +168,20 @@ export class LiveConnection {
     const { state } = this;
     const advanced = state.time === null || frame.time > state.time || frame.epoch !== state.epoch;
     if (data !== null) state.history.record(frame.time, data);
+    const age = frame.type === "snapshot" ? (frame.age_seconds ?? 0) * 1000 : 0;
+    const old = age >= STALE_AFTER_MS;
     if (advanced) {
-      this.lastFresh = this.environment.now();
-      this.armWatchdog();
+      this.lastFresh = this.environment.now() - age;
+      if (!old) this.armWatchdog(age);
     }
-    const fresh = advanced || state.status === "live";
+    const fresh = advanced ? !old : state.status === "live";
     this.update({
       data,
       time: frame.time,
       epoch: frame.epoch,
       sequence: frame.sequence,
       ...(fresh ? { status: "live" as const, staleSince: null } : {}),
+      ...(advanced && old ? { status: "stale" as const, staleSince: this.lastFresh } : {}),
     });
   }
 
@@ -216,9 +219,9 @@ export class LiveConnection {
     this.update({ status, staleSince: this.state.staleSince ?? this.lastFresh });
   }
 
-  private armWatchdog(): void {
+  private armWatchdog(age = 0): void {
     if (this.watchdog !== null) this.environment.clearTimer(this.watchdog);
-    this.watchdog = this.environment.setTimer(() => this.silenceTooLong(), STALE_AFTER_MS);
+    this.watchdog = this.environment.setTimer(() => this.silenceTooLong(), STALE_AFTER_MS - age);
   }
 
   private clearTimers(): void {

@@ -831,7 +831,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The fewest moves of running pods that would give a waiting workload its devices. */
+        /** @description The fewest moves of running pods that would give a waiting workload its devices. Advice: nothing is moved. */
         get: operations["workloads_moves_retrieve"];
         put?: never;
         post?: never;
@@ -1542,7 +1542,7 @@ export interface components {
         ModeEnum: "schedule" | "observe" | "simulated";
         /** @description One running pod that would go elsewhere. */
         Move: {
-            /** @description namespace/name */
+            /** @description namespace/name; empty where it is not yours to see. */
             workload: string;
             current: components["schemas"]["Place"];
             proposed: components["schemas"]["Place"];
@@ -1560,10 +1560,12 @@ export interface components {
          *     * `NoPlan` - NoPlan
          *     * `NoQuota` - NoQuota
          *     * `NoDevicesRequested` - NoDevicesRequested
+         *     * `TopologyRequested` - TopologyRequested
          *     * `HoldsQuota` - HoldsQuota
+         *     * `NotQueued` - NotQueued
          * @enum {string}
          */
-        MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "HoldsQuota";
+        MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "TopologyRequested" | "HoldsQuota" | "NotQueued";
         /** @description A node. */
         Node: {
             name: string;

@@ -145,6 +145,8 @@ interface FrameHead {
 
 export interface SnapshotFrame extends FrameHead {
   type: "snapshot";
+  /** How long ago the scheduler said this, by the server's clock: it may be gone since. */
+  age_seconds?: number;
   data: LiveData;
 }
 

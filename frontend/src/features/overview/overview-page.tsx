@@ -112,7 +112,7 @@ function StatSkeletons() {
 
 function WorkloadChart() {
   const history = useLive((live) => live.history);
-  const version = useLive((live) => live.history.times.at(-1));
+  const version = useLive((live) => live.history.version);
   return (
     <TimeSeries
       label="Pending and admitted workloads over time"
@@ -130,7 +130,7 @@ function WorkloadChart() {
 
 function MemoryChart({ most }: { most: number }) {
   const history = useLive((live) => live.history);
-  const version = useLive((live) => live.history.times.at(-1));
+  const version = useLive((live) => live.history.version);
   return (
     <TimeSeries
       label="GPU memory held over time"

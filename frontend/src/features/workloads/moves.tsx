@@ -41,9 +41,15 @@ function Plan({ plan }: { plan: MoveAdvice }) {
       {moves.length > 0 && (
         <List fz="sm" mt={4} type="ordered">
           {moves.map(({ workload, current, proposed }) => (
-            <List.Item key={`${workload} ${current.pod_set} ${current.replica}`}>
-              <b>{workload}</b>, pod {current.pod_set}-{current.replica}: from {current.node} to{" "}
-              {proposed.node}
+            <List.Item key={`${workload} ${current.pod_set} ${current.replica} ${current.devices.join()}`}>
+              {workload === "" ? (
+                "A pod of another tenant"
+              ) : (
+                <>
+                  <b>{workload}</b>, pod {current.pod_set}-{current.replica}
+                </>
+              )}
+              : from {current.node} to {proposed.node}
               {current.node === proposed.node && " (other cards)"}
             </List.Item>
           ))}

@@ -108,7 +108,6 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
               variant="subtle"
               color="gray"
               aria-label="Read the list again"
-              loading={list.isRefetching}
               onClick={() => void list.refetch()}
             >
               <Icon name="refresh" size={13} />
