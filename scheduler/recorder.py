@@ -44,7 +44,7 @@ class Recorder:
         self._accumulated: dict[str, int] = {}
         self.deadlines: dict[str, float | None] = {}
         self._touched: dict[str, None] = {}
-        self._evicted: dict[str, tuple[EvictionReason, str]] = {}
+        self._evicted: dict[str, list[tuple[EvictionReason, str]]] = {}
         self._events: list[EventRow] = []
         self._decisions: list[DecisionRow] = []
         self._cycles: list[CycleRow] = []
@@ -87,7 +87,7 @@ class Recorder:
         if step.accumulated_seconds is not None:
             self._accumulated[workload.key] = step.accumulated_seconds
         if step.evicted is not None:
-            self._evicted[workload.key] = step.evicted
+            self._evicted.setdefault(workload.key, []).append(step.evicted)
             self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], step.message)
         self._world.set_workload(workload, self._now)
         self._note(workload, step.reason, step.message, "Warning" if step.warning else "Normal")
@@ -161,7 +161,7 @@ class Recorder:
 
     def _preemption(self, preemption: Preempt) -> None:
         victim = self._current(preemption.workload)
-        self._evicted[victim.key] = (EvictionReason.PREEMPTED, "")
+        self._evicted.setdefault(victim.key, []).append((EvictionReason.PREEMPTED, ""))
         self._note(victim, "Preempted", preemption.message)
         preemptor = self._current(preemption.preemptor)
         self._note(preemptor, "PreemptedWorkload", f"Preempted {victim.key} ({preemption.reason})")
@@ -178,7 +178,7 @@ class Recorder:
 
     def _eviction(self, eviction: Evict) -> None:
         workload = self._current(eviction.workload)
-        self._evicted[workload.key] = (eviction.reason, "")
+        self._evicted.setdefault(workload.key, []).append((eviction.reason, ""))
         self._note(workload, f"EvictedDueTo{eviction.reason}", eviction.message, "Warning")
         self._log(
             workload,
@@ -288,13 +288,12 @@ class Recorder:
         )
 
     def _counted(self, entry: Entry, key: str) -> list[dict[str, Any]] | None:
-        """Kueue's schedulingStats: how often it was evicted, by reason and cause."""
+        """Kueue's schedulingStats: how often it was evicted, by reason and cause. A batch may evict one twice."""
         if key not in self._evicted:
             return None
-        reason, cause = self._evicted[key]
-        counts = [dict(count) for count in entry.eviction_counts]
-        for count in counts:
-            if (count["reason"], count["underlyingCause"]) == (reason, cause):
-                count["count"] += 1
-                return counts
-        return [*counts, {"reason": reason.value, "underlyingCause": cause, "count": 1}]
+        counts = {(stored["reason"], stored["underlyingCause"]): stored["count"] for stored in entry.eviction_counts}
+        for reason, cause in self._evicted[key]:
+            counts[reason.value, cause] = counts.get((reason.value, cause), 0) + 1
+        return [
+            {"reason": reason, "underlyingCause": cause, "count": count} for (reason, cause), count in counts.items()
+        ]

@@ -62,6 +62,10 @@ class WebhookFailed(Exception):
     """The URL gave no answer that we can use. The message says what happened."""
 
 
+class WebhookSilent(WebhookFailed):
+    """The URL gave no answer at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One check of one workload that is waiting for an answer."""
@@ -78,9 +82,24 @@ class Question:
 
 
 def ask_pending(cluster: Cluster, now: float | None = None) -> int:
-    """Ask every webhook check that is due; returns how many gave an answer."""
+    """Ask every webhook check that is due; returns how many gave an answer.
+
+    A check whose URL is silent backs off as a whole: each workload would take a whole time-out, and checks with another
+    URL would wait for all of them.
+    """
     now = time.time() if now is None else now
-    return sum(_ask(question, now) for question in pending_questions(cluster) if _is_due(question, now))
+    answered, silent = 0, set[int]()
+    for question in pending_questions(cluster):
+        check = question.check.pk
+        if check in silent or not _is_due(question.key, now) or not _is_due(_silence(check), now):
+            continue
+        try:
+            answered += _ask(question, now)
+            cache.delete(_silence(check))
+        except WebhookSilent:
+            silent.add(check)
+            _back_off(_silence(check), now)
+    return answered
 
 
 def pending_questions(cluster: Cluster) -> Iterator[Question]:
@@ -96,21 +115,34 @@ def pending_questions(cluster: Cluster) -> Iterator[Question]:
                 yield Question(cluster, check, workload)
 
 
-def _is_due(question: Question, now: float) -> bool:
-    attempt = cache.get(question.key)
+def _silence(check: int) -> str:
+    """Where it is remembered that the URL of a check gave no answer."""
+    return f"webhook-check:{check}:silence"
+
+
+def _is_due(key: str, now: float) -> bool:
+    attempt = cache.get(key)
     return attempt is None or now >= attempt["at"]
 
 
+def _back_off(key: str, now: float) -> int:
+    """Note another failure; returns how many there were."""
+    attempts = (cache.get(key) or {}).get("attempts", 0) + 1
+    delay = min(_BACKOFF_MOST_SECONDS, _BACKOFF_BASE_SECONDS * 2.0 ** (min(attempts, 20) - 1))
+    cache.set(key, {"at": now + delay, "attempts": attempts}, timeout=None)
+    return int(attempts)
+
+
 def _ask(question: Question, now: float) -> bool:
-    attempts = (cache.get(question.key) or {}).get("attempts", 0)
+    """Ask once, and store what came. Raises `WebhookSilent` after noting that nothing came."""
     try:
         answer = post(question, now)
     except WebhookFailed as failure:
-        attempts += 1
-        delay = min(_BACKOFF_MOST_SECONDS, _BACKOFF_BASE_SECONDS * 2.0 ** (min(attempts, 20) - 1))
-        cache.set(question.key, {"at": now + delay, "attempts": attempts}, timeout=None)
-        _log.warning("check %s of %s: %s; asked again in %.0f s", question.check, question.workload, failure, delay)
+        attempts = _back_off(question.key, now)
+        _log.warning("check %s of %s: attempt %d failed: %s", question.check, question.workload, attempts, failure)
         _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Attempt {attempts} failed: {failure}"))
+        if isinstance(failure, WebhookSilent):
+            raise
         return False
     cache.set(question.key, {"at": now + _ASK_AGAIN_SECONDS, "attempts": 0}, timeout=None)
     _store(
@@ -131,7 +163,7 @@ def _store(question: Question, answer: CheckAnswer) -> None:
 
 
 def post(question: Question, now: float) -> WebhookAnswer:
-    """Ask the URL. Raises `WebhookFailed`."""
+    """Ask the URL. Raises `WebhookFailed`, `WebhookSilent` when nothing came in time."""
     url = question.check.annotations.get(URL, "")
     if urlsplit(url).scheme not in {"http", "https"}:
         raise WebhookFailed(f"the annotation {URL} holds no http(s) URL: {url!r}")
@@ -149,7 +181,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
     except urllib.error.HTTPError as error:
         raise WebhookFailed(f"the answer was {error.code} {error.reason}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
-        raise WebhookFailed(f"no answer: {error}") from error
+        raise WebhookSilent(f"no answer: {error}") from error
     try:
         return msgspec.json.decode(content, type=WebhookAnswer)
     except msgspec.DecodeError as error:

@@ -64,6 +64,24 @@ def reasons() -> dict[str, str]:
     return dict(Workload.objects.values_list("name", "reason"))
 
 
+def circling(cluster: Cluster) -> None:
+    """Three workloads that would preempt each other for ever."""
+    policy = {
+        "within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any",
+        "borrow_within_cohort_policy": "LowerPriority", "cohort_name": "all",
+    }  # fmt: skip
+    cohort = make_cohort(cluster, "all")
+    make_cluster_queue(cluster, "q2", {"default-flavor": {"cpu": 4000}}, local_queue="q2", **policy)
+    make_cluster_queue(cluster, "q0", {"default-flavor": {"cpu": 0}}, local_queue="q0", **policy)
+    group = ResourceGroup.objects.create(
+        cohort=cohort, position=0, covered_resources=["cpu"], flavors=["default-flavor"]
+    )
+    FlavorQuota.objects.create(resource_group=group, flavor="default-flavor", resource="cpu", nominal_quota=2000)
+    make_workload(cluster, "x", {"cpu": "3"}, queue_name="q0", priority=100)
+    make_workload(cluster, "l", {"cpu": "4"}, queue_name="q2", priority=50)
+    make_workload(cluster, "h", {"cpu": "6"}, queue_name="q2", priority=100)
+
+
 class TestDeciding:
     def test_it_admits_what_fits_and_says_why_the_rest_waits(self, cluster: Cluster) -> None:
         make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 3000}})
@@ -261,24 +279,18 @@ class TestPreemption:
 
     def test_circles_end_however_short_its_batches_are(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("scheduler.engine.BATCH_SECONDS", 0.0)
-        policy = {
-            "within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any",
-            "borrow_within_cohort_policy": "LowerPriority", "cohort_name": "all",
-        }  # fmt: skip
-        cohort = make_cohort(cluster, "all")
-        make_cluster_queue(cluster, "q2", {"default-flavor": {"cpu": 4000}}, local_queue="q2", **policy)
-        make_cluster_queue(cluster, "q0", {"default-flavor": {"cpu": 0}}, local_queue="q0", **policy)
-        group = ResourceGroup.objects.create(
-            cohort=cohort, position=0, covered_resources=["cpu"], flavors=["default-flavor"]
-        )
-        FlavorQuota.objects.create(resource_group=group, flavor="default-flavor", resource="cpu", nominal_quota=2000)
-        make_workload(cluster, "x", {"cpu": "3"}, queue_name="q0", priority=100)
-        make_workload(cluster, "l", {"cpu": "4"}, queue_name="q2", priority=50)
-        make_workload(cluster, "h", {"cpu": "6"}, queue_name="q2", priority=100)
+        circling(cluster)
         engine = start(cluster)
         run = engine.run(run_seconds=30)
         assert (run.more, run.preempted) == (False, 31)
         assert "in circles" in " ".join(Workload.objects.values_list("message", flat=True))
+
+    def test_each_eviction_of_a_batch_is_counted(self, cluster: Cluster) -> None:
+        circling(cluster)
+        run = start(cluster).run(run_seconds=30)
+        counted = [count for row in Workload.objects.all() for count in row.eviction_counts]
+        assert {count["reason"] for count in counted} == {"Preempted"}
+        assert sum(count["count"] for count in counted) == run.preempted > 2
 
 
 def give_job(name: str) -> None:

@@ -168,6 +168,20 @@ def test_no_answer_in_time_counts_as_none(cluster: Cluster, engine: Engine, rece
     assert Workload.objects.get().status == "QuotaReserved"
 
 
+def test_a_silent_url_is_asked_once_and_backs_off_for_everyone(
+    cluster: Cluster, engine: Engine, receiver: Receiver
+) -> None:
+    make_workload(cluster, "two")
+    engine.run()
+    receiver.hang.clear()
+    assert ask_pending(cluster, NOW) == 0
+    assert len(receiver.asked) == 1
+    receiver.hang.set()
+    assert ask_pending(cluster, NOW + 1) == 0
+    assert len(receiver.asked) == 1
+    assert ask_pending(cluster, NOW + 2) == 2
+
+
 def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:
     AdmissionCheck.objects.update(annotations={URL: "file:///etc/passwd"})
     assert ask_pending(cluster, NOW) == 0
