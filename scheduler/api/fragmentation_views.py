@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api.scope import ClusterView
-from queues.exceptions import NotPermitted
 from scheduler.core.device_advice import MoveAdvice, MoveOutcome
 from scheduler.core.fragmentation_report import FragmentationReport
 from scheduler.core.placement_model import PodPlacement
+from scheduler.core.placement_moves import Move
 from scheduler.store.reading import read_world
 
 
@@ -53,7 +53,7 @@ class FragmentationSerializer(serializers.Serializer[Any]):
 class PlaceSerializer(serializers.Serializer[Any]):
     """Where a pod is or would be."""
 
-    pod_set = serializers.CharField()
+    pod_set = serializers.CharField(allow_blank=True)
     replica = serializers.IntegerField()
     node = serializers.CharField()
     devices = serializers.ListField(child=serializers.CharField(), help_text="UUIDs.")
@@ -62,7 +62,7 @@ class PlaceSerializer(serializers.Serializer[Any]):
 class MoveSerializer(serializers.Serializer[Any]):
     """One running pod that would go elsewhere."""
 
-    workload = serializers.CharField(help_text="namespace/name")
+    workload = serializers.CharField(allow_blank=True, help_text="namespace/name; empty where it is not yours to see.")
     current = PlaceSerializer()
     proposed = PlaceSerializer()
 
@@ -76,16 +76,7 @@ class MoveAdviceSerializer(serializers.Serializer[Any]):
     placement = PlaceSerializer(many=True)
 
 
-class _AdviceView(ClusterView):
-    """Names the workloads of all tenants and loads the whole cluster: for cluster admins."""
-
-    def require_admin(self) -> None:
-        """Raises `NotPermitted`."""
-        if not self.access.is_cluster_admin:
-            raise NotPermitted("Only a cluster admin may ask for advice about devices.")
-
-
-class FragmentationView(_AdviceView):
+class FragmentationView(ClusterView):
     """`fragmentation/`."""
 
     serializer_class = FragmentationSerializer
@@ -93,7 +84,6 @@ class FragmentationView(_AdviceView):
     @extend_schema(responses=FragmentationSerializer)
     def get(self, request: Request) -> Response:
         """Where devices are idle, and how much of that nobody could use."""
-        self.require_admin()
         found = read_world(self.cluster, time.time()).fragmentation()
         return Response(
             {
@@ -104,33 +94,44 @@ class FragmentationView(_AdviceView):
         )
 
 
-class MovesView(_AdviceView):
+class MovesView(ClusterView):
     """`workloads/{namespace}/{name}/moves/`."""
 
     serializer_class = MoveAdviceSerializer
 
     @extend_schema(responses=MoveAdviceSerializer)
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """The fewest moves of running pods that would give a waiting workload its devices."""
-        self.require_admin()
+        """The fewest moves of running pods that would give a waiting workload its devices. Advice: nothing is moved."""
+        self.require("view", "Workload", namespace)
         world = read_world(self.cluster, time.time(), [(namespace, name)])
         if world.workload(f"{namespace}/{name}") is None:
             raise self.missing("Workload", namespace, name)
-        return Response(_advice(world.advise_moves(f"{namespace}/{name}")))
+        return Response(self._advice(world.advise_moves(f"{namespace}/{name}")))
+
+    def _advice(self, advice: MoveAdvice) -> dict[str, Any]:
+        plan = advice.plan
+        moves = plan.moves if plan is not None else ()
+        placement = plan.placement.pods if plan is not None else ()
+        return {
+            "outcome": advice.outcome,
+            "message": advice.message,
+            "moves": [self._move(move) for move in moves],
+            "placement": [_place(pod) for pod in placement],
+        }
+
+    def _move(self, move: Move) -> dict[str, Any]:
+        """Whose pod it is, and which of theirs, is told to those who may see the tenant."""
+        shown = self.access.sees(move.workload_key.partition("/")[0])
+        hidden = {} if shown else {"pod_set": "", "replica": 0}
+        return {
+            "workload": move.workload_key if shown else "",
+            "current": _place(move.source) | hidden,
+            "proposed": _place(move.target) | hidden,
+        }
 
 
 def _reports(reports: Mapping[str, FragmentationReport]) -> dict[str, Any]:
     return {name: asdict(report) for name, report in reports.items()}
-
-
-def _advice(advice: MoveAdvice) -> dict[str, Any]:
-    plan = advice.plan
-    moves = [
-        {"workload": move.workload_key, "current": _place(move.source), "proposed": _place(move.target)}
-        for move in (plan.moves if plan is not None else ())
-    ]
-    placement = [_place(pod) for pod in plan.placement.pods] if plan is not None else []
-    return {"outcome": advice.outcome, "message": advice.message, "moves": moves, "placement": placement}
 
 
 def _place(pod: PodPlacement) -> dict[str, Any]:

@@ -20,9 +20,11 @@ from scheduler.core.placement_model import PodDeviceRequest, PodSetToPlace
 from scheduler.core.placement_moves import MAX_MOVES, MovePlan, plan_moves
 from scheduler.core.resources import FlavorResource
 from scheduler.core.state import State
-from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
+from scheduler.core.workload_info import Place, PodSetRequests, WorkloadInfo
 
 _MAX_FLAVOR_CHOICES = 16
+_MAX_TRIES = 1000
+"""Searches for a place over all flavors: someone waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class MoveOutcome(StrEnum):
     NO_PLAN = "NoPlan"
     NO_QUOTA = "NoQuota"
     NO_DEVICES_REQUESTED = "NoDevicesRequested"
+    TOPOLOGY_REQUESTED = "TopologyRequested"
     HOLDS_QUOTA = "HoldsQuota"
+    NOT_QUEUED = "NotQueued"
 
 
 _MESSAGES = {
@@ -61,7 +65,9 @@ _MESSAGES = {
     MoveOutcome.NO_PLAN: "No plan of few moves gives the workload its devices.",
     MoveOutcome.NO_QUOTA: "No flavor has the quota: moves would not help.",
     MoveOutcome.NO_DEVICES_REQUESTED: "The workload asks for no device.",
+    MoveOutcome.TOPOLOGY_REQUESTED: "The workload asks for a topology: no moves are planned for that.",
     MoveOutcome.HOLDS_QUOTA: "The workload is not waiting: it holds quota.",
+    MoveOutcome.NOT_QUEUED: "The workload is in no queue: it is held or gated, or its queue is missing or stopped.",
 }
 
 
@@ -89,6 +95,10 @@ def advise_moves(state: State, key: str, max_moves: int = MAX_MOVES) -> MoveAdvi
         return MoveAdvice(MoveOutcome.HOLDS_QUOTA)
     if not _asks_for_devices(state, info):
         return MoveAdvice(MoveOutcome.NO_DEVICES_REQUESTED)
+    if info.place not in (Place.ACTIVE, Place.PARKED):
+        return MoveAdvice(MoveOutcome.NOT_QUEUED)
+    if info.asks_for_topology:
+        return MoveAdvice(MoveOutcome.TOPOLOGY_REQUESTED)
     choices = [flavors for flavors in _flavor_choices(state, info) if _has_quota(state, info, flavors)]
     if not choices:
         return MoveAdvice(MoveOutcome.NO_QUOTA)
@@ -96,7 +106,7 @@ def advise_moves(state: State, key: str, max_moves: int = MAX_MOVES) -> MoveAdvi
     best: MovePlan | None = None
     for flavors in choices:
         pod_sets = _to_place(state, info, [flavors] * len(info.pod_sets))
-        plan = plan_moves(state.fleet, pod_sets, movable, max_moves=max_moves)
+        plan = plan_moves(state.fleet, pod_sets, movable, max_moves=max_moves, max_tries=_MAX_TRIES // len(choices))
         if plan is not None and not plan.moves:
             return MoveAdvice(MoveOutcome.FITS_NOW, plan)
         if plan is not None:
@@ -138,9 +148,7 @@ def _asks_for_devices(state: State, info: WorkloadInfo) -> bool:
 
 def _flavor_choices(state: State, info: WorkloadInfo) -> Iterable[tuple[str, ...]]:
     """One flavor of each resource group of the workload's ClusterQueue, in their order."""
-    cq = state.cluster_queues.get(info.cluster_queue)
-    if cq is None:
-        return ()
+    cq = state.cluster_queues[info.cluster_queue]
     return islice(product(*([slot.name for slot in group.flavors] for group in cq.groups)), _MAX_FLAVOR_CHOICES)
 
 

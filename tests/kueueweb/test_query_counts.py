@@ -35,6 +35,7 @@ ENDPOINTS = (
     "devices/GPU-0/",
     "devices/GPU-0/samples/",
     "drift/",
+    "fragmentation/",
     "local-queues/",
     "manifests/clusterqueue/",
     "namespaces/",
@@ -50,6 +51,7 @@ ENDPOINTS = (
     "workloads/?search=w-&status=Pending",
     "workloads/team-a/w-0/",
     "workloads/team-a/w-0/events/",
+    "workloads/team-a/w-0/moves/",
 )
 
 

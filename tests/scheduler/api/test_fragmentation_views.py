@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queues.models import Cluster, PodSet, Workload
+from queues.models import Cluster, LocalQueue, PodSet, Workload
 from scheduler.engine import Engine
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue, make_namespace, make_node, make_workload
@@ -88,8 +88,22 @@ def test_an_empty_cluster(cluster: Cluster, alice: SchemaClient) -> None:
     }
 
 
-def test_it_is_for_cluster_admins(cluster: Cluster, bob: SchemaClient, vera: SchemaClient) -> None:
-    for client in (bob, vera):
-        for address in ("fragmentation/", "workloads/team-a/x/moves/"):
-            response = client.get(f"/api/v1/{address}")
-            assert (response.status_code, response.json()["reason"]) == (403, "NotPermitted")
+def test_tenants_see_their_own_and_that_a_place_is_occupied(
+    fragmented: Cluster, bob: SchemaClient, vera: SchemaClient, nobody: SchemaClient
+) -> None:
+    assert bob.get("/api/v1/fragmentation/").json()["cluster"]["cards"] == 2
+    assert bob.get("/api/v1/workloads/team/wide/moves/").status_code == 404
+    Workload.objects.filter(name="wide").delete()
+    LocalQueue.objects.create(
+        cluster=fragmented, namespace="team-a", name="queue", cluster_queue_name="main", created_at=START
+    )
+    gpu_job(fragmented, "mine", 13_000)
+    Workload.objects.filter(name="mine").update(namespace="team-a")
+    run(fragmented)
+    url = "/api/v1/workloads/team-a/mine/moves/"
+    (move,) = vera.get(url).json()["moves"]
+    assert (move["workload"], move["current"]["pod_set"]) == ("team/small", "main")
+    (hidden,) = bob.get(url).json()["moves"]
+    assert (hidden["workload"], hidden["current"]["pod_set"], hidden["current"]["node"]) == ("", "", "n2")
+    for address in ("fragmentation/", "workloads/team-a/mine/moves/"):
+        assert nobody.get(f"/api/v1/{address}").status_code == 403

@@ -87,6 +87,18 @@ def test_no_moves_for_those_who_need_none() -> None:
         builder.world.advise_moves("team/unknown")
 
 
+def test_who_is_in_no_queue_or_asks_for_a_topology_gets_no_plan() -> None:
+    builder = two_flavors()
+    builder.pending("held", "q", [gpus(4000)], active=False)
+    builder.pending("lost", "nowhere", [gpus(4000)])
+    builder.pending("near", "q", [gpus(4000, topology={"required": "rack"})])
+    assert [outcome(builder, name) for name in ("held", "lost", "near")] == [
+        "NotQueued",
+        "NotQueued",
+        "TopologyRequested",
+    ]
+
+
 def test_no_plan_where_no_move_helps() -> None:
     builder = two_flavors()
     for number, name in enumerate(("a-large", "b-large", "b-other")):
