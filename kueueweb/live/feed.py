@@ -7,6 +7,7 @@ numbers are: so a slow one gets what it missed as one merged delta, or a snapsho
 import asyncio
 import logging
 from collections import deque
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -53,7 +54,7 @@ class Feed:
         self._data = empty()
         self._deltas: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_REMEMBERED_DELTAS)
         self._beat = 0
-        self._cache: dict[tuple[str, int, Audience], str] = {}
+        self._cache: dict[tuple[str, int, Audience], bytes] = {}
         self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=2.0, socket_connect_timeout=2.0)
         self._reader: asyncio.Task[None] | None = None
 
@@ -114,15 +115,19 @@ class Feed:
         """Made once per audience and distance, however many sockets want it."""
         key = (type_, since, audience)
         if key not in self._cache:
-            frame = self._head(type_)
             if type_ == "snapshot":
-                frame["data"] = redact(self._data, self._data, audience)
+                shown = redact(self._data, self._data, audience)
             else:
                 missed = [delta for sequence, delta in self._deltas if sequence > since]
-                frame["since"] = since
-                frame["data"] = redact(merge(missed), self._data, audience)
-            self._cache[key] = orjson.dumps(frame).decode()
-        return self._cache[key]
+                shown = redact(merge(missed), self._data, audience)
+            self._cache[key] = orjson.dumps(shown)
+        # A snapshot may be the last word of a scheduler that is gone: whoever just came cannot see that by himself.
+        more = {"age_seconds": self._age_seconds()} if type_ == "snapshot" else {"since": since}
+        return orjson.dumps({**self._head(type_), **more, "data": orjson.Fragment(self._cache[key])}).decode()
+
+    def _age_seconds(self) -> float:
+        """How long ago the scheduler said what we know, by the clocks of both."""
+        return round(max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self._time)).total_seconds()), 3)
 
     def _head(self, type_: str) -> dict[str, Any]:
         return {

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -112,6 +113,8 @@ async def test_a_browser_by_its_session(people: dict[str, User], streams: list[S
     streams.append(stream)
     assert await stream.open()
     snapshot = await stream.next()
+    said_at = datetime.fromisoformat(SNAPSHOT["time"])  # type: ignore[arg-type]  # a text, as all but the numbers
+    assert snapshot.pop("age_seconds") == pytest.approx((datetime.now(UTC) - said_at).total_seconds(), abs=60)
     assert snapshot == {**SNAPSHOT, "data": {**SNAPSHOT["data"]}}  # type: ignore[dict-item]  # a dict in a dict
     beat = await stream.next()
     assert (beat["type"], beat["time"]) == ("heartbeat", SNAPSHOT["time"])

@@ -24,8 +24,12 @@ def queue(pending: int, cohort: str = "") -> dict[str, Any]:
     return {"cohort": cohort, "pending": pending, "inadmissible": 0, "reserving": 0, "admitted": 0}
 
 
+def at(epoch: int, sequence: int) -> str:
+    return f"2026-01-05T09:{epoch:02}:{sequence % 60:02}Z"
+
+
 def frame(type_: str, sequence: int, data: dict[str, Any] | None = None, epoch: int = 1) -> dict[str, Any]:
-    body = {"type": type_, "cluster": CLUSTER, "epoch": epoch, "sequence": sequence, "time": f"t{epoch}.{sequence}"}
+    body = {"type": type_, "cluster": CLUSTER, "epoch": epoch, "sequence": sequence, "time": at(epoch, sequence)}
     return body if data is None else {**body, "data": data}
 
 
@@ -84,7 +88,7 @@ def join(feed: Feed, audience: Audience = ALL) -> Socket:
 async def test_a_snapshot_then_deltas_then_heartbeats(feed: Feed) -> None:
     socket = join(feed)
     first = await received(feed, socket)
-    assert (first["type"], first["sequence"], first["time"]) == ("snapshot", 1, "t1.1")
+    assert (first["type"], first["sequence"], first["time"]) == ("snapshot", 1, at(1, 1))
     assert first["data"]["cluster_queues"]["a"]["pending"] == 1
     await publish(frame("delta", 2, {"cluster_queues": {"a": queue(5)}}))
     second = await received(feed, socket)
