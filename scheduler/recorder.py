@@ -17,7 +17,8 @@ from scheduler.core.decisions import (
     Preempt,
     ReplaceNode,
 )
-from scheduler.core.lifecycle import Step, deadline, next_step
+from scheduler.core.lifecycle import Step, next_step
+from scheduler.core.lifecycle_facts import deadline
 from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
@@ -75,7 +76,7 @@ class Recorder:
             facts = replace(facts, accumulated_seconds=self._accumulated.get(key, facts.accumulated_seconds))
             step = next_step(workload, facts, self._now)
             if step is None:
-                self.deadlines[key] = deadline(workload, facts, self._now)
+                self.deadlines[key] = deadline(workload, facts)
                 return steps
             self._take(step)
         raise RuntimeError(f"workload {key} takes one step after the other without coming to rest")

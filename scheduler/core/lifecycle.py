@@ -1,8 +1,7 @@
 """What happens to a workload outside the cycle (2.4 to 2.6, 9, 10): one step at a time, from what is known of it now.
 
 `next_step` looks at a workload the way Kueue's workload controller reconciles one, in its order, and returns the first
-step that is due, or None. The caller applies it and asks again. `deadline` is the next instant at which a step may be
-due without anything else changing.
+step that is due, or None. The caller applies it and asks again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from scheduler.core import conditions as to
 from scheduler.core.admission_check import AdmissionCheckState
 from scheduler.core.admission_checks import required_checks
 from scheduler.core.cluster_queue import ClusterQueue
-from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import (
     AdmissionCheckStatus,
     ConditionStatus,
@@ -22,36 +20,14 @@ from scheduler.core.decisions import (
     DeactivationCause,
     EvictionReason,
     PendingReason,
-    PodsReadyReason,
     RequeuedReason,
     StopPolicy,
 )
+from scheduler.core.lifecycle_facts import Facts, execution_times, pods_ready_times, waits_for
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.workload import RequeueState, Workload
 
 _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionReason.ADMISSION_CHECK})
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a step follows from, besides the workload itself.
-
-    `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
-    `lacks_devices` says that it asks for devices and was admitted on quota alone, before any device was known;
-    `drained` names the nodes and cards it holds that an operator is emptying, or is empty; `accumulated_seconds` is
-    what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its LocalQueue leads;
-    `queue_problem` says why that one is inactive, other than by its stop policy.
-    """
-
-    configuration: Configuration
-    local_queue: LocalQueue | None
-    cluster_queue: ClusterQueue | None
-    wanted_active: bool = True
-    pods_stopped: bool = False
-    lacks_devices: bool = False
-    drained: str = ""
-    accumulated_seconds: int = 0
-    queue_problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +63,6 @@ def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
     if step is None and not holds:
         step = _refresh_verdict(workload, facts, now)
     return step
-
-
-def deadline(workload: Workload, facts: Facts, now: float) -> float | None:
-    """When a step may be due by the clock alone; None for never."""
-    times = [*_requeue_times(workload, now), *_pods_ready_times(workload, facts), *_execution_times(workload, facts)]
-    return min(times, default=None)
 
 
 # --- Requeuing and deactivation ---------------------------------------------------------------------------------------
@@ -331,12 +301,12 @@ def _by_drain(workload: Workload, facts: Facts, now: float) -> Step | None:
 
 def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
     """Not ready in time: requeued with a back-off, or deactivated after too many attempts (10.2, 10.3)."""
-    due = min(_pods_ready_times(workload, facts), default=None)
+    due = min(pods_ready_times(workload, facts), default=None)
     if due is None or now < due:
         return None
     ready = facts.configuration.wait_for_pods_ready
     assert ready is not None  # there would be no time without it
-    cause = _waits_for(workload)
+    cause = waits_for(workload)
     state = workload.requeue_state or RequeueState()
     count = state.count + 1
     strategy = ready.requeuing_strategy
@@ -351,7 +321,7 @@ def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
 
 
 def _by_execution_time(workload: Workload, facts: Facts, now: float) -> Step | None:
-    due = min(_execution_times(workload, facts), default=None)
+    due = min(execution_times(workload, facts), default=None)
     if due is None or now < due:
         return None
     message = f"It ran for its maximum of {workload.maximum_execution_time_seconds} s"
@@ -407,38 +377,3 @@ def _kept_out(workload: Workload, facts: Facts) -> tuple[PendingReason, str] | N
     if workload.admission_gates:
         return PendingReason.ADMISSION_GATED, f"Admission is gated by {', '.join(workload.admission_gates)}"
     return None
-
-
-# --- Clocks -----------------------------------------------------------------------------------------------------------
-
-
-def _requeue_times(workload: Workload, now: float) -> list[float]:
-    state = workload.requeue_state
-    return [] if state is None or state.requeue_at is None or workload.admission is not None else [state.requeue_at]
-
-
-def _waits_for(workload: Workload) -> PodsReadyReason:
-    condition = workload.condition(ConditionType.PODS_READY)
-    recovering = condition is not None and condition.reason == PodsReadyReason.WAIT_FOR_RECOVERY
-    return PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START
-
-
-def _pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
-    """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed (10.2)."""
-    ready = facts.configuration.wait_for_pods_ready
-    running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
-    if ready is None or not running or workload.is_true(ConditionType.PODS_READY):
-        return []
-    if _waits_for(workload) is PodsReadyReason.WAIT_FOR_RECOVERY:
-        since = workload.conditions[ConditionType.PODS_READY].last_transition_time
-        return [since + ready.recovery_timeout_seconds] if ready.recovery_timeout_seconds else []
-    return [workload.conditions[ConditionType.ADMITTED].last_transition_time + ready.timeout_seconds]
-
-
-def _execution_times(workload: Workload, facts: Facts) -> list[float]:
-    """When its execution time is up: what it ran in earlier admissions counts (10.7)."""
-    limit = workload.maximum_execution_time_seconds
-    running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
-    if limit is None or not running:
-        return []
-    return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - facts.accumulated_seconds]

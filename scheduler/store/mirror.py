@@ -12,7 +12,7 @@ from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionType
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import DeviceVendor
-from scheduler.core.lifecycle import Facts
+from scheduler.core.lifecycle_facts import Facts
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.placement_model import Placement

@@ -13,7 +13,8 @@ from scheduler.core.cluster_queue import AdmissionCheckRule, ClusterQueue
 from scheduler.core.cohort import FlavorQuotas, ResourceGroup
 from scheduler.core.configuration import Configuration, RequeuingStrategy, WaitForPodsReady
 from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, EvictionReason, StopPolicy
-from scheduler.core.lifecycle import Facts, Step, deadline, next_step
+from scheduler.core.lifecycle import Step, next_step
+from scheduler.core.lifecycle_facts import Facts, deadline
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.workload import Admission, PodSetAssignment, RequeueState, Workload
 
@@ -69,7 +70,7 @@ def reason_of(workload: Workload, type_: ConditionType) -> tuple[str, str]:
 )
 def test_nothing_is_due(workload: Workload) -> None:
     assert next_step(workload, facts(), 5) is None
-    assert deadline(workload, facts(), 5) is None
+    assert deadline(workload, facts()) is None
 
 
 def test_a_finished_workload_takes_no_step() -> None:
@@ -238,7 +239,7 @@ class TestAdmissionChecks:
         assert evicted.admission_checks[0].retry_count == 1
         released = step_of(evicted, 7, cluster_queue=queue, pods_stopped=True).workload
         assert next_step(released, facts(cluster_queue=queue), 64) is None
-        assert deadline(released, facts(cluster_queue=queue), 64) == 65.0
+        assert deadline(released, facts(cluster_queue=queue)) == 65.0
         back = step_of(released, 65, cluster_queue=queue).workload
         assert reason_of(back, ConditionType.REQUEUED) == ("True", "BackoffFinished")
         assert back.requeue_state == RequeueState(0, None)
@@ -262,7 +263,7 @@ class TestAdmissionChecks:
 
 class TestPodsReady:
     def test_a_start_that_takes_too_long_is_requeued_with_a_back_off_that_doubles(self) -> None:  # 10.2, T58
-        assert deadline(admitted(), facts(configuration=PODS_READY), 5) == 100
+        assert deadline(admitted(), facts(configuration=PODS_READY)) == 100
         assert next_step(admitted(), facts(configuration=PODS_READY), 99) is None
         step = step_of(admitted(), 100, configuration=PODS_READY)
         assert step.reason == "EvictedDueToPodsReadyTimeoutDueToWaitForStart"
@@ -280,7 +281,7 @@ class TestPodsReady:
 
     def test_recovery_has_its_own_time(self) -> None:
         recovering = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
-        assert deadline(recovering, facts(configuration=PODS_READY), 31) == 80
+        assert deadline(recovering, facts(configuration=PODS_READY)) == 80
         assert step_of(recovering, 80, configuration=PODS_READY).evicted == (
             EvictionReason.PODS_READY_TIMEOUT,
             "WaitForRecovery",
@@ -293,7 +294,7 @@ class TestPodsReady:
 class TestExecutionTime:  # 10.7, T59
     def test_what_it_ran_before_counts(self) -> None:
         workload = admitted(maximum_execution_time_seconds=100)
-        assert deadline(workload, facts(accumulated_seconds=40), 5) == 60
+        assert deadline(workload, facts(accumulated_seconds=40)) == 60
         assert next_step(workload, facts(accumulated_seconds=40), 59) is None
         step = step_of(workload, 60, accumulated_seconds=40)
         assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
