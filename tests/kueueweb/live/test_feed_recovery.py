@@ -26,15 +26,8 @@ ALL = Audience(None, Reach(None))
 def frame(type_: str, sequence: int, pending: int = 0) -> dict[str, Any]:
     queue = {"cohort": "", "pending": pending, "inadmissible": 0, "reserving": 0, "admitted": 0}
     data = {"totals": {}, "cluster_queues": {"a": queue}, "cohorts": {}, "devices": {}}
-    return {
-        "type": type_,
-        "cluster": "c",
-        "epoch": 1,
-        "sequence": sequence,
     at = f"2026-01-05T09:00:{sequence % 60:02}Z"
     return {"type": type_, "cluster": "c", "epoch": 1, "sequence": sequence, "time": at, "data": data}
-        "data": data,
-    }
 
 
 @pytest.fixture
