@@ -51,6 +51,16 @@ def test_every_import_is_locked() -> None:
     assert missing == set()
 
 
+def test_the_core_needs_the_standard_library_and_numpy_and_reads_no_clock() -> None:
+    core = ROOT / "scheduler" / "core"
+    theirs = {module for path, module in imported_modules() if path.is_relative_to("scheduler/core")}
+    assert theirs <= {"numpy"}
+    impure = re.compile(
+        r"^\s*(?:import|from) (?:time|random|secrets|os|socket|subprocess|threading|asyncio|logging)\b", re.MULTILINE
+    )
+    assert [path.name for path in core.rglob("*.py") if impure.search(path.read_text(encoding="utf-8"))] == []
+
+
 @pytest.mark.parametrize("name", ["runtime", "demo", "dev", "installer"])
 def test_a_lock_has_hashes_and_no_address(name: str) -> None:
     lock = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
