@@ -20,8 +20,9 @@ class Drift:
     """Where what the cluster says and what we decided part ways.
 
     `kind`: `unknown-device` (a slice names a card that its node does not list), `malformed` (an annotation that cannot
-    be read: it counts as the whole card), `overcommitted` (more is held than the card has), `missing-device` (slices of
-    a card that its node lists no more), `unhealthy-device` (a card that fell ill under its tenants).
+    be read: it counts as the whole card), `misplaced` (a pod of ours is on another node than was decided),
+    `overcommitted` (more is held than the card has), `missing-device` (slices of a card that its node lists no more),
+    `unhealthy-device` (a card that fell ill under its tenants).
     """
 
     kind: str
@@ -33,7 +34,7 @@ class Drift:
 
 
 def drifts(cluster_id: int) -> Iterator[Drift]:
-    """Every drift of a cluster, by node and card: two queries."""
+    """Every drift of a cluster, by node and card: four queries at most."""
     found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.FOUND)
     odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
     for allocation in odd:
@@ -48,6 +49,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
             kind, allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
             frozenset({allocation.namespace}), (holder,),
         )  # fmt: skip
+    yield from _misplaced(cluster_id)
     over = (
         Q(slots__lt=F("used_slots") + F("found_slots"))
         | Q(memory_mib__lt=F("used_memory_mib") + F("found_memory_mib"))
@@ -58,6 +60,27 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
     rows = Device.objects.filter(over | sick, node__cluster_id=cluster_id).select_related("node")
     for device in rows.prefetch_related("allocations__workload").order_by("node__name", "index"):
         yield _device_drift(device)
+
+
+def _misplaced(cluster_id: int) -> Iterator[Drift]:
+    seen = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.DECIDED).annotate(
+        seen_pod_set=F("workload__pods__pod_set"),
+        seen_replica=F("workload__pods__replica"),
+        seen_phase=F("workload__pods__phase"),
+        seen_terminating=F("workload__pods__terminating"),
+        seen_node=F("workload__pods__node_name"),
+        seen_name=F("workload__pods__name"),
+    )
+    bound = seen.filter(
+        seen_pod_set=F("pod_set"), seen_replica=F("replica"), seen_phase__in=("Pending", "Running"), seen_node__gt="",
+        seen_terminating=False,
+    )  # fmt: skip
+    strayed = bound.exclude(seen_node=F("node__name")).order_by("node__name", "seen_name", "device_uuid")
+    columns = ("node__name", "namespace", "seen_name", "seen_node", "device_uuid")
+    for node, namespace, name, seen_on, device in strayed.distinct("node__name", "seen_name").values_list(*columns):
+        holder = f"{namespace}/{name}"
+        said = f"it is on node {seen_on}, but its cards were decided on {node}"
+        yield Drift("misplaced", node, device, f"Pod {holder}: {said}", frozenset({namespace}), (holder,))
 
 
 def _device_drift(device: Device) -> Drift:

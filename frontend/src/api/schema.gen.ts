@@ -1459,12 +1459,13 @@ export interface components {
         /**
          * @description * `malformed` - malformed
          *     * `unknown-device` - unknown-device
+         *     * `misplaced` - misplaced
          *     * `overcommitted` - overcommitted
          *     * `missing-device` - missing-device
          *     * `unhealthy-device` - unhealthy-device
          * @enum {string}
          */
-        KindEnum: "malformed" | "unknown-device" | "overcommitted" | "missing-device" | "unhealthy-device";
+        KindEnum: "malformed" | "unknown-device" | "misplaced" | "overcommitted" | "missing-device" | "unhealthy-device";
         /** @description The largest request of so many cards of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;

@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from gpus.models import Device, DeviceAllocation, DeviceSample, Node, Resolution
 from gpus.services.telemetry import start_of
-from queues.models import Cluster
+from queues.models import Cluster, Pod
 from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
-from tests.factories import make_node
+from tests.factories import make_node, make_workload
 
 
 @pytest.fixture
@@ -69,6 +69,29 @@ class TestDrift:
         Device.objects.filter(pk=second.pk).update(missing_since=EPOCH)
         kinds = {entry["kind"] for entry in alice.get("/api/v1/drift/").json()["results"]}
         assert "missing-device" in kinds
+
+    def test_a_pod_of_ours_on_another_node_than_decided(
+        self, cluster: Cluster, alice: SchemaClient, node: Node
+    ) -> None:
+        workload = make_workload(cluster, "gang", namespace="team-a", count=2)
+        for replica, device in enumerate(Device.objects.order_by("index")):
+            DeviceAllocation.objects.create(
+                cluster=cluster, node=node, device=device, device_uuid=device.uuid, source="decided", created_at=EPOCH,
+                workload=workload, pod_set="main", replica=replica, namespace="team-a", memory_mib=1, cores_percent=0,
+            )  # fmt: skip
+            Pod.objects.create(
+                workload=workload, pod_set="main", replica=replica, namespace="team-a", name=f"gang-{replica}",
+                uid=f"uid-{replica}", phase="Running", node_name="n1",
+            )  # fmt: skip
+        assert alice.get("/api/v1/drift/").json()["results"] == []
+        Pod.objects.filter(replica=1).update(node_name="n2")
+        [entry] = alice.get("/api/v1/drift/").json()["results"]
+        assert (entry["kind"], entry["node"], entry["device"], entry["holders"]) == (
+            "misplaced", "n1", "n1-1", ["team-a/gang-1"]
+        )  # fmt: skip
+        assert entry["message"] == "Pod team-a/gang-1: it is on node n2, but its cards were decided on n1"
+        Pod.objects.filter(replica=1).update(terminating=True)
+        assert alice.get("/api/v1/drift/").json()["results"] == []
 
     def test_another_tenants_pods_are_not_named(self, charlie: SchemaClient, node: Node) -> None:
         self.found(node, None, device_uuid="gone")
