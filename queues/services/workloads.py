@@ -5,7 +5,7 @@ is here writes `active`, `priority`, PodsReady, Finished and `pods_stopped_at`, 
 columns over any number of workloads, with an event per workload that really changed, and then wakes the scheduler.
 
 Every function takes (namespace, name) keys, passes over workloads that are missing or not in a state for it, and
-returns the keys of those that it changed.
+returns the keys of those that it changed, in the order given.
 """
 
 from collections.abc import Iterable, Mapping
@@ -280,10 +280,10 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
     statement = _STATEMENT.format(guard=sql.SQL(step.guard), changes=sql.SQL(step.changes))
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, parameters)
-        changed = [(namespace, name) for namespace, name in cursor.fetchall()]
+        changed = {(namespace, name) for namespace, name in cursor.fetchall()}
         if changed:
             wake_scheduler(cluster.name)
-    return changed
+    return [key for key in dict.fromkeys(keys) if key in changed]
 
 
 def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
