@@ -224,6 +224,15 @@ def test_those_who_wait_for_the_end_of_a_protection_are_looked_at_when_it_is_ove
     assert preemptions(cycle(builder.world, 5100.0)) == {"low": "InClusterQueue"}
 
 
+def test_a_workload_that_was_preempted_is_safe_for_a_while_from_the_whole_subtree() -> None:
+    builder = Builder().cohort("all", protection=PreemptionProtection(cool_down_seconds=100.0))
+    builder.queue("a", {"default": 2}, "all", preemption=preemption(reclaim="Any")).queue("b", {"default": 2}, "all")
+    builder.running("theirs", "b", 4, last_preempted_at=950.0).pending("w", "a", 2)
+    assert outcomes(cycle(builder.world, 1000.0)) == {"w": "WaitingForQuota"}
+    builder.world.advance(1050.0)
+    assert preemptions(cycle(builder.world, 1050.0)) == {"theirs": "InCohortReclamation"}
+
+
 def test_a_workload_marked_so_is_never_reclaimed_but_its_own_queue_may_preempt_it() -> None:
     policy = preemption(within="LowerPriority", reclaim="Any")
     builder = Builder().queue("a", {"default": 4}, "all", preemption=policy)
