@@ -17,7 +17,7 @@ from gpus.api.views import DeviceView, NodeView
 from gpus.models import Device, DeviceSample, Resolution
 from gpus.services.cordon import close_device, close_node
 
-_RESOLUTIONS = {"raw": Resolution.RAW, "5m": Resolution.MINUTES, "1h": Resolution.HOUR}
+RESOLUTIONS = {"raw": Resolution.RAW, "5m": Resolution.MINUTES, "1h": Resolution.HOUR}
 _MOST_HOURS = 90 * 24
 
 
@@ -155,20 +155,22 @@ class DeviceSamplesView(ClusterView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("resolution", enum=list(_RESOLUTIONS), default="raw"),
+            OpenApiParameter("resolution", enum=list(RESOLUTIONS), default="raw"),
             OpenApiParameter("hours", float, default=1.0, description="How far back."),
         ],
         responses=DeviceSampleSerializer(many=True),
     )
     def get(self, request: Request, uuid: str) -> Response:
         """What a card used over time."""
-        query = _SamplesQuery(data=request.query_params)
+        query = SamplesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         since = timezone.now() - timedelta(hours=query.validated_data["hours"])
-        resolution = _RESOLUTIONS[query.validated_data["resolution"]]
+        resolution = RESOLUTIONS[query.validated_data["resolution"]]
         return _whole(list(device_samples(self.cluster.pk, uuid, resolution, since)))
 
 
-class _SamplesQuery(Shape):
-    resolution = serializers.ChoiceField(list(_RESOLUTIONS), required=False, default="raw")
+class SamplesQuery(Shape):
+    """Which samples, and how far back."""
+
+    resolution = serializers.ChoiceField(list(RESOLUTIONS), required=False, default="raw")
     hours = serializers.FloatField(required=False, default=1.0, min_value=0.0, max_value=float(_MOST_HOURS))

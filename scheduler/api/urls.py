@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from scheduler.api import decision_views, fragmentation_views, manifest_views, overview_views, queue_views
+from scheduler.api import decision_views, fragmentation_views, manifest_views, overview_views, queue_views, sample_views
 
 urlpatterns = [
     path("cluster-queues/", queue_views.ClusterQueueListView.as_view()),
@@ -21,4 +21,5 @@ urlpatterns = [
     path("overview/", overview_views.OverviewView.as_view()),
     path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
     path("workloads/<str:namespace>/<str:name>/moves/", fragmentation_views.MovesView.as_view()),
+    path("workloads/<str:namespace>/<str:name>/samples/", sample_views.ContainerSamplesView.as_view()),
 ]

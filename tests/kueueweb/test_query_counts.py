@@ -52,6 +52,7 @@ ENDPOINTS = (
     "workloads/team-a/w-0/",
     "workloads/team-a/w-0/events/",
     "workloads/team-a/w-0/moves/",
+    "workloads/team-a/w-0/samples/",
 )
 
 

@@ -875,6 +875,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workloads/{namespace}/{name}/samples/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What the containers of its pods used over time. */
+        get: operations["workloads_samples_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workloads/cancel/": {
         parameters: {
             query?: never;
@@ -1231,6 +1248,23 @@ export interface components {
          * @enum {string}
          */
         ConditionStatusEnum: "True" | "False" | "Unknown";
+        /** @description Means of a while of one container on one card; null is not reported. */
+        ContainerSample: {
+            /** Format: date-time */
+            at: string;
+            pod_name: string;
+            container: string;
+            uuid: string;
+            /** Format: double */
+            memory_used_mib: number | null;
+            /** Format: double */
+            utilization_percent: number | null;
+            /**
+             * Format: double
+             * @description Since its last kernel: how long it idles.
+             */
+            last_kernel_seconds: number | null;
+        };
         /** @description What a submission stored, in its order. */
         Created: {
             workloads: components["schemas"]["CreatedWorkload"][];
@@ -1674,6 +1708,11 @@ export interface components {
         };
         PaginatedCohortList: {
             results: components["schemas"]["Cohort"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
+        PaginatedContainerSampleList: {
+            results: components["schemas"]["ContainerSample"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
@@ -8509,6 +8548,92 @@ export interface operations {
             };
             /** @description The body's media type is not taken. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workloads_samples_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How far back. */
+                hours?: number;
+                /** @description How many rows at most. */
+                limit?: number;
+                resolution?: "1h" | "5m" | "raw";
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedContainerSampleList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

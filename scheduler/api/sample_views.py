@@ -1,0 +1,56 @@
+"""What the containers of a workload really use, beside what they were given."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from gpus.api.operation_views import RESOLUTIONS, SamplesQuery
+from gpus.api.reads import container_samples
+from gpus.models import ContainerSample
+from queues.api.scope import ClusterView
+from queues.models import Pod, Workload
+
+
+class ContainerSampleSerializer(serializers.Serializer[Any]):
+    """Means of a while of one container on one card; null is not reported."""
+
+    at = serializers.DateTimeField()
+    pod_name = serializers.CharField()
+    container = serializers.CharField()
+    uuid = serializers.CharField()
+    memory_used_mib = serializers.FloatField(allow_null=True)
+    utilization_percent = serializers.FloatField(allow_null=True)
+    last_kernel_seconds = serializers.FloatField(allow_null=True, help_text="Since its last kernel: how long it idles.")
+
+
+class ContainerSamplesView(ClusterView):
+    """`workloads/{namespace}/{name}/samples/`."""
+
+    serializer_class = ContainerSampleSerializer
+    queryset = ContainerSample.objects.none()
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("resolution", enum=list(RESOLUTIONS), default="raw"),
+            OpenApiParameter("hours", float, default=1.0, description="How far back."),
+        ],
+        responses=ContainerSampleSerializer(many=True),
+    )
+    def get(self, request: Request, namespace: str, name: str) -> Response:
+        """What the containers of its pods used over time."""
+        self.require("view", "Workload", namespace)
+        query = SamplesQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        workload = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name).first()
+        if workload is None:
+            raise self.missing("Workload", namespace, name)
+        since = timezone.now() - timedelta(hours=query.validated_data["hours"])
+        resolution = RESOLUTIONS[query.validated_data["resolution"]]
+        pods = list(Pod.objects.filter(workload=workload).values_list("name", flat=True))
+        rows = container_samples(self.cluster.pk, namespace, resolution, since, pods)
+        return Response({"results": list(rows), "next": None})
