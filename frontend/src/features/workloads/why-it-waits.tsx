@@ -1,8 +1,7 @@
 /** The first thing that the owner of a waiting workload wants to know. */
 import { Code, Text } from "@mantine/core";
-import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import { isClusterAdmin, sessionQuery } from "@/api/session";
 import type { WorkloadDetail } from "@/api/types";
 import { positionQuery } from "@/api/workloads";
 import { Icon } from "@/components/icon";
@@ -21,7 +20,6 @@ const HEADINGS = {
 
 export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
   const now = useNow();
-  const { data: session } = useSuspenseQuery(sessionQuery());
   const explanation = explainPendingReason(workload.reason);
   const waited = workload.status === "Evicted" ? null : secondsBetween(workload.queued_at, null, now);
   const position = useQuery({
@@ -53,7 +51,7 @@ export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
         {waited !== null && ` waiting for ${formatDuration(waited)}`}
         {retry !== null && ` · may be tried again in ${formatDuration(retry)}`}
       </Text>
-      {workload.reason === "WaitingForDevices" && isClusterAdmin(session) && (
+      {workload.reason === "WaitingForDevices" && (
         <Moves namespace={workload.namespace} name={workload.name} />
       )}
     </section>
