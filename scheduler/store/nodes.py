@@ -8,7 +8,7 @@ from typing import Any
 from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceModel
 from gpus.models import Node as NodeModel
-from scheduler.core.device import HAMI_CORE_MODE, Device, DeviceSlice, MigPlacement, MigProfile
+from scheduler.core.device import HAMI_CORE_MODE, Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
 from scheduler.core.node import Node
 from scheduler.core.node_selection import Taint
 
@@ -53,8 +53,13 @@ def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
         cores_percent=device.cores_percent if whole else allocation.cores_percent,
         index=device.index,
         vendor=device.vendor,
-        slots=device.slots if whole else 1,
+        mig=None if whole else _mig_instance(allocation.mig_instance),
+        slots=device.slots if whole else max(allocation.slots, 1),
     )
+
+
+def _mig_instance(fields: Mapping[str, Any] | None) -> MigInstance | None:
+    return MigInstance(fields["profile"], MigPlacement(fields["start"], fields["size"])) if fields else None
 
 
 def _device(row: DeviceModel) -> Device:

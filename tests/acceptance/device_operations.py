@@ -202,7 +202,13 @@ class Operations:
         """A foreign pod runs: on what is free or not, readable or not."""
         chance, node, uid = self._chance, self._node(), f"foreign-{len(self._foreign)}"
         held = tuple(
-            DeviceSlice(f"{node}-{index}", node, chance.choice([1, 6000, 12_000]), chance.choice([0, 20, 70]))
+            DeviceSlice(
+                f"{node}-{index}",
+                node,
+                memory_mib=chance.choice([1, 6000, 12_000]),
+                cores_percent=chance.choice([0, 20, 70]),
+                slots=chance.choice([1, 1, 2, 3]),
+            )
             for index in chance.sample(range(CARDS), chance.choice([1, 1, 2]))
         )
         malformed = "?" if chance.random() < 0.05 else ""

@@ -226,4 +226,4 @@ def test_slices_never_exceed_a_card_whatever_happens(capsys: pytest.CaptureFixtu
     assert schedulers.seen["admitted"] > OPERATIONS / 10
     assert schedulers.seen["leases lost"] > OPERATIONS / 50
     assert schedulers.seen["preempted"] > 0
-    assert schedulers.seen["refused"] > 0
+    assert schedulers.seen["refused"] >= OPERATIONS // 1000

@@ -1,0 +1,43 @@
+"""Nodes as the core sees them: what others hold counts as it was found."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpus.models import Device, DeviceAllocation
+from queues.models import Cluster
+from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
+from scheduler.store.nodes import read_nodes
+from tests.factories import START, make_cluster, make_node
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return make_cluster()
+
+
+def found(cluster: Cluster, **fields: object) -> DeviceSlice:
+    make_node(cluster, "n1", [{}])
+    device = Device.objects.get()
+    DeviceAllocation.objects.create(
+        cluster=cluster, node=device.node, device=device, source="found", created_at=START,
+        **{"memory_mib": 10, "cores_percent": 5, **fields},
+    )  # fmt: skip
+    [(_, node)] = read_nodes(cluster.pk)
+    [held] = node.found
+    return held
+
+
+def test_a_found_slice_takes_its_pods_slots(cluster: Cluster) -> None:
+    held = found(cluster, slots=3)
+    assert (held.slots, held.memory_mib, held.cores_percent, held.mig) == (3, 10, 5, None)
+
+
+def test_and_its_mig_instance(cluster: Cluster) -> None:
+    held = found(cluster, mig_instance={"profile": "1g.5gb", "start": 2, "size": 1})
+    assert held.mig == MigInstance("1g.5gb", MigPlacement(2, 1))
+
+
+def test_what_could_not_be_read_takes_the_whole_card(cluster: Cluster) -> None:
+    held = found(cluster, malformed="?", mig_instance={"profile": "1g.5gb", "start": 2, "size": 1})
+    assert (held.slots, held.memory_mib, held.cores_percent, held.mig) == (4, 16_000, 100, None)
