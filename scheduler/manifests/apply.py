@@ -121,7 +121,7 @@ def apply_documents(
     now = now or timezone.now()
     try:
         with transaction.atomic():
-            _lock(cluster)
+            _lock(cluster, against_decisions=prune)
             applied = _Call(cluster, actor, applied_set, now).store(objects)
             if prune:
                 kept = {(done.kind, _key(done)) for done in applied}
@@ -139,10 +139,16 @@ def _key(done: Applied) -> str:
     return f"{done.namespace}/{done.name}" if done.namespace else done.name
 
 
-def _lock(cluster: Cluster) -> None:
-    """Two applies to one cluster take turns: each then sees all that the other did."""
+def _lock(cluster: Cluster, *, against_decisions: bool) -> None:
+    """Two applies to one cluster take turns: each then sees all that the other did.
+
+    `against_decisions`: the scheduler saves nothing meanwhile, so that what holds no quota does not get it before it is
+    removed. Its batches begin with the cluster's row, and so does this.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, cluster.pk])
+    if against_decisions:
+        Cluster.objects.select_for_update().get(pk=cluster.pk)
 
 
 def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
