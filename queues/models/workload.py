@@ -76,6 +76,9 @@ class Workload(NamespacedObject):
             models.Index(fields=["cluster", "cluster_queue_name", "status", "id"], name="workload_cluster_queue"),
             models.Index(fields=["cluster", "namespace", "queue_name", "id"], name="workload_local_queue"),
             models.Index(fields=["cluster", "priority_class_name", "id"], name="workload_priority_class"),
+            models.Index(fields=["cluster", "reason", "id"], name="workload_reason"),
+            models.Index(fields=["cluster", "submitted_by", "id"], name="workload_submitted_by"),
+            models.Index(fields=["cluster", "id"], condition=Q(active=False), name="workload_held"),
             models.Index(fields=["cluster"], condition=~Q(status="Finished"), name="workload_unfinished"),
             models.Index(
                 fields=["cluster"], condition=Q(push_sequence__gt=F("pushed_sequence")), name="workload_unpushed"

@@ -2,66 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
-from gpus.models import Device, DeviceAllocation
-from gpus.services.cordon import close_device, close_node
 from queues.models import Cluster, FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
-from scheduler.engine import Engine
 from scheduler.lease import LeaseLost, begin_epoch
 from scheduler.models import Change, Decision, SchedulingCycle
-from scheduler.store.batch import Batch
-from scheduler.store.saving import save
-from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
+from tests.engines import NOW, in_another_session, reasons, start, statuses
+from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-NOW = START.timestamp() + 1000
 
 
 @pytest.fixture
 def cluster() -> Cluster:
     return make_cluster()
-
-
-def start(cluster: Cluster, *, meanwhile: Callable[[], object] | None = None) -> Engine:
-    """An engine whose first batch finds that something happened between deciding and COMMIT."""
-    pending = [meanwhile] if meanwhile else []
-
-    def save_after_that(batch: Batch) -> None:
-        if batch and pending:
-            in_another_session(pending.pop())
-        save(batch)
-
-    return Engine(cluster, "test", clock=lambda: NOW, save=save_after_that)
-
-
-def in_another_session(function: Callable[[], object]) -> None:
-    """Run with a connection of its own, as another process would."""
-
-    def run() -> None:
-        try:
-            function()
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(timeout=30)
-    assert not thread.is_alive()
-
-
-def statuses() -> dict[str, str]:
-    return dict(Workload.objects.values_list("name", "status"))
-
-
-def reasons() -> dict[str, str]:
-    return dict(Workload.objects.values_list("name", "reason"))
 
 
 def circling(cluster: Cluster) -> None:
@@ -302,124 +258,3 @@ def give_job(name: str) -> None:
         cluster=workload.cluster, namespace="team", name=name, kind="Job", manifest={}, created_at=START
     )
     Workload.objects.filter(pk=workload.pk).update(job=job)
-
-
-class TestDevices:
-    GPU = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}
-
-    @pytest.fixture
-    def gpus(self, cluster: Cluster) -> Cluster:
-        make_cluster_queue(cluster, quotas={"default-flavor": {"nvidia.com/gpu": 8, "nvidia.com/gpumem": 10**6}})
-        make_node(cluster, "n1", [{}, {}])
-        return cluster
-
-    def test_a_slice_of_a_named_device_comes_with_the_quota(self, gpus: Cluster) -> None:
-        make_workload(gpus, "one", self.GPU)
-        start(gpus).run()
-        held = DeviceAllocation.objects.get()
-        assert (held.workload.name if held.workload else "", held.container, held.memory_mib) == ("one", "main", 10_000)
-        assert held.device is not None
-        assert (held.device.used_slots, held.device.used_memory_mib) == (1, 10_000)
-        assert PodSet.objects.get().nodes == ["n1"]
-
-    def test_what_ended_while_nobody_led_gives_its_slices_back(self, gpus: Cluster) -> None:
-        make_workload(gpus, "one", self.GPU)
-        start(gpus).run()
-        record_finished(gpus, [("team", "one")])
-        start(gpus).run()
-        assert not DeviceAllocation.objects.exists()
-        assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
-
-    def test_quota_there_but_no_device(self, gpus: Cluster) -> None:
-        for name in ("one", "two", "three"):
-            make_workload(gpus, name, self.GPU)
-        engine = start(gpus)
-        engine.run()
-        assert statuses() == {"one": "Admitted", "two": "Admitted", "three": "Pending"}
-        three = Workload.objects.get(name="three")
-        assert three.reason == "WaitingForDevices"
-        assert "n1" in three.message
-        assert "2/2 CardInsufficientMemory" in three.message
-        record_finished(gpus, [("team", "one")])
-        engine.run()
-        assert statuses()["three"] == "Admitted"
-        assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
-
-    def test_a_new_leader_knows_who_holds_which_slice(self, gpus: Cluster) -> None:
-        for name in ("one", "two"):
-            make_workload(gpus, name, self.GPU)
-        start(gpus).run()
-        make_workload(gpus, "three", self.GPU)
-        start(gpus).run()
-        assert statuses()["three"] == "Pending"
-        assert Device.objects.filter(used_memory_mib=10_000).count() == 2
-
-    def test_a_slice_that_others_hold_is_respected(self, gpus: Cluster) -> None:
-        device = Device.objects.get(uuid="n1-0")
-        DeviceAllocation.objects.create(
-            cluster=gpus, node=device.node, device=device, device_uuid=device.uuid, source="found",
-            memory_mib=12_000, cores_percent=0, created_at=START,
-        )  # fmt: skip
-        Device.objects.filter(pk=device.pk).update(found_memory_mib=12_000, found_slots=1)
-        make_workload(gpus, "one", self.GPU)
-        make_workload(gpus, "two", self.GPU)
-        start(gpus).run()
-        assert statuses() == {"one": "Admitted", "two": "Pending"}
-        assert DeviceAllocation.objects.get(source="decided").device_uuid == "n1-1"
-
-    def test_who_was_admitted_before_devices_were_known_is_placed_when_they_are(self, cluster: Cluster) -> None:
-        make_cluster_queue(cluster, quotas={"default-flavor": {"nvidia.com/gpu": 8, "nvidia.com/gpumem": 10**6}})
-        make_workload(cluster, "early", self.GPU)
-        engine = start(cluster)
-        engine.run()
-        assert statuses() == {"early": "Admitted"}
-        make_node(cluster, "n1", [{}])
-        engine.run()
-        assert statuses() == {"early": "Admitted"}
-        assert DeviceAllocation.objects.get().device_uuid == "n1-0"
-        assert Workload.objects.get().eviction_counts[0]["reason"] == "DevicesNotAssigned"
-
-    def test_released_and_admitted_elsewhere_within_one_batch(self, gpus: Cluster) -> None:
-        """Its slices are those of the new place, and the old cards are free."""
-        make_workload(gpus, "one", self.GPU)
-        engine = start(gpus)
-        engine.run()
-        before = DeviceAllocation.objects.get().device_uuid
-        node = Device.objects.get(uuid=before)
-        Device.objects.filter(pk=node.pk).update(cordoned=True)
-        Workload.objects.update(unhealthy_nodes=["n1"])
-        engine.run()
-        held = DeviceAllocation.objects.get()
-        assert held.device_uuid != before
-        assert dict(Device.objects.values_list("uuid", "used_memory_mib")) == {before: 0, held.device_uuid: 10_000}
-
-    def test_a_replaced_slice_hands_over_quota_and_devices(self, gpus: Cluster) -> None:
-        make_workload(gpus, "small", self.GPU)
-        engine = start(gpus)
-        engine.run()
-        before = DeviceAllocation.objects.get().device_uuid
-        replaces = {"kueue.x-k8s.io/workload-slice-replacement-for": "team/small"}
-        make_workload(gpus, "large", self.GPU, count=2, annotations=replaces)
-        engine.run()
-        assert statuses() == {"small": "Finished", "large": "Admitted"}
-        assert reasons()["small"] == "WorkloadSliceReplaced"
-        held = DeviceAllocation.objects.order_by("replica")
-        assert [allocation.workload.name for allocation in held if allocation.workload] == ["large", "large"]
-        assert held[0].device_uuid == before
-        assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
-
-    def test_a_drained_card_is_emptied_and_a_drained_node_too(self, gpus: Cluster) -> None:
-        make_node(gpus, "n2", [{}])
-        make_workload(gpus, "one", self.GPU)
-        engine = start(gpus)
-        engine.run()
-        first = DeviceAllocation.objects.get().device_uuid
-        close_device(gpus.pk, first, cordoned=True, draining=True)
-        engine.run()
-        second = DeviceAllocation.objects.select_related("node").get()
-        assert second.device_uuid != first
-        assert Workload.objects.get().eviction_counts == [{"reason": "Drained", "underlyingCause": "", "count": 1}]
-        close_node(gpus.pk, second.node.name, cordoned=True, draining=True)
-        engine.run()
-        assert DeviceAllocation.objects.get().device_uuid not in {first, second.device_uuid}
-        assert statuses() == {"one": "Admitted"}
