@@ -62,12 +62,15 @@ def test_http(address: str, token: str) -> None:
 
 def test_the_live_stream(address: str, token: str) -> None:
     data: dict[str, dict[str, str]] = {"totals": {}, "cluster_queues": {}, "cohorts": {}, "devices": {}}
-    frame = {"type": "snapshot", "cluster": "default", "epoch": 1, "sequence": 1, "time": "t", "data": data}
+    time = "2026-01-01T00:00:00Z"
+    frame = {"type": "snapshot", "cluster": "default", "epoch": 1, "sequence": 1, "time": time, "data": data}
     with Redis.from_url(settings.REDIS_URL) as redis:
         redis.set(snapshot_key("default"), orjson.dumps(frame))
     url = f"ws://{address}/ws/live/?cluster=default"
     with connect(url, additional_headers={"Authorization": f"Token {token}"}) as live:
-        assert orjson.loads(live.recv(5)) == frame
+        received = orjson.loads(live.recv(5))
+        assert received.pop("age_seconds") > 0
+        assert received == frame
     with connect(url, origin=Origin("http://127.0.0.1")) as live, pytest.raises(ConnectionClosed) as closed:
         live.recv(5)
     assert closed.value.rcvd is not None
