@@ -22,10 +22,18 @@ _MOST_HOURS = 90 * 24
 
 
 class CloseSerializer(Shape):
-    """Whether a node or a card is closed to new pods, and whether it is being emptied."""
+    """Whether a node or a card is closed to new pods, and whether it is being emptied; what is left out stays."""
 
-    cordoned = serializers.BooleanField(required=False, default=False)
-    draining = serializers.BooleanField(required=False, default=False)
+    cordoned = serializers.BooleanField(required=False)
+    draining = serializers.BooleanField(required=False, help_text="Draining cordons; opening ends it.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Something must be given, and not both at once what cannot be."""
+        if not attrs:
+            raise serializers.ValidationError("Give cordoned or draining.")
+        if attrs.get("draining") and attrs.get("cordoned") is False:
+            raise serializers.ValidationError({"cordoned": "What is being emptied is cordoned: leave it out."})
+        return attrs
 
 
 class DriftSerializer(Shape):

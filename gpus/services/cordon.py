@@ -5,16 +5,26 @@ from __future__ import annotations
 from gpus.models import Device, Node
 
 
-def close_node(cluster_id: int, name: str, *, cordoned: bool, draining: bool) -> bool:
+def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
     """Cordon a node (nothing new is placed there) or drain it (what we placed there is moved); whether it exists.
 
-    Draining cordons. What is not ours stays: only the cluster's own drain moves that.
+    What is None stays as it is. Draining cordons, and opening a node ends its draining. What is not ours stays: only
+    the cluster's own drain moves that.
     """
     rows = Node.objects.filter(cluster_id=cluster_id, name=name)
-    return rows.update(cordoned=cordoned or draining, draining=draining) > 0
+    return rows.update(**_changes(cordoned, draining)) > 0
 
 
-def close_device(cluster_id: int, uuid: str, *, cordoned: bool, draining: bool) -> bool:
+def close_device(cluster_id: int, uuid: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
     """The same for one card."""
     rows = Device.objects.filter(node__cluster_id=cluster_id, uuid=uuid)
-    return rows.update(cordoned=cordoned or draining, draining=draining) > 0
+    return rows.update(**_changes(cordoned, draining)) > 0
+
+
+def _changes(cordoned: bool | None, draining: bool | None) -> dict[str, bool]:
+    if draining:
+        return {"cordoned": True, "draining": True}
+    if cordoned is False:
+        return {"cordoned": False, "draining": False}
+    given = {"cordoned": cordoned, "draining": draining}
+    return {name: value for name, value in given.items() if value is not None}

@@ -1796,12 +1796,11 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
-        /** @description Whether a node or a card is closed to new pods, and whether it is being emptied. */
+        /** @description Whether a node or a card is closed to new pods, and whether it is being emptied; what is left out stays. */
         PatchedCloseRequest: {
-            /** @default false */
-            cordoned: boolean;
-            /** @default false */
-            draining: boolean;
+            cordoned?: boolean;
+            /** @description Draining cordons; opening ends it. */
+            draining?: boolean;
         };
         /** @description A ClusterQueue, whether it is active, and how many workloads it has. */
         PatchedClusterQueueStatusRequest: {

@@ -26,8 +26,17 @@ class TestClosing:
         assert alice.patch(url, {"draining": True}, format="json").json()["cordoned"] is True
         node.refresh_from_db()
         assert (node.cordoned, node.draining) == (True, True)
-        opened = alice.patch(url, {"cordoned": False, "draining": False}, format="json").json()
+        stays = alice.patch(url, {"draining": False}, format="json").json()
+        assert (stays["cordoned"], stays["draining"]) == (True, False)
+        alice.patch(url, {"draining": True}, format="json")
+        opened = alice.patch(url, {"cordoned": False}, format="json").json()
         assert (opened["cordoned"], opened["draining"]) == (False, False)
+
+    @pytest.mark.parametrize("body", [{}, {"draining": True, "cordoned": False}])
+    def test_what_says_nothing_or_contradicts_itself_is_refused(
+        self, alice: SchemaClient, node: Node, body: dict[str, bool]
+    ) -> None:
+        assert alice.patch("/api/v1/nodes/n1/", body, format="json").status_code == 400
 
     def test_and_a_card(self, alice: SchemaClient, node: Node) -> None:
         answer = alice.patch("/api/v1/devices/n1-1/", {"cordoned": True}, format="json")
