@@ -1,7 +1,9 @@
 """Workloads: what waits, holds quota, runs and ends; all or nothing."""
 
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Upper
 
 from queues.models.base import NamespacedObject
 from queues.querysets import WorkloadQuerySet
@@ -76,6 +78,11 @@ class Workload(NamespacedObject):
             models.Index(fields=["cluster", "cluster_queue_name", "status", "id"], name="workload_cluster_queue"),
             models.Index(fields=["cluster", "namespace", "queue_name", "id"], name="workload_local_queue"),
             models.Index(fields=["cluster", "priority_class_name", "id"], name="workload_priority_class"),
+            GinIndex(
+                OpClass(Upper("name"), name="gin_trgm_ops"),
+                OpClass(Upper("namespace"), name="gin_trgm_ops"),
+                name="workload_search",
+            ),
             models.Index(fields=["cluster", "reason", "id"], name="workload_reason"),
             models.Index(fields=["cluster", "submitted_by", "id"], name="workload_submitted_by"),
             models.Index(fields=["cluster", "id"], condition=Q(active=False), name="workload_held"),
