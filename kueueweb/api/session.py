@@ -112,6 +112,7 @@ class _PasswordView(APIView):
         user = authenticate(request, **credentials.validated_data)
         if not isinstance(user, User):
             raise InvalidCredentials
+        LoginThrottle().forget(request, self)
         return user
 
 

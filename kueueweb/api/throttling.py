@@ -8,7 +8,10 @@ from rest_framework.views import APIView
 
 
 class LoginThrottle(SimpleRateThrottle):
-    """Ten tries a minute for one user name from one address: guessing is slow, and nobody can lock out another."""
+    """Ten tries a minute for one user name from one address: guessing is slow, and nobody can lock out another.
+
+    Who gets in has not been guessing: the tries up to then are forgotten.
+    """
 
     scope = "login"
     rate = "10/min"
@@ -18,6 +21,10 @@ class LoginThrottle(SimpleRateThrottle):
         data = request.data if isinstance(request.data, dict) else {}
         who = f"{self.get_ident(request)} {str(data.get('username', '')).casefold()}"
         return f"throttle-login-{sha256(who.encode()).hexdigest()}"
+
+    def forget(self, request: Request, view: APIView) -> None:
+        """The password was right: the next tries count from none."""
+        self.cache.delete(self.get_cache_key(request, view))
 
 
 class AddressLoginThrottle(SimpleRateThrottle):

@@ -115,3 +115,11 @@ def test_the_demo_shows_its_accounts(cluster: Cluster, settings: Any) -> None:
     settings.DEMO = True
     settings.DEMO_ACCOUNTS = [{"username": "admin", "password": "admin"}]
     assert SchemaClient().get(SESSION).json()["demo_accounts"] == settings.DEMO_ACCOUNTS
+
+
+def test_who_gets_in_may_come_often(site: SchemaClient) -> None:
+    wrong = {**CREDENTIALS, "password": "x"}
+    assert [site.post(TOKEN, CREDENTIALS).status_code for _ in range(12)] == [201] * 12
+    assert [site.post(TOKEN, wrong).status_code for _ in range(9)] == [401] * 9
+    assert site.post(TOKEN, CREDENTIALS).status_code == 201
+    assert [site.post(TOKEN, wrong).status_code for _ in range(11)] == [401] * 10 + [429]
