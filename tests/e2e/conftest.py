@@ -142,13 +142,16 @@ def server() -> Iterator[str]:
         for process in servers:
             supervisor.start(process)
         address = f"http://127.0.0.1:{port}"
-        wait_until(lambda: knows_nodes(address), supervisor)
+        wait_until(lambda: answers(address), supervisor)
+        admin = Api(address, "admin")
+        wait_until(lambda: len(admin.get("nodes/?limit=10")["results"]) == 6, supervisor)
         yield address
 
 
-def knows_nodes(address: str) -> bool:
+def answers(address: str) -> bool:
     try:
-        return len(Api(address, "admin").get("nodes/?limit=10")["results"]) == 6
+        with urlopen(f"{address}/readyz", timeout=5):
+            return True
     except (URLError, ConnectionError):
         return False
 
@@ -205,15 +208,27 @@ def page(page: Page) -> Iterator[Page]:
     assert errors == []
 
 
+@pytest.fixture(scope="session")
+def sessions() -> dict[str, Any]:
+    """The cookies of the accounts that have logged in: ten logins a minute are all that one account may try."""
+    return {}
+
+
 @pytest.fixture
-def log_in(page: Page) -> Callable[[str], None]:
+def log_in(page: Page, sessions: dict[str, Any]) -> Callable[[str], None]:
     """Opens the dashboard as a demo account."""
 
     def as_account(username: str) -> None:
+        if username in sessions:
+            page.context.add_cookies(sessions[username])
+            page.goto("/")
+            expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+            return
         page.goto("/login")
         page.get_by_role("textbox", name="User name").fill(username)
         page.get_by_role("textbox", name="Password").fill(username)
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
+        sessions[username] = page.context.cookies()
 
     return as_account
