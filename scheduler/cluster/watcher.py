@@ -96,12 +96,12 @@ class Watcher:
             thread.start()
         try:
             while not stopped.is_set():
-                self._turn(inbox)
+                self._turn(inbox, stopped)
         finally:
             for follower in followers:
                 follower.stop()
 
-    def _turn(self, inbox: queue.Queue[_Item]) -> None:
+    def _turn(self, inbox: queue.Queue[_Item], stopped: threading.Event) -> None:
         items = _gather(inbox)
         try:
             close_old_connections()
@@ -111,12 +111,11 @@ class Watcher:
             beat(self._cluster.name, self._clock(), heard=bool(items))
         except DatabaseError as error:
             _log.error("What the cluster said could not be stored; everything is listed again: %s", error)
-            self._recover()
+            self._recover(stopped)
 
-    def _recover(self) -> None:
-        """A batch was lost with the database: lists make up for it."""
-        while True:
-            time.sleep(_RETRY_SECONDS)
+    def _recover(self, stopped: threading.Event) -> None:
+        """A batch was lost with the database: lists make up for it, unless the end comes first."""
+        while not stopped.wait(_RETRY_SECONDS):
             close_old_connections()
             try:
                 self.resync()
