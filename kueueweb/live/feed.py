@@ -16,7 +16,7 @@ from django.conf import settings
 from redis import RedisError
 from redis.asyncio import Redis
 
-from kueueweb.live.frames import Audience, apply, empty, merge, moves, redact
+from kueueweb.live.frames import Audience, apply, empty, merge, moment, moves, read, redact
 from scheduler.live import group, snapshot_key
 
 _REMEMBERED_DELTAS: Final = 64
@@ -127,7 +127,7 @@ class Feed:
 
     def _age_seconds(self) -> float:
         """How long ago the scheduler said what we know, by the clocks of both."""
-        return round(max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self._time)).total_seconds()), 3)
+        return round(max(0.0, (datetime.now(UTC) - moment(self._time)).total_seconds()), 3)
 
     def _head(self, type_: str) -> dict[str, Any]:
         return {
@@ -142,9 +142,19 @@ class Feed:
         try:
             while True:
                 message = await layer.receive(channel)
-                await self._take(orjson.loads(message["payload"]))
+                frame = self._readable(message["payload"])
+                if frame is not None:
+                    await self._take(frame)
         finally:
             await layer.group_discard(group(self._cluster), channel)
+
+    def _readable(self, payload: str | bytes) -> dict[str, Any] | None:
+        """The frame, or None for one that cannot be read: it must not silence the sockets, the next one makes up."""
+        try:
+            return read(payload)
+        except ValueError as error:
+            _log.warning("cluster %s: a live frame is passed over: %s", self._cluster, error)
+            return None
 
     async def _take(self, frame: dict[str, Any]) -> None:
         epoch, sequence = frame["epoch"], frame["sequence"]
@@ -172,8 +182,9 @@ class Feed:
         except (RedisError, OSError) as error:
             _log.warning("cluster %s: no snapshot, the next frame tries again: %s", self._cluster, error)
             return
-        if kept:
-            self._start(orjson.loads(kept))
+        snapshot = self._readable(kept) if kept else None
+        if snapshot is not None:
+            self._start(snapshot)
 
     def _start(self, snapshot: dict[str, Any]) -> None:
         """Take a snapshot as it is; sockets that hold what it holds already are left alone."""

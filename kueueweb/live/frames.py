@@ -6,13 +6,17 @@ and `removed`: {part: [name, ...]}.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
+
+import orjson
 
 from scheduler.api.reach import Reach
 
 Data = dict[str, Any]
 
 PARTS: Final = ("cluster_queues", "cohorts", "devices")
+_TYPES: Final = ("snapshot", "delta", "heartbeat")
 _COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
 
 
@@ -27,6 +31,34 @@ class Audience:
     def sees_everything(self) -> bool:
         """Whether frames go out as they came."""
         return self.namespaces is None
+
+
+def read(payload: str | bytes) -> Data:
+    """A published frame. Raises ValueError, saying what is wrong, for one that is not as `scheduler.live` writes it:
+    another version's, cut short, or nobody's. Whoever gets that error is better off without the frame."""
+    frame = orjson.loads(payload)
+    if not isinstance(frame, dict) or frame.get("type") not in _TYPES:
+        raise ValueError("it is not a frame")
+    for name in ("epoch", "sequence"):
+        if type(frame.get(name)) is not int:
+            raise ValueError(f"its {name} is {frame.get(name)!r}, not an integer")
+    moment(frame.get("time"))
+    data = frame.get("data", {})
+    if not isinstance(data, dict) or not all(isinstance(part, dict) for part in data.values()):
+        raise ValueError("its data has a part that is no object")
+    if frame["type"] != "heartbeat" and "data" not in frame:
+        raise ValueError("it has no data")
+    return frame
+
+
+def moment(text: object) -> datetime:
+    """The time of a frame. Raises ValueError unless it is an ISO 8601 time with an offset."""
+    if not isinstance(text, str):
+        raise ValueError(f"its time is {text!r}, not a text")
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"its time {text!r} has no offset")
+    return at
 
 
 def empty() -> Data:

@@ -166,3 +166,34 @@ async def test_nothing_is_sent_while_nothing_is_known(live_services: None) -> No
     assert feed.next_frame(join(feed)) is None
     assert feed.heartbeat() is None
     await feed.close()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"time": "yesterday"}, {"time": "2026-01-05T09:00:00"}, {"time": None}, {"epoch": "1"}, {"sequence": True},
+        {"type": "gossip"}, {"data": None}, {"data": {"cluster_queues": []}},
+    ],
+)  # fmt: skip
+async def test_a_malformed_frame_is_passed_over_and_silences_nobody(feed: Feed, broken: dict[str, Any]) -> None:
+    socket = join(feed)
+    await received(feed, socket)
+    await publish({**frame("delta", 2, {"cluster_queues": {"a": queue(8)}}), **broken})
+    await keep(frame("snapshot", 3, numbers(a=3)))
+    await publish(frame("delta", 3, {"cluster_queues": {"a": queue(3)}}))
+    made_up = await received(feed, socket)
+    assert (made_up["sequence"], made_up["data"]["cluster_queues"]["a"]["pending"]) == (3, 3)
+
+
+@pytest.mark.parametrize("kept", [{**frame("snapshot", 1, numbers(a=1)), "time": "yesterday"}, ["no", "frame"]])
+async def test_a_malformed_snapshot_waits_for_the_next_one(live_services: None, kept: Any) -> None:
+    await keep(kept)
+    feed = Feed(CLUSTER)
+    await feed.open()
+    socket = join(feed)
+    assert feed.next_frame(socket) is None
+    await publish(frame("snapshot", 2, numbers(a=2)))
+    assert (await received(feed, socket))["data"]["cluster_queues"]["a"]["pending"] == 2
+    await feed.close()
+    async with Redis.from_url(settings.REDIS_URL) as redis:
+        await redis.delete(snapshot_key(CLUSTER))
