@@ -77,6 +77,14 @@ class Processes:
         """The web process."""
         self.start("web", "-m", "uvicorn", "kueueweb.asgi:application", "--host", "127.0.0.1", "--port", str(port))
 
+    def terminate(self, name: str, seconds: float = PATIENCE_SECONDS) -> int:
+        """SIGTERM, as every supervisor sends it; how the process ended. Raises TimeoutExpired when it does not."""
+        child = self._running[name]
+        child.send_signal(signal.SIGTERM)
+        status = child.wait(seconds)
+        del self._running[name]
+        return status
+
     def kill(self, name: str) -> None:
         """kill -9."""
         child = self._running.pop(name)
