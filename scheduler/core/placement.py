@@ -81,11 +81,13 @@ class Fleet:
     # -- what is there
 
     def copy_without_reservations(self) -> Fleet:
-        """A fleet of the same nodes and settings that nobody holds anything of; quotas are not copied."""
+        """A fleet of the same nodes, settings and quotas that nobody holds anything of."""
         copy = Fleet(self.settings.vendors.values())
         copy.settings = replace(self.settings, rankings={**self.settings.rankings, Policy.FGD: copy.fragmentation})
         copy.fragmentation.set_tasks(self.fragmentation.tasks)
         copy._nodes.update(self._nodes)
+        for quota in self.quotas.quotas:
+            copy.quotas.set_quota(quota)
         return copy
 
     @property
@@ -119,7 +121,11 @@ class Fleet:
             return
         if not self._built.replace_node(node):
             self._built = None
-        elif before is None or _selection(before) != _selection(node):
+            return
+        if before is not None and before.found_usage != node.found_usage:
+            self.quotas.add_found(before.found_usage, -1)
+            self.quotas.add_found(node.found_usage, 1)
+        if before is None or _selection(before) != _selection(node):
             self._candidates = CandidateNodes(self._built.nodes, self._built.rows)
 
     def delete_node(self, name: str) -> None:
@@ -163,7 +169,7 @@ class Fleet:
                     for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
                         pod = search.next_pod(replica)
                         if pod is None:
-                            return search.refusal(Gang(replica, len(placed), wanted))
+                            return search.refusal(Gang(replica, len(placed), wanted, _slices(tentative)))
                         placed.append(pod)
                         held = self._pod_as_held(pod)
                         tentative.append(held)
@@ -199,6 +205,8 @@ class Fleet:
             self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
             self._candidates = CandidateNodes(self._built.nodes, self._built.rows)
             self.quotas.reset_usage()
+            for node in self._nodes.values():
+                self.quotas.add_found(node.found_usage, 1)
             for held in self._held.values():
                 self._apply(held, 1)
         return self._built
@@ -232,6 +240,10 @@ class Fleet:
     def _pod_as_held(self, pod: PodPlacement) -> _Held:
         peak = peak_usage(pod.containers, pod.init_container_count)
         return _Held(pod.node, tuple(peak.values()), pod.requests, pod.namespace)
+
+
+def _slices(held: Iterable[_Held]) -> tuple[DeviceSlice, ...]:
+    return tuple(part for pod in held for part in pod.slices)
 
 
 def _selection(node: Node) -> tuple[object, ...]:

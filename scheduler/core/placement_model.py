@@ -59,7 +59,7 @@ class DeviceConstraints:
     use_uuids: tuple[str, ...] = ()
     nouse_uuids: tuple[str, ...] = ()
     numa_bind: bool = False
-    mode: str = ""
+    mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +157,35 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaShortage:
+    """Which quota stands in a pod's way. Amounts are MiB of memory or percent points of cores."""
+
+    quota: str
+    resource: str
+    vendor: str
+    limit: int
+    used: int
+    asked: int
+    of_this_workload: int = 0
+    """The part of `used` that pods of the same workload would take."""
+
+    def __str__(self) -> str:
+        used = f"{self.used} are used"
+        if self.of_this_workload:
+            used += f", {self.of_this_workload} of them by this workload's other pods"
+        return (
+            f"ResourceQuota {self.quota} allows its namespace {self.limit} of {self.resource}: {used}, "
+            f"and the pod asks for {self.asked}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRefusal:
     """Why a workload can't be placed: the first pod that found no node, and what each node lacked.
 
     `reasons` has one entry per candidate node (ready or not) that the flavor and the pod select: HAMi's reason words
     with counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` pods of the gang had found a place.
+    `quota` is the namespace's ResourceQuota where that is in the way.
     """
 
     pod_set: str
@@ -171,6 +195,7 @@ class PlacementRefusal:
     reasons: Mapping[str, str]
     nearest_node: str | None
     message: str
+    quota: QuotaShortage | None = None
 
     @property
     def nearest_reason(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.device import DeviceRequest
+from scheduler.core.device import DeviceRequest, DeviceSlice
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_fit import Card, CardRefusals, of_vendor
 from scheduler.core.placement_model import (
@@ -18,6 +18,7 @@ from scheduler.core.placement_model import (
     NodeRefusal,
     PlacementRefusal,
     PodSetToPlace,
+    QuotaShortage,
 )
 from scheduler.core.placement_table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 
@@ -50,6 +51,10 @@ class Finding:
     reason: str
     cards: CardRefusals | None = None
 
+    def has(self, reason: DeviceRefusal) -> bool:
+        """Whether the node or one of its cards was refused for this reason."""
+        return reason in self.cards.counts if self.cards is not None else self.reason == reason
+
     @property
     def nearness(self) -> tuple[int, int, int]:
         """Larger is nearer: nodes with enough cards before those without, then free cards, then how far others came."""
@@ -77,6 +82,12 @@ class Findings:
         ranks = np.array([order[kind.nearness] for kind in self.kinds])[self.which]
         place = int(np.argmax(ranks))
         return int(self.rows[place]), self.kinds[int(self.which[place])]
+
+    def row_with(self, reason: DeviceRefusal) -> int | None:
+        """The first row that was refused for this reason among others; None if none was."""
+        kinds = [number for number, kind in enumerate(self.kinds) if kind.has(reason)]
+        places = np.flatnonzero(np.isin(self.which, kinds))
+        return int(self.rows[places[0]]) if len(places) else None
 
 
 def refused_cards(
@@ -184,7 +195,12 @@ def free_memory_mib(cards: Iterable[Card], vendor: str, by_model: bool) -> int:
 
 
 def refusal(
-    table: DeviceTable, by_model: bool, pod_set: PodSetToPlace, gang: Gang, findings: Findings
+    table: DeviceTable,
+    by_model: bool,
+    pod_set: PodSetToPlace,
+    gang: Gang,
+    findings: Findings,
+    quota: QuotaShortage | None = None,
 ) -> PlacementRefusal:
     """The refusal of one pod of a gang, with the nearest node and a sentence; ties go to the smaller name."""
     names = [table.nodes[row].name for row in findings.rows.tolist()]
@@ -203,17 +219,20 @@ def refusal(
         gang.wanted,
         dict(zip(names, [reasons[number] for number in findings.which.tolist()], strict=True)),
         near_name,
-        _sentence(pod_set, gang, nearest, near_name, len(names), lack),
+        _sentence(pod_set, gang, nearest, near_name, len(names), lack) + (f" {quota}." if quota is not None else ""),
+        quota,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Where in a workload the search stopped: the replica, how many pods had found a place, how many there are."""
+    """Where in a workload the search stopped: the replica, how many pods had found a place, how many there are, and
+    what those that had would hold."""
 
     replica: int
     placed: int
     wanted: int
+    held: tuple[DeviceSlice, ...] = ()
 
 
 def _sentence(
@@ -261,6 +280,7 @@ def node_reason_sentence(reason: str) -> str:
         NodeRefusal.NODE_UNSCHEDULABLE: "it is cordoned",
         NodeRefusal.NODE_TAINTED: "it has a taint that the pod does not tolerate",
         DeviceRefusal.NODE_UNREGISTERED: "it has no registered devices",
+        DeviceRefusal.RESOURCE_QUOTA_NOT_FIT: "the namespace's ResourceQuota does not allow it",
     }
     if reason.startswith(NodeRefusal.INSUFFICIENT_RESOURCE):
         return f"it has too little {reason.removeprefix(NodeRefusal.INSUFFICIENT_RESOURCE).strip()} free"

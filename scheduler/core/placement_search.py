@@ -12,7 +12,14 @@ from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import CardGroups, DeviceVendor
 from scheduler.core.placement_candidates import CandidateNodes
 from scheduler.core.placement_fit import Card, FitContext, fit_pod
-from scheduler.core.placement_model import DeviceRefusal, NodeRefusal, PlacementRefusal, PodPlacement, PodSetToPlace
+from scheduler.core.placement_model import (
+    DeviceRefusal,
+    NodeRefusal,
+    PlacementRefusal,
+    PodPlacement,
+    PodSetToPlace,
+    QuotaShortage,
+)
 from scheduler.core.placement_policy import BY_RANKING, Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import Ranking, Scores
@@ -62,6 +69,7 @@ class PodSetSearch:
         self._candidates = candidates
         self._pod_set = pod_set
         self._pod = pod_set.devices
+        self._quotas = quotas
         self._requests: Mapping[str, int] = {
             name: amount for name, amount in pod_set.requests.items() if name not in settings.device_resources
         }
@@ -84,6 +92,8 @@ class PodSetSearch:
 
     def next_pod(self, replica: int) -> PodPlacement | None:
         """The best place for one more pod, with the usage as it is now; None if no node takes it."""
+        if self._quotas.shortage(self._pod_set.namespace, self._pod) is not None:
+            return None
         for row in self._ranked_rows():
             name = self._table.nodes[row].name
             containers, _ = fit_pod(name, self._cards(row), self._pod, self._context)
@@ -166,7 +176,20 @@ class PodSetSearch:
 
     def refusal(self, gang: Gang) -> PlacementRefusal:
         """Why no node takes the next pod."""
-        return refusal(self._table, self._context.match_by_model, self._pod_set, gang, self._findings())
+        findings = self._findings()
+        shortage = self._quota_shortage(findings, gang)
+        return refusal(self._table, self._context.match_by_model, self._pod_set, gang, findings, shortage)
+
+    def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
+        """What the namespace's quota lacks for the pod on a node that was refused for it; None if none was."""
+        row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT)
+        if row is None:
+            return None
+        cards_mib: dict[str, int] = {}
+        for card in self._table.cards(row):
+            vendor = card.device.vendor
+            cards_mib[vendor] = max(cards_mib.get(vendor, 0), card.device.memory_mib)
+        return self._quotas.shortage(self._pod_set.namespace, self._pod, cards_mib, gang.held)
 
     def _findings(self) -> Findings:
         rows = np.flatnonzero(self._candidates.selected(self._pod_set))
@@ -190,6 +213,10 @@ class PodSetSearch:
         yield [f"{NodeRefusal.INSUFFICIENT_RESOURCE} {name}" for name in names], missing
         if self._asked:
             yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices.astype(np.int64)
+        shortage = self._quotas.shortage(self._pod_set.namespace, self._pod)
+        if shortage is not None and not self._settings.vendors[shortage.vendor].rules.resource_quota:
+            # HAMi asks of these vendors when the pod is created, and of their cards no more.
+            yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(self._table.nodes), dtype=np.int64)
 
     def _card_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
         if self._scan_is_exact():

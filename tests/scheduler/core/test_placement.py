@@ -22,6 +22,7 @@ from scheduler.core.node_selection import (
 )
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
+from scheduler.core.placement_quota import NamespaceQuota
 from scheduler.core.placement_table import CORES, MEMORY_MIB, SLOTS
 from tests.scheduler.core.fleet_helpers import (
     ask,
@@ -173,7 +174,8 @@ class TestRefusals:
         asked = data.draw(REQUESTS)
         nodes = fleet(node("n1", devices, used))
         alone = nodes.place([pod_set(asked)])
-        nodes.quotas.set_limits("", {"limits.nvidia.com/gpumem": 10**9})  # a quota makes every node be walked
+        quota = NamespaceQuota("", "gpus", {"limits.nvidia.com/gpumem": 10**9})  # it makes every node be walked
+        nodes.quotas.set_quota(quota)
         walked = nodes.place([pod_set(asked)])
         assert alone == walked
 

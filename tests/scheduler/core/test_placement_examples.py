@@ -10,6 +10,7 @@ from scheduler.core.device import MIG_MODE, Device, MigPlacement, MigProfile
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PodDeviceRequest, ScoringWeights
+from scheduler.core.placement_quota import NamespaceQuota
 from tests.scheduler.core.fleet_helpers import ask, card, cards_of, fleet, node, pod, pod_set, reason_of, try_place
 
 
@@ -394,7 +395,7 @@ class TestMig:
 class TestResourceQuota:
     def limited(self, *cards: Device) -> Fleet:
         nodes = fleet(node("n1", cards))
-        nodes.quotas.set_limits("team", {"limits.nvidia.com/gpumem": 10_000, "limits.cpu": 4})
+        nodes.quotas.set_quota(NamespaceQuota("team", "gpus", {"limits.nvidia.com/gpumem": 10_000, "limits.cpu": 4}))
         return nodes
 
     def place(self, nodes: Fleet, asked: PodDeviceRequest, key: str | None = None) -> Any:
@@ -414,7 +415,7 @@ class TestResourceQuota:
 
     def test_x39_two_cards_count_together(self) -> None:
         nodes = self.limited(card("g0"), card("g1"))
-        nodes.quotas.set_limits("team", {"limits.nvidia.com/gpumem": 4000})
+        nodes.quotas.set_quota(NamespaceQuota("team", "gpus", {"limits.nvidia.com/gpumem": 4000}))
         refused = self.place(nodes, pod(ask(2, 3000)))
         assert reason_of(refused) == "1/2 AllocatedCardsInsufficientRequest, 1/2 ResourceQuotaNotFit"
 
