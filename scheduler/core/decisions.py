@@ -64,6 +64,8 @@ class PendingReason(StrEnum):
     ADMISSION_GATED = "AdmissionGated"
     ON_HOLD = "OnHold"
     DEACTIVATED = "Deactivated"
+    POD_GROUP_INCOMPLETE = "PodGroupIncomplete"
+    """Beyond Kueue, which has no workload then: pods of its group are missing."""
 
 
 class EvictionReason(StrEnum):
@@ -130,6 +132,13 @@ class PodsReadyReason(StrEnum):
     WAIT_FOR_RECOVERY = "WaitForRecovery"
     STARTED = "Started"
     RECOVERED = "Recovered"
+
+
+class ReplacementPodsReason(StrEnum):
+    """Reasons of the WaitingForReplacementPods condition, beside those of an eviction and PodGroupIncomplete."""
+
+    PODS_FAILED = "PodsFailed"
+    PODS_READY = "PodsReady"
 
 
 class AdmissionCheckStatus(StrEnum):

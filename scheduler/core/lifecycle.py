@@ -25,7 +25,7 @@ from scheduler.core.decisions import (
 )
 from scheduler.core.lifecycle_facts import Facts, execution_times, pods_ready_times, waits_for
 from scheduler.core.local_queue import LocalQueue
-from scheduler.core.workload import RequeueState, Workload
+from scheduler.core.workload import Condition, RequeueState, Workload
 
 _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionReason.ADMISSION_CHECK})
 
@@ -350,10 +350,16 @@ def _refresh_verdict(workload: Workload, facts: Facts, now: float) -> Step | Non
     if verdict is not None:
         told = to.pending(workload, *verdict, now)
         return None if told is workload else Step(told, verdict[0], verdict[1], warning=True)
-    if before is None or before.reason not in _KEPT_OUT or not before.message.startswith(_KEPT_OUT_MARKS):
+    if before is None or not _was_kept_out(before):
         return None
     message = "It waits for the scheduler to look at it"
     return Step(to.pending(workload, PendingReason.PENDING_EVALUATION, message, now), "PendingEvaluation", message)
+
+
+def _was_kept_out(verdict: Condition) -> bool:
+    if verdict.reason == PendingReason.POD_GROUP_INCOMPLETE:
+        return True
+    return verdict.reason in _KEPT_OUT and verdict.message.startswith(_KEPT_OUT_MARKS)
 
 
 _KEPT_OUT_MARKS = ("The workload is deactivated", "LocalQueue ", "ClusterQueue ", "Admission is gated")
@@ -376,4 +382,7 @@ def _kept_out(workload: Workload, facts: Facts) -> tuple[PendingReason, str] | N
         return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive: {facts.queue_problem}"
     if workload.admission_gates:
         return PendingReason.ADMISSION_GATED, f"Admission is gated by {', '.join(workload.admission_gates)}"
+    replacement = workload.condition(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
+    if replacement is not None and replacement.status is ConditionStatus.TRUE:
+        return PendingReason.POD_GROUP_INCOMPLETE, replacement.message
     return None

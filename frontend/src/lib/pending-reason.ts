@@ -14,6 +14,7 @@ const SENTENCES: Record<string, string> = {
   AdmissionGated: "A gate on it is closed.",
   OnHold: "It is on hold.",
   Deactivated: "It was deactivated.",
+  PodGroupIncomplete: "Pods of its group are missing.",
 };
 
 /** What the reason means, or an empty text for one that is not known here. */

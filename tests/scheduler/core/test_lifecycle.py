@@ -299,3 +299,18 @@ class TestExecutionTime:  # 10.7, T59
         step = step_of(workload, 60, accumulated_seconds=40)
         assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
         assert step.accumulated_seconds == 0
+
+
+def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
+    missing = conditions.with_condition(
+        waiting(), ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.TRUE, "PodsFailed", "1 of 3 missing", 0
+    )
+    told = step_of(missing, 5).workload
+    assert reason_of(told, ConditionType.QUOTA_RESERVED) == ("False", "PodGroupIncomplete")
+    assert told.conditions[ConditionType.QUOTA_RESERVED].message == "1 of 3 missing"
+    complete = conditions.with_condition(
+        told, ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.FALSE, "PodsReady", "", 9
+    )
+    again = step_of(complete, 10).workload
+    assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+    assert next_step(again, facts(), 11) is None
