@@ -4,6 +4,7 @@ from queues.models.cluster import Cluster, ClusterMode
 from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue
 from queues.models.job import Job
 from queues.models.namespace import Namespace, Role, RoleBinding
+from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeClass
 from queues.models.priority import PriorityClass, WorkloadPriorityClass
 from queues.models.quota import FlavorQuota, ResourceGroup
 from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
@@ -17,6 +18,7 @@ __all__ = [
     "Cohort",
     "FlavorQuota",
     "Job",
+    "LimitRange",
     "LocalQueue",
     "Namespace",
     "Pod",
@@ -24,8 +26,10 @@ __all__ = [
     "PriorityClass",
     "ResourceFlavor",
     "ResourceGroup",
+    "ResourceQuota",
     "Role",
     "RoleBinding",
+    "RuntimeClass",
     "Topology",
     "Workload",
     "WorkloadEvent",

@@ -20,7 +20,7 @@ class ClusterObject(models.Model):
     api_version = models.CharField(
         max_length=64,
         blank=True,
-        help_text="The version that it was last applied with; `get` gives it back in that version.",
+        help_text="The version that a manifest of it was last applied with; `get` answers in the newest one.",
     )
     applied_set = models.CharField(
         max_length=253, blank=True, help_text="The set that applied it last; pruning that set removes it."

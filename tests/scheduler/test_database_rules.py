@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 
 from gpus.models import Device
-from queues.models import Cluster, FlavorQuota, PodSet, Workload
+from queues.models import Cluster, FlavorQuota, LimitRange, PodSet, ResourceQuota, RuntimeClass, Workload
 from scheduler.models import Change
 from tests.factories import make_cluster, make_cluster_queue, make_node, make_workload
 
@@ -117,3 +120,18 @@ def test_a_card_may_shrink_below_what_it_holds() -> None:
     Device.objects.update(memory_mib=8_000)
     Device.objects.update(used_memory_mib=12_000)
     assert Device.objects.get().used_memory_mib == 12_000
+
+
+def test_it_notes_what_limits_a_namespace() -> None:
+    cluster = make_cluster()
+    common: dict[str, Any] = {"cluster": cluster, "created_at": timezone.now()}
+    quota = ResourceQuota.objects.create(namespace="team", name="gpus", **common)
+    LimitRange.objects.create(namespace="team", name="sizes", **common)
+    RuntimeClass.objects.create(name="kata", handler="kata", **common)
+    assert noted() == {("resourcequota", "team/gpus"), ("limitrange", "team/sizes"), ("runtimeclass", "kata")}
+    before = generation()
+    ResourceQuota.objects.update(hard={"limits.nvidia.com/gpumem": "10"})
+    quota.refresh_from_db()
+    assert (quota.generation, generation()) == (2, before + 1)
+    quota.delete()
+    assert noted() == {("resourcequota", "team/gpus")}
