@@ -124,6 +124,7 @@ def test_a_card_may_shrink_below_what_it_holds() -> None:
 
 def test_it_notes_what_limits_a_namespace() -> None:
     cluster = make_cluster()
+    noted()
     common: dict[str, Any] = {"cluster": cluster, "created_at": timezone.now()}
     quota = ResourceQuota.objects.create(namespace="team", name="gpus", **common)
     LimitRange.objects.create(namespace="team", name="sizes", **common)
