@@ -36,6 +36,8 @@ class RefusalKind(IntEnum):
     LACKS = 3
     TOPOLOGY = 4
     DEVICES = 5
+    NAMESPACE_QUOTA = 6
+    """The namespace's ResourceQuota leaves too little of the devices."""
 
 
 class Refusal(NamedTuple):

@@ -96,6 +96,8 @@ def holders(cq: ClusterQueueState, refusals: Iterable[Refusal], state: State) ->
 def remedy(refusals: Iterable[Refusal]) -> str:
     """What would let the workload in, for the mildest of what stands against it."""
     kinds = {refusal.kind for refusal in refusals}
+    if RefusalKind.NAMESPACE_QUOTA in kinds:
+        return "It starts when pods of its namespace end or its ResourceQuota is raised, or when it asks for less"
     if RefusalKind.DEVICES in kinds:
         return "It starts when devices that hold its pods become free, or when it asks for less"
     if RefusalKind.TOPOLOGY in kinds:

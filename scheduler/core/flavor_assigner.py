@@ -19,7 +19,7 @@ from scheduler.core.decisions import (
     PendingReason,
     ReclaimWithinCohortPolicy,
 )
-from scheduler.core.flavor_devices import DeviceAssigner
+from scheduler.core.flavor_devices import DeviceAssigner, NoPlace
 from scheduler.core.flavor_matching import FlavorMatcher
 from scheduler.core.quota import Cell
 from scheduler.core.resources import PODS
@@ -124,7 +124,7 @@ class FlavorAssigner:
         results: Sequence[PodSetResult],
         group: GroupState,
         slot: FlavorSlot,
-    ) -> str | None:
+    ) -> NoPlace | None:
         """Why a flavor that fits the quota has no place for the pods, or None. With a single flavor there is nothing to
         choose, and the whole assignment is placed afterwards."""
         if not group.last or not slot.selective or not self._devices.concerns(info):
@@ -291,8 +291,7 @@ class _GroupSearch:
         refused = self._assigner.device_refusal(self._info, self._assignment, self._results, group, slot)
         if refused is None:
             return FIT, fits
-        text = f"flavor {slot.name}: {refused}"
-        refusals.append(Refusal(RefusalKind.DEVICES, PendingReason.WAITING_FOR_DEVICES, slot.name, text=text))
+        refusals.append(refused.refusal(slot.name))
         mode = PREEMPT if self._cq.spec.preempt_for_devices else NO_FIT
         return mode, {name: (mode, level) for name, (_, level) in fits.items()}
 

@@ -7,6 +7,7 @@ decides. All pods of all pod sets of such a workload are placed, or none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
@@ -24,6 +25,18 @@ from scheduler.core.placement_room import MOST
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyAssignment
 from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
+
+
+class NoPlace(NamedTuple):
+    """Why pods find no place, in words, and what it is about."""
+
+    text: str
+    kind: RefusalKind = RefusalKind.DEVICES
+
+    def refusal(self, flavor: str = "") -> Refusal:
+        """The same as a refusal, of one flavor or of the whole assignment."""
+        text = f"flavor {flavor}: {self.text}" if flavor else self.text
+        return Refusal(self.kind, PendingReason.WAITING_FOR_DEVICES, flavor, text=text)
 
 
 class DeviceAssigner:
@@ -46,7 +59,7 @@ class DeviceAssigner:
 
     def refusal_of(
         self, info: WorkloadInfo, assignment: Assignment, members: Sequence[PodSetResult], slot: FlavorSlot
-    ) -> str | None:
+    ) -> NoPlace | None:
         """Why the pod sets, and those before them, find no place on the nodes of a flavor, or None."""
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
@@ -73,10 +86,10 @@ class DeviceAssigner:
         """Room without a limit on every node."""
         return dict.fromkeys(self._state.fleet.nodes, MOST)
 
-    def refuse(self, cq: ClusterQueueState, assignment: Assignment, message: str) -> None:
+    def refuse(self, cq: ClusterQueueState, assignment: Assignment, found: NoPlace) -> None:
         """The assignment finds no place: it does not fit, or needs preemption where the ClusterQueue lets workloads
         preempt for devices alone."""
-        assignment.refusals.append([_refusal(message)])
+        assignment.refusals.append([found.refusal()])
         if not cq.spec.preempt_for_devices:
             assignment.mode = Mode.NO_FIT
             return
@@ -175,12 +188,9 @@ class DeviceAssigner:
         )
 
 
-def describe(refusal: PlacementRefusal) -> str:
+def describe(refusal: PlacementRefusal) -> NoPlace:
     """The refusal as a sentence, with the nearest node's own words."""
+    kind = RefusalKind.DEVICES if refusal.quota is None else RefusalKind.NAMESPACE_QUOTA
     if refusal.nearest_node is None or refusal.nearest_reason in refusal.message:
-        return refusal.message
-    return f"{refusal.message} ({refusal.nearest_node}: {refusal.nearest_reason})"
-
-
-def _refusal(message: str) -> Refusal:
-    return Refusal(RefusalKind.DEVICES, PendingReason.WAITING_FOR_DEVICES, text=message)
+        return NoPlace(refusal.message, kind)
+    return NoPlace(f"{refusal.message} ({refusal.nearest_node}: {refusal.nearest_reason})", kind)

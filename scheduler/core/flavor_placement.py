@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from scheduler.core.assignment import Assignment, Mode, PodSetResult
 from scheduler.core.cluster_queue_state import ClusterQueueState
-from scheduler.core.flavor_devices import DeviceAssigner, describe
+from scheduler.core.flavor_devices import DeviceAssigner, NoPlace, describe
 from scheduler.core.flavor_topology import Rooms, TopologyAssigner
 from scheduler.core.placement_model import Placement, PlacementRefusal
 from scheduler.core.topology import TopologyFailure
@@ -54,24 +54,24 @@ class PlacementAssigner:
         assignment.topology_usage = []
         return isinstance(found, Placement)
 
-    def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | str:
+    def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
         """A place for every pod, its leaves recorded in the assignment; else why there is none."""
         rooms = Rooms(self._devices.room(assignment))
-        message = ""
+        refused: NoPlace | None = None
         for _ in range(ATTEMPTS):
             requests = self._topology.requests(assignment, rooms)
             if requests:
                 leaves = self._topology.find(requests)
                 if isinstance(leaves, TopologyFailure):
-                    return message or f"pod set {leaves.pod_set}: {leaves.message} with free devices"
+                    return refused or NoPlace(f"pod set {leaves.pod_set}: {leaves.message} with free devices")
                 self._topology.record(assignment, requests, leaves)
             found = self._devices.find(info, assignment)
             if isinstance(found, Placement):
                 return found
-            message = describe(found)
+            refused = describe(found)
             if not requests or not self._cap(rooms, assignment, found):
-                return message
-        return message
+                break
+        return refused or NoPlace("")
 
     def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
         """Cap the leaf whose pod was refused to the pods that it did take, only beside the leader where that is there;

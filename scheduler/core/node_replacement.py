@@ -75,7 +75,7 @@ class NodeReplacer:
             return
         placement = self._place_anew(info, found, host)
         if isinstance(placement, PlacementRefusal):
-            self._evict(info, f"no devices to replace those of the failed node {host}: {describe(placement)}")
+            self._evict(info, f"no devices to replace those of the failed node {host}: {describe(placement).text}")
             return
         self._state.move(info, found, topology_charges(info, found, self._state.topology_flavors))
         if placement is not info.placement:
