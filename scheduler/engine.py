@@ -40,7 +40,7 @@ from queues.models import Cluster
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped
 from scheduler.core.configuration import Configuration
-from scheduler.core.settle import Circles, settle
+from scheduler.core.settle import settle
 from scheduler.core.world import Savepoint, World
 from scheduler.lease import begin_epoch, renew
 from scheduler.live import LiveFrames
@@ -96,7 +96,6 @@ class Engine:
         self._refused_in_a_row = 0
         self._kept_house_at = 0.0
         self._settled = False
-        self._circles = Circles()
         self._generation = 0
         self._timers = Timers()
         self._configuration = Configuration()
@@ -131,7 +130,7 @@ class Engine:
         deadline = time.monotonic() + run_seconds
         batches = cycles = admitted = preempted = refused = 0
         self.world.advance(self._clock())
-        # Who was left active (a head that blocks its queue, preemption that went in circles) gets another look.
+        # Who was left active (a head that blocks its queue) or whose pause is over gets another look.
         self._settled = self._settled and not self.world.has_active()
         more = True
         while more:
@@ -194,15 +193,14 @@ class Engine:
         if self._settled:
             return
         started = time.perf_counter()
-        for result in settle(self.world, now, circles=self._circles):
+        for result in settle(self.world, now):
             recorder.record(result, time.perf_counter() - started)
             if self._cycle_limit is not None and recorder.cycles >= self._cycle_limit:
                 return
-            if time.monotonic() >= deadline and not self._circles.closed:
+            if time.monotonic() >= deadline:
                 return
             started = time.perf_counter()
         self._settled = True
-        self._circles = Circles()
 
     def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
         self.world.undo(point)

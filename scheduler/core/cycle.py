@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from scheduler.core.admission import Admitter
 from scheduler.core.assignment import Assignment, Mode, RefusalKind
+from scheduler.core.circles import describe_pause, wake_at
 from scheduler.core.decisions import (
     Admit,
     CycleResult,
@@ -122,8 +123,7 @@ class Cycle:
             entry.message = "it fits once the workloads that are being preempted have stopped"
             self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
         elif assignment.mode is Mode.PREEMPT and not entry.targets:
-            self._leave(entry, RequeueReason.NO_CANDIDATES, PendingReason.WAITING_FOR_QUOTA)
-            self._reserve(entry)
+            self._leave_without_candidates(entry)
         elif assignment.mode is Mode.PREEMPT and entry.info.workload.closed_preemption_gates:
             self._gate(entry)
         elif self._overlaps(entry):
@@ -136,6 +136,16 @@ class Cycle:
     def _leave(self, entry: Entry, requeue: RequeueReason, reason: PendingReason) -> None:
         entry.requeue = requeue
         entry.reason = reason
+
+    def _leave_without_candidates(self, entry: Entry) -> None:
+        """It finds nobody to preempt, or has a pause from preempting: that is its own, not that of its equals."""
+        until = self._state.circles.paused_until(entry.info.key, self._state.now)
+        if until is not None:
+            entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
+            wake_at(self._state, entry.cq.name, until)
+        requeue = RequeueReason.NO_CANDIDATES if until is None else RequeueReason.GATED
+        self._leave(entry, requeue, PendingReason.WAITING_FOR_QUOTA)
+        self._reserve(entry)
 
     def _skip(self, entry: Entry, message: str) -> None:
         entry.status = Status.SKIPPED

@@ -30,7 +30,8 @@ class CycleParts:
         configuration = state.configuration
         fair = configuration.fair_sharing
         finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.protected, self._usage_of())
-        preemptor = Preemptor(finder, state.simulation, fair.preemption_strategies if fair else None)
+        strategies = fair.preemption_strategies if fair else None
+        preemptor = Preemptor(finder, state.simulation, strategies, state.circles)
         self._devices = DeviceAssigner(state)
         assigner = FlavorAssigner(
             state.matcher,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from scheduler.core.circles import Circles
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import (
     BorrowWithinCohortPolicy,
@@ -63,16 +64,21 @@ class Preemptor:
     """Finds targets against the usage as it is now."""
 
     def __init__(
-        self, finder: CandidateFinder, simulation: Simulation, strategies: tuple[PreemptionStrategy, ...] | None
+        self,
+        finder: CandidateFinder,
+        simulation: Simulation,
+        strategies: tuple[PreemptionStrategy, ...] | None,
+        circles: Circles,
     ) -> None:
-        """`strategies` are those of fair sharing; None is classical preemption."""
+        """`strategies` are those of fair sharing; None is classical preemption. `circles` says who has a pause."""
         self._finder = finder
         self._simulation = simulation
+        self._circles = circles
         self._fair = FairPreemption(finder, simulation, strategies) if strategies is not None else None
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
         """The workloads to preempt for the request; empty when preemption cannot help."""
-        if not request.cq.can_preempt:
+        if not request.cq.can_preempt or self._circles.paused_until(request.info.key, request.now) is not None:
             return []
         found = self._fair.find_targets(request) if self._fair else self._find_classical_targets(request)
         return [Target(info, reason) for info, reason in found]

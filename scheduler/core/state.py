@@ -12,6 +12,7 @@ from typing import Any
 
 from scheduler.core.admission_check import AdmissionCheck
 from scheduler.core.admission_fair_sharing import usage_history
+from scheduler.core.circles import Circles
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
 from scheduler.core.cohort_tree import CohortTree
@@ -72,7 +73,8 @@ class State:
         self.history = usage_history(configuration.admission_fair_sharing)
         """Past usage of LocalQueues; None without admission fair sharing."""
         self.protected: dict[str, float] = {}
-        """Per ClusterQueue that found no one to preempt but protected workloads: when the first is so no longer."""
+        """Per ClusterQueue whose workloads may not preempt (all are protected, or they have a pause): until when."""
+        self.circles = Circles()
         self.said: list[Outcome] = []
         """What was said outside of a cycle and nobody has taken yet."""
         self.journal = Journal()
@@ -82,9 +84,9 @@ class State:
     def start_journal(self) -> None:
         """Remember from now on how to go back."""
         self.journal.open()
-        self.journal.note_once(self)
-        if self.history is not None:
-            self.journal.note_once(self.history)
+        for thing in (self, self.circles, self.history):
+            if thing is not None:
+                self.journal.note_once(thing)
 
     def snapshot(self) -> tuple[Any, ...]:
         """The small things that a cycle changes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.core.circles import stir
 from scheduler.core.cluster_queue import ClusterQueue
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import PreemptionProtection
@@ -69,10 +70,11 @@ class Structure:
         keys = {f"queue {name}" for name in self._changed_queues}
         keys |= {f"cohort {name}" for name in self._changed_cohorts}
         changed = {roots[key] for roots in (before, self._roots) for key in keys if key in roots}
-        for name, cq in state.cluster_queues.items():
-            if self._roots[f"queue {name}"] in changed:
-                cq.generation += 1
-                state.touched.add(name)
+        reached = [name for name in state.cluster_queues if self._roots[f"queue {name}"] in changed]
+        for name in reached:
+            state.cluster_queues[name].generation += 1
+        state.touched.update(reached)
+        stir(state, reached)
         self._changed_queues.clear()
         self._changed_cohorts.clear()
 

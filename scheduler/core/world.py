@@ -13,9 +13,9 @@ those workloads back to their queues (Kueue's flush, 3.7).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scheduler.core.circles import describe_pause, is_news, stir, wake_at
 from scheduler.core.conditions import release
 from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
 from scheduler.core.explain import holders, remedy
@@ -56,10 +56,18 @@ class World(WorldObjects):
                 info = WorkloadInfo(workload, state.configuration)
                 state.insert(info)
                 self._placer.put(info)
+                stir(state, (info.cluster_queue,))
         elif workload.is_true(ConditionType.FINISHED):
             self.finish_workload(workload.key, now)
-        elif not self._placer.update_reserving(before, workload):
+        else:
+            self._update(before, workload)
+
+    def _update(self, before: WorkloadInfo, workload: Workload) -> None:
+        state, known, queue = self._state, before.workload, before.cluster_queue
+        if not self._placer.update_reserving(before, workload):
             self._replace(before, WorkloadInfo(workload, state.configuration))
+        if is_news(known, workload):
+            stir(state, (queue, state.workloads[workload.key].cluster_queue))
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Exchange a workload for its new version; what its queue remembers of it stays."""
@@ -83,6 +91,8 @@ class World(WorldObjects):
         if info is not None:
             if info.cluster_queue:
                 self._state.touched.add(info.cluster_queue)
+            stir(self._state, (info.cluster_queue,))
+            self._state.circles.forget(key)
             self._placer.take(info)
             self._state.forget(info)
 
@@ -127,7 +137,10 @@ class World(WorldObjects):
         """One scheduling cycle at that time: at most one head per ClusterQueue. See `scheduler.core.cycle`."""
         self._state.advance(now)
         self._refresh()
-        return self._parts.run_cycle()
+        result = self._parts.run_cycle()
+        for decision in result.preemptions:
+            self._state.circles.note(decision.workload, decision.preemptor)
+        return result
 
     def sample_usage(self, now: float) -> dict[str, dict[str, float]]:
         """Decay the past usage of LocalQueues whose sampling interval is over (8.3). Returns what each of them
@@ -150,17 +163,22 @@ class World(WorldObjects):
         said, self._state.said = self._state.said, []
         return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
 
-    def note_livelock(self, keys: Iterable[str]) -> CycleResult:
-        """Preemption goes in circles among these workloads at this instant: say so on those that wait (19.2 B11)."""
+    def pause_circles(self) -> CycleResult | None:
+        """If workloads preempt each other in circles, they preempt nobody for a while (19.2 B11): say so on those that
+        wait. None when none do."""
+        state = self._state
+        paused = state.circles.close(state.now)
         outcomes: list[Outcome] = []
-        for key in keys:
-            info = self._state.workloads.get(key)
-            if info is not None and info.place in (Place.ACTIVE, Place.PARKED):
-                message = "workloads preempt each other in circles; it is tried again when something else changes"
-                reason = PendingReason.WAITING_FOR_QUOTA
+        for key, until in paused.items():
+            info = state.workloads.get(key)
+            if info is None:
+                continue
+            wake_at(state, info.cluster_queue, until)
+            if info.place in (Place.ACTIVE, Place.PARKED):
                 kind = DecisionKind.SKIP if info.place is Place.ACTIVE else DecisionKind.PARK
-                outcomes.append(self._state.refuse(info, info.cluster_queue, kind, reason, message))
-        return CycleResult(self._state.cycle, outcomes=tuple(outcomes))
+                reason = PendingReason.WAITING_FOR_QUOTA
+                outcomes.append(state.refuse(info, info.cluster_queue, kind, reason, describe_pause(until)))
+        return CycleResult(state.cycle, outcomes=tuple(outcomes)) if paused else None
 
     def _refresh(self) -> None:
         self._structure.settle()

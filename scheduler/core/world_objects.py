@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 
 from scheduler.core.admission_check import AdmissionCheck
+from scheduler.core.circles import stir
 from scheduler.core.cluster_queue import ClusterQueue
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.cohort import Cohort
@@ -93,6 +94,7 @@ class WorldObjects:
         if self._state.namespaces.get(name) != labels:
             self._state.namespaces[name] = dict(labels)
             self._state.touched.update(self._state.cluster_queues)
+            stir(self._state, self._state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
         """Forget a namespace."""
@@ -188,6 +190,7 @@ class WorldObjects:
             if self._state.history is not None:
                 self._state.history.set_local_queue(local_queue)
             self._put_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
+            stir(self._state, (local_queue.cluster_queue,))
 
     def delete_local_queue(self, key: str) -> None:
         """Forget the LocalQueue `namespace/name`; its pending workloads leave the queue."""
@@ -210,7 +213,9 @@ class WorldObjects:
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node (capacity, labels, taints, readiness, devices)."""
+        before = set(self._state.touched)
         self._state.set_node(node)
+        stir(self._state, self._state.touched - before)
 
     def delete_node(self, name: str) -> None:
         """Forget a node."""

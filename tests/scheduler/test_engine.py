@@ -7,6 +7,7 @@ from django.db import transaction
 
 from queues.models import Cluster, FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
+from scheduler.engine import Engine
 from scheduler.lease import LeaseLost, begin_epoch
 from scheduler.models import Change, Decision, SchedulingCycle
 from tests.engines import NOW, in_another_session, reasons, start, statuses
@@ -240,6 +241,23 @@ class TestPreemption:
         run = engine.run(run_seconds=30)
         assert (run.more, run.preempted) == (False, 31)
         assert "in circles" in " ".join(Workload.objects.values_list("message", flat=True))
+
+    def test_circles_rest_from_tick_to_tick_until_something_changes(self, cluster: Cluster) -> None:
+        circling(cluster)
+        moment = [NOW]
+        engine = Engine(cluster, "test", clock=lambda: moment[0])
+        assert engine.run(run_seconds=30).preempted == 31
+        preempted = 0
+        for _ in range(59):
+            moment[0] += 1.0
+            preempted += engine.run().preempted
+        assert preempted == 0
+        moment[0] += 1.0
+        assert 0 < engine.run(run_seconds=30).preempted < 6, "the pause is over"
+        assert engine.run().preempted == 0
+        record_finished(cluster, [("team", "x")])
+        engine.run(run_seconds=30)
+        assert statuses() == {"x": "Finished", "h": "Admitted", "l": "Pending"}
 
     def test_each_eviction_of_a_batch_is_counted(self, cluster: Cluster) -> None:
         circling(cluster)

@@ -1,31 +1,11 @@
-"""Cycles at one instant: when they end, and preemption that goes in circles (19 B11)."""
+"""Cycles at one instant: when they end. For preemption that goes in circles see test_circles.py."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-from scheduler.core.settle import PREEMPTIONS_PER_WORKLOAD, settle
-from tests.scheduler.core.world_helpers import (
-    Builder,
-    admissions,
-    messages,
-    preemption,
-    preemptions,
-    reason_of,
-    settled,
-)
-
-
-def circling() -> Builder:
-    """H preempts L in its own queue; the room goes to X, which is older; L reclaims it from X and is admitted, and H
-    preempts L again, for ever."""
-    policy = preemption(within="LowerPriority", reclaim="Any", borrow="LowerPriority")
-    builder = Builder().cohort("all", quotas={"default": 2})
-    builder.queue("q2", {"default": 4}, "all", preemption=policy).queue("q0", {"default": 0}, "all", preemption=policy)
-    builder.pending("h", "q2", 6, priority=100, at=2.0).pending("l", "q2", 4, priority=50, at=1.0)
-    return builder.pending("x", "q0", 3, priority=100, at=0.0)
+from scheduler.core.settle import settle
+from tests.scheduler.core.world_helpers import Builder, admissions, preemption, preemptions, settled
 
 
 def test_it_ends_when_nobody_is_active() -> None:
@@ -57,22 +37,3 @@ def test_a_preemptor_waits_for_its_victims_without_spinning() -> None:
     results = settled(builder.world, stop=False)
     assert [preemptions(result) for result in results] == [{"low": "InClusterQueue"}, {}]
     assert not results[-1].progressed
-
-
-def test_preemption_in_circles_is_bounded_and_said_on_those_who_wait() -> None:
-    builder = circling()
-    results = settled(builder.world)
-    counts = Counter(name for result in results for name in preemptions(result))
-    assert set(counts) == {"l", "x"}
-    assert max(counts.values()) == PREEMPTIONS_PER_WORKLOAD
-    waiting = {name for name in ("h", "l", "x") if reason_of(builder.world, name)}
-    assert set(messages(results[-1])) == waiting
-    assert all("in circles" in text for text in messages(results[-1]).values())
-
-
-def test_after_the_bound_the_next_instant_starts_afresh() -> None:
-    builder = circling()
-    settled(builder.world)
-    builder.world.delete_workload("team/x")
-    results = settled(builder.world, 2000.0)
-    assert [name for result in results for name in admissions(result)][-1] == "h"
