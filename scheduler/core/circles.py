@@ -103,7 +103,7 @@ class Circles:
                 lifted.append(key)
         return lifted
 
-    def keys(self) -> list[str]:
+    def known(self) -> list[str]:
         """All workloads of which something is known."""
         return [*{**self._preempted, **self._pauses}]
 
@@ -115,7 +115,7 @@ def stir(state: State, queues: Iterable[str]) -> None:
         return
     known_queues = (state.cluster_queues[name] for name in queues if name in state.cluster_queues)
     reached = {member.name for cq in known_queues for member in state.tree_of(cq)}
-    known = ((key, state.workloads.get(key)) for key in state.circles.keys())
+    known = ((key, state.workloads.get(key)) for key in state.circles.known())
     for key in state.circles.lift([key for key, info in known if info is None or info.cluster_queue in reached]):
         info = state.workloads.get(key)
         if info is not None:
