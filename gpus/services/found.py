@@ -1,7 +1,7 @@
 """Slices that pods which are not ours hold, by their own annotations: always stored, also above what a card has."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gpus.annotations import FoundAllocation
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
+from scheduler.core.device import DeviceSlice, MigInstance
 
 _LONGEST_UUID: Final = 128
 _LARGEST: Final = 2**31 - 1
@@ -117,7 +118,7 @@ def _nodes(cluster_id: int, names: Iterable[str]) -> dict[str, Node]:
 def _stored(cluster_id: int, uids: Sequence[str]) -> dict[str, list[DeviceAllocation]]:
     rows = DeviceAllocation.objects.filter(
         cluster_id=cluster_id, source=AllocationSource.FOUND, pod_uid__in=list(uids)
-    ).order_by("device_uuid")
+    ).order_by("device_uuid", "id")
     stored: dict[str, list[DeviceAllocation]] = {}
     for row in rows:
         stored.setdefault(row.pod_uid, []).append(row)
@@ -146,13 +147,20 @@ def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[Dev
             memory_mib=held.memory_mib,
             cores_percent=held.cores_percent,
             slots=held.slots,
-            mig_instance=held.mig
-            and {"profile": held.mig.profile, "start": held.mig.placement.start, "size": held.mig.placement.size},
+            mig_instance=mig and {"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size},
             **common,
         )
-        for held in pod.allocation.slices
+        for held, mig in _by_instance(pod.allocation.slices)
     ]
     return sorted(rows, key=lambda row: row.device_uuid)
+
+
+def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, MigInstance | None]]:
+    """Each slice with its first MIG instance; its further ones follow, their amounts counted with the first."""
+    for held in slices:
+        yield held, held.mig
+        for mig in held.further_mig:
+            yield replace(held, memory_mib=0, cores_percent=0, slots=0), mig
 
 
 def _out_of_range(allocation: FoundAllocation) -> str:

@@ -97,7 +97,10 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSlice:
-    """The part of one card that one container holds."""
+    """The part of one card that one container holds, or all containers of a pod taken together.
+
+    Then `mig` and `further_mig` are all MIG instances that they hold of the card.
+    """
 
     uuid: str
     node: str
@@ -107,3 +110,9 @@ class DeviceSlice:
     vendor: str = "NVIDIA"
     mig: MigInstance | None = None
     slots: int = 1
+    further_mig: tuple[MigInstance, ...] = ()
+
+    @property
+    def mig_instances(self) -> tuple[MigInstance, ...]:
+        """All MIG instances of the card that this holds."""
+        return self.further_mig if self.mig is None else (self.mig, *self.further_mig)

@@ -286,7 +286,7 @@ def _constraints(annotations: Mapping[str, str], keys: VendorAnnotations) -> Dev
         _words(annotations.get(keys.use_uuid)),
         _words(annotations.get(keys.nouse_uuid)),
         (annotations.get(keys.numa_bind) or "") in _TRUE_WORDS,
-        annotations.get(keys.mode) or "",
+        annotations.get(keys.mode),
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import add
 
-from scheduler.core.device import MIG_MODE, Device, DeviceRequest, DeviceSlice, MigInstance
+from scheduler.core.device import MIG_MODE, PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice, MigInstance
 from scheduler.core.device_vendor import CardGroups, DeviceVendor, FitRules
 from scheduler.core.mig import choose_mig_instance
 from scheduler.core.placement_model import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
@@ -46,8 +47,7 @@ class Card:
         self.used_slots += held.slots
         self.used_memory_mib += held.memory_mib
         self.used_cores += held.cores_percent
-        if held.mig is not None:
-            self.mig.append(held.mig)
+        self.mig.extend(held.mig_instances)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ def _fit_container(
     for request in requests:
         vendor = context.vendors[request.vendor]
         walk = _Walk(node, request, vendor.rules, pod.constraints_of(vendor.word), context, (*taken, *held))
+        _sort(cards, context.policy, walk.numa_bind)
         typed = [card for card in cards if of_vendor(card.device, vendor.word, context.match_by_model)]
-        typed.sort(key=context.policy.sort_key(walk.numa_bind))
         picks, counts = walk.pick(typed)
         if picks is None:
             return None, CardRefusals(request, len(typed), counts)
@@ -130,6 +130,17 @@ def _fit_container(
             card.hold(part)
             held.append(part)
     return tuple(held), None
+
+
+def _sort(cards: list[Card], policy: DevicePolicy, numa_bind: bool) -> None:
+    """Put the cards into the order in which they are tried.
+
+    HAMi sorts the node's list in place: full ties of the pod's next container keep the order of this one.
+    """
+    cards.sort(key=policy.sort_key(numa_bind))
+    if not policy.ranked:
+        for position, card in enumerate(reversed(cards)):
+            card.position = position
 
 
 def of_vendor(device: Device, word: str, by_model: bool) -> bool:
@@ -152,7 +163,7 @@ def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
         return False
     if any(word.lower() in model for word in constraints.nouse_types):
         return False
-    return not constraints.mode or not device.mode or device.mode in constraints.mode
+    return constraints.mode is None or device.mode in constraints.mode
 
 
 def matches_uuid(uuid: str, constraints: DeviceConstraints) -> bool:
@@ -164,15 +175,31 @@ def _score(cards: Sequence[Card], requests: Sequence[DeviceRequest], context: Fi
     used, totals = [], []
     for card in cards:
         slots, cores, memory = card.used_slots, card.used_cores, card.used_memory_mib
-        if context.score_includes_request:
-            for request in requests:
-                if of_vendor(card.device, request.vendor, context.match_by_model):
-                    slots, cores = slots + 1, cores + request.cores_percent
-                    memory += request.memory_on(card.device.memory_mib)
+        for request in requests:
+            if _scored(card.device, request, context):
+                slots, cores = slots + 1, cores + request.cores_percent
+                memory += _scored_memory(card.device, request)
         used.append((slots, cores, memory))
         totals.append((card.device.slots, card.device.cores_percent, card.device.memory_mib))
     for card, score in zip(cards, card_scores(used, totals, context.weights), strict=True):
         card.score = score
+
+
+def _scored(device: Device, request: DeviceRequest, context: FitContext) -> bool:
+    """Whether a card's score counts the request too.
+
+    HAMi compares the vendor's word with the card's type: NVIDIA puts the model there, so its usage alone counts.
+    """
+    if context.score_includes_request:
+        return of_vendor(device, request.vendor, context.match_by_model)
+    return device.type == request.vendor
+
+
+def _scored_memory(device: Device, request: DeviceRequest) -> int:
+    """The MiB that the score counts: unlike the fit it goes by the percentage where both were asked for."""
+    if request.memory_percentage not in (0, PERCENTAGE_UNSET):
+        return device.memory_mib * request.memory_percentage // 100
+    return request.memory_mib
 
 
 @dataclass(slots=True)
@@ -194,7 +221,7 @@ class _Walk:
 
     def pick(self, cards: Sequence[Card]) -> tuple[list[tuple[Card, DeviceSlice]] | None, Counter[DeviceRefusal]]:
         """The cards taken, each with its slice, or None and the number of cards per reason."""
-        if self.request.count > len(cards) and not any(card.device.mode == MIG_MODE for card in cards):
+        if self.request.count > len(cards) and not self._may_repeat(cards):
             return None, Counter()
         collect_all = self._linked or self._grouped
         group: int | None = None
@@ -214,6 +241,11 @@ class _Walk:
             self.counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] += len(self.picks)
         return chosen, self.counts
 
+    def _may_repeat(self, cards: Iterable[Card]) -> bool:
+        """Whether a card may serve the request several times: MIG cards do, unless the pod wants another mode."""
+        mode = self.constraints.mode
+        return (mode is None or MIG_MODE in mode) and any(card.device.mode == MIG_MODE for card in cards)
+
     @property
     def _linked(self) -> bool:
         return self.rules.topology_aware and self.context.policy.topology_aware
@@ -229,10 +261,10 @@ class _Walk:
         return choose_grouped_cards(self.picks, self.request.count, self.rules)
 
     def _start_numa_group(self) -> None:
-        """Cards of another NUMA node come: what was picked before is discarded."""
-        if self.picks:
+        """Cards of another NUMA node come: what was picked before is discarded (uncounted while links decide)."""
+        if self.picks and not self._linked:
             self.counts[DeviceRefusal.NUMA_NOT_FIT] += len(self.picks)
-            self.picks = []
+        self.picks = []
 
     def _unusable(self, card: Card) -> DeviceRefusal | None:
         """What rules a card out before NUMA groups are looked at."""
@@ -245,7 +277,11 @@ class _Walk:
         return None
 
     def _try(self, card: Card, collect_all: bool) -> None:
-        """Take the card if it fits; a MIG card may give several instances."""
+        """Take the card if it fits; a MIG card may give several instances.
+
+        As in HAMi, only their places on the card are looked at one after another: slots, memory and cores are compared
+        with what the card held before this container.
+        """
         while len(self.picks) < self.request.count or collect_all:
             outcome = self._slice(card)
             if isinstance(outcome, DeviceRefusal):
@@ -259,29 +295,25 @@ class _Walk:
         device, rules = card.device, self.rules
         if not matches_uuid(device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
-        mine = [part for picked, part in self.picks if picked is card]
-        used_slots = card.used_slots + len(mine)
-        used_memory = card.used_memory_mib + sum(part.memory_mib for part in mine)
-        used_cores = card.used_cores + sum(part.cores_percent for part in mine)
         memory = self.request.memory_on(device.memory_mib)
         cores = wanted_cores(self.request, rules, device.cores_percent)
-        if used_slots >= device.slots:
+        if card.used_slots >= device.slots:
             return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
-        if rules.mutex and self.context.policy.mutex and used_slots > 0:
+        if rules.mutex and self.context.policy.mutex and card.used_slots > 0:
             return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
         if rules.resource_quota and not self._within_quota(memory, cores):
             return DeviceRefusal.RESOURCE_QUOTA_NOT_FIT
-        if device.memory_mib - used_memory < memory:
+        if device.memory_mib - card.used_memory_mib < memory:
             return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
-        if device.cores_percent - used_cores < cores:
+        if device.cores_percent - card.used_cores < cores:
             return DeviceRefusal.CARD_INSUFFICIENT_CORE
-        if rules.exclusive_cores and device.cores_percent == 100 and cores == 100 and used_slots > 0:
+        if rules.exclusive_cores and device.cores_percent == 100 and cores == 100 and card.used_slots > 0:
             return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
-        if rules.cores_exhausted and device.cores_percent and used_cores == device.cores_percent and cores == 0:
+        if rules.cores_exhausted and device.cores_percent and card.used_cores == device.cores_percent and cores == 0:
             return DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED
-        return self._special(card, mine, memory, cores)
+        return self._special(card, memory, cores)
 
-    def _special(self, card: Card, mine: Sequence[DeviceSlice], memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
+    def _special(self, card: Card, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
         """The checks that only some vendors or modes have."""
         device, rules = card.device, self.rules
         if rules.equal_slices and card.used_slots and card.used_memory_mib != memory * card.used_slots:
@@ -293,7 +325,8 @@ class _Walk:
         part = DeviceSlice(device.uuid, self.node, memory, cores, device.index, self.request.vendor)
         if device.mode != MIG_MODE:
             return part
-        in_use = [*card.mig, *(held.mig for held in mine if held.mig is not None)]
+        mine = (held.mig for picked, held in self.picks if picked is card)
+        in_use = [*card.mig, *(instance for instance in mine if instance is not None)]
         chosen = choose_mig_instance(device.mig_profiles, in_use, memory)
         if chosen is None:
             return DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE
@@ -337,21 +370,21 @@ def peak_usage(containers: Iterable[Sequence[DeviceSlice]], init_container_count
 
 def _add(total: dict[str, DeviceSlice], part: DeviceSlice) -> None:
     so_far = total.get(part.uuid)
-    if so_far is None:
-        total[part.uuid] = part
-        return
-    total[part.uuid] = replace(
-        so_far,
-        memory_mib=so_far.memory_mib + part.memory_mib,
-        cores_percent=so_far.cores_percent + part.cores_percent,
-        slots=so_far.slots + part.slots,
-    )
+    total[part.uuid] = part if so_far is None else _together(so_far, part, add)
 
 
 def _larger(left: DeviceSlice, right: DeviceSlice) -> DeviceSlice:
+    return _together(left, right, max)
+
+
+def _together(left: DeviceSlice, right: DeviceSlice, amounts: Callable[[int, int], int]) -> DeviceSlice:
+    """Two slices of a card as one; the MIG instances of both are in use."""
+    instances = (*left.mig_instances, *right.mig_instances)
     return replace(
         left,
-        memory_mib=max(left.memory_mib, right.memory_mib),
-        cores_percent=max(left.cores_percent, right.cores_percent),
-        slots=max(left.slots, right.slots),
+        memory_mib=amounts(left.memory_mib, right.memory_mib),
+        cores_percent=amounts(left.cores_percent, right.cores_percent),
+        slots=amounts(left.slots, right.slots),
+        mig=instances[0] if instances else None,
+        further_mig=instances[1:],
     )

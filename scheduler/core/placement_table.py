@@ -150,9 +150,9 @@ class DeviceTable:
             self.used[SLOTS, row, column] += sign * part.slots
             self.used[CORES, row, column] += sign * part.cores_percent
             self.used[MEMORY_MIB, row, column] += sign * part.memory_mib
-            if part.mig is not None:
+            for instance in part.mig_instances:
                 instances = self.mig.setdefault(part.uuid, [])
-                instances.append(part.mig) if sign > 0 else instances.remove(part.mig)
+                instances.append(instance) if sign > 0 else instances.remove(instance)
         self._score_row(row)
         self.changes.note(row)
 

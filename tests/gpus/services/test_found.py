@@ -93,6 +93,20 @@ def test_a_pod_of_an_unknown_node_is_passed_over(cluster: Cluster) -> None:
     assert record_found(cluster.pk, [pod("1", part(), node="elsewhere")], NOW) is False
 
 
+def test_all_mig_instances_of_a_card_are_kept_and_the_amounts_counted_once(cluster: Cluster) -> None:
+    first, *others = (MigInstance("1g.5gb", MigPlacement(start, 1)) for start in (6, 5, 4))
+    mig = DeviceSlice("GPU-a", "n1", 14_592, 45, mig=first, slots=3, further_mig=tuple(others))
+    record_found(cluster.pk, [pod("1", mig)], NOW)
+    rows = DeviceAllocation.objects.order_by("id")
+    assert [(row.mig_instance, row.slots, row.memory_mib) for row in rows] == [
+        ({"profile": "1g.5gb", "start": 6, "size": 1}, 3, 14_592),
+        ({"profile": "1g.5gb", "start": 5, "size": 1}, 0, 0),
+        ({"profile": "1g.5gb", "start": 4, "size": 1}, 0, 0),
+    ]
+    assert counted() == (3, 14_592, 45)
+    assert record_found(cluster.pk, [pod("1", mig)], NOW) is False
+
+
 def test_a_mig_instance_is_kept(cluster: Cluster) -> None:
     mig = DeviceSlice("GPU-a", "n1", 9728, 28, mig=MigInstance("2g.10gb", MigPlacement(2, 2)))
     record_found(cluster.pk, [pod("1", mig)], NOW)
