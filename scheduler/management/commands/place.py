@@ -4,7 +4,8 @@ INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A
 `gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations) and `events` in order: `{"place": v1 Pod}` or
 `{"remove": "namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers`
 (HAMi's one pseudo container that stands for all: a list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's
-reason with counts.
+reason with counts. A pod that HAMi's webhook turns away, or whose annotations it can't read, is `refused` by no node
+and has the `problem`.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
     if key in fleet.reservations:
         fleet.release(key)
     devices = pod_device_request(pod, VENDORS)
+    problems = [problem for problem in devices.problems if problem.refused]
+    if problems:
+        first = problems[0]
+        return {"pod": key, "refused": {}, "problem": f"{first.resource} {first.value}: {first.message}"}
     outcome = fleet.place([PodSetToPlace("main", 1, devices=devices, namespace=metadata["namespace"])])
     if isinstance(outcome, PlacementRefusal):
         return {"pod": key, "refused": dict(outcome.reasons)}

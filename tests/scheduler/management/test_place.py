@@ -47,6 +47,31 @@ def test_pods_come_and_go(tmp_path: Path, name: str) -> None:
     assert (third["pod"], third["node"]) == ("team/b", "n1")
 
 
+@pytest.mark.parametrize(
+    ("annotations", "limits", "problem"),
+    [
+        ({}, {"nvidia.com/gpumem-percentage": "101"}, "nvidia.com/gpumem-percentage 101: a percentage is 0 to 100"),
+        (
+            {"hami.io/device-scoring-weights": "slot=1"},
+            {},
+            "hami.io/device-scoring-weights slot=1: slot, core and memory",
+        ),
+    ],
+)
+def test_a_pod_that_can_not_be_asked_for_is_placed_nowhere(
+    tmp_path: Path, annotations: dict[str, str], limits: dict[str, str], problem: str
+) -> None:
+    event = pod("a", 1000)
+    event["place"]["metadata"]["annotations"] = annotations
+    event["place"]["spec"]["containers"][0]["resources"]["limits"].update(limits)
+    source, output = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(json.dumps(scenario(event)))
+    call_command("place", str(source), output=output)
+    (entry,) = json.loads(output.read_text())[0]["result"]
+    assert (entry["pod"], entry["refused"]) == ("team/a", {})
+    assert entry["problem"].startswith(problem)
+
+
 @pytest.mark.parametrize("text", ["", "{}", '[{"name": "x"}]', '[{"name": "x", "scenario": []}]'])
 def test_what_is_no_list_of_scenarios_is_refused(tmp_path: Path, text: str) -> None:
     source, output = tmp_path / "in.json", tmp_path / "out.json"
