@@ -72,6 +72,7 @@ class DeviceTable:
         self.has_devices: Booleans = np.array([bool(node.devices) for node in self.nodes], dtype=np.bool_)
         self.healthy: Booleans = np.zeros(shape[1:], dtype=np.bool_)
         self.cordoned: Booleans = np.zeros(shape[1:], dtype=np.bool_)
+        self._other_mode: Integers = np.zeros(shape[1:], dtype=np.int64)
         self.has_mig: Booleans = np.zeros(len(self.nodes), dtype=np.bool_)
         self.mig: dict[str, list[MigInstance]] = {}
         self.places: dict[tuple[str, str], tuple[int, int]] = {}
@@ -122,7 +123,8 @@ class DeviceTable:
     def _load_health(self, row: int) -> None:
         node = self.nodes[row]
         for column, device in enumerate(node.devices):
-            self.healthy[row, column] = device.health and device.vendor not in node.unhealthy_vendors
+            usable = device.health and not self._other_mode[row, column]
+            self.healthy[row, column] = usable and device.vendor not in node.unhealthy_vendors
             self.cordoned[row, column] = device.cordoned
 
     def add_requests(self, node: str, requests: Mapping[str, int], sign: int) -> None:
@@ -138,7 +140,11 @@ class DeviceTable:
         self.changes.note(row)
 
     def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
-        """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over."""
+        """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over.
+
+        A card is unhealthy while it holds a slice of another mode: one without a MIG instance in MIG mode, or one with it
+        elsewhere.
+        """
         row = self.rows.get(node)
         if row is None:
             return
@@ -153,6 +159,9 @@ class DeviceTable:
             for instance in part.mig_instances:
                 instances = self.mig.setdefault(part.uuid, [])
                 instances.append(instance) if sign > 0 else instances.remove(instance)
+            if bool(part.mig_instances) != (self.nodes[row].devices[column].mode == MIG_MODE):
+                self._other_mode[row, column] += sign
+                self._load_health(row)
         self._score_row(row)
         self.changes.note(row)
 
@@ -183,9 +192,10 @@ class DeviceTable:
         """Working copies of one node's cards."""
         node = self.nodes[row]
         used = self.used[:, row, : len(node.devices)].tolist()
+        healthy = self.healthy[row].tolist()
         return [
             Card(
-                device if device.vendor not in node.unhealthy_vendors else replace(device, health=False),
+                device if device.health == healthy[column] else replace(device, health=False),
                 column,
                 used[SLOTS][column],
                 used[MEMORY_MIB][column],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.device import MIG_MODE, Device, DeviceRequest, MigPlacement, MigProfile
+from scheduler.core.device import MIG_MODE, Device, DeviceRequest, DeviceSlice, MigInstance, MigPlacement, MigProfile
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import NVIDIA
+from scheduler.core.node import Node
 from tests.scheduler.core.fleet_helpers import ask, card, cards_of, fleet, node, pod, reason_of, try_place
 
 SMALL = MigProfile("1g.5gb", 4864, 15, 1, tuple(MigPlacement(start, 1) for start in range(7)))
@@ -103,3 +104,20 @@ class TestInstancesOfAPod:
         assert refused == "1/1 CardMigTopologyInfeasible, 3/1 AllocatedCardsInsufficientRequest"
         nodes.release("first")
         assert nodes.table.mig["g0"] == []
+
+
+class TestSlicesOfAnotherMode:
+    """HAMi takes a card for unhealthy while a pod on it has no MIG instance of a MIG card, or one of any other card."""
+
+    @pytest.mark.parametrize("mig", [False, True])
+    def test_the_card_is_unhealthy_until_the_pod_is_gone(self, mig: bool) -> None:
+        instance = MigInstance("1g.5gb", MigPlacement(6, 1))
+        slices = [DeviceSlice("g0", "n1", 1000, 0), DeviceSlice("g0", "n1", 4864, 15, mig=instance)]
+        fits, does_not_fit = slices[::-1] if mig else slices
+        of_mode = mig_card() if mig else card("g0")
+        nodes = fleet(Node("n1", devices=(of_mode,), found=(fits,)))
+        assert cards_of(try_place(nodes, pod(ask(1, 1000)))) == "n1: g0"
+        nodes.set_node(Node("n1", devices=(of_mode,), found=(fits, does_not_fit)))
+        assert reason_of(try_place(nodes, pod(ask(1, 1000)))) == "1/1 CardNotHealth"
+        nodes.set_node(Node("n1", devices=(of_mode,), found=(fits,)))
+        assert cards_of(try_place(nodes, pod(ask(1, 1000)))) == "n1: g0"
