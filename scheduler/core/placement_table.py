@@ -142,8 +142,8 @@ class DeviceTable:
     def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
         """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over.
 
-        A card is unhealthy while it holds a slice of another mode: one without a MIG instance in MIG mode, or one with it
-        elsewhere.
+        A card is unhealthy while it holds a slice of another mode: in MIG mode one without a MIG instance, else one
+        with it.
         """
         row = self.rows.get(node)
         if row is None:
