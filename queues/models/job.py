@@ -8,7 +8,8 @@ from queues.models.base import NamespacedObject
 class Job(NamespacedObject):
     """A job of any kind (batch/v1 Job, v1 Pod, apps/v1 Deployment ...), kept as it was submitted.
 
-    What is pushed to the cluster is derived from `manifest` and from the admission of the workloads that it owns.
+    What is pushed to the cluster is derived from `manifest` and from the admission of the workloads that it owns. A
+    group of plain pods is a row of kind PodGroup, which owns the workload, and a row for each of its pods.
     """
 
     kind = models.CharField(max_length=63)
@@ -18,6 +19,17 @@ class Job(NamespacedObject):
         default=False, help_text="Someone else made it in the cluster; we never delete it there."
     )
     suspended = models.BooleanField(default=False)
+    group = models.ForeignKey(
+        "queues.Job",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="members",
+        help_text="Of a pod that belongs to a group: the group's row.",
+    )
+    phase = models.CharField(
+        max_length=16, blank=True, help_text="Of a pod of a group: how it ended (Succeeded, Failed), empty until then."
+    )
 
     class Meta:
         ordering = ["namespace", "name"]
