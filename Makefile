@@ -28,6 +28,11 @@ test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker a
 	$(FRONTEND) run test
 	$(BIN)/python -m pytest tests/e2e
 
+.PHONY: test-kubernetes
+test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its source the first time (needs Go; minutes)
+	$(BIN)/python scripts/kubernetes.py .run/kubernetes
+	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.dev ## style, types, import rules, drift of migrations and schema
 	$(BIN)/ruff check .

@@ -260,7 +260,8 @@ class ClusterClient:
         page = self._json("GET", kind.path(namespace), query)
         version = str(page["metadata"].get("resourceVersion", ""))
         while True:
-            items.extend(page["items"])
+            # Only the list as a whole has its type in the answer; its items are taken for objects of their own here.
+            items.extend({"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in page["items"])
             following = page["metadata"].get("continue")
             if not following:
                 return Listing(tuple(items), version)

@@ -140,7 +140,7 @@ class ApiServer:
             if limit and len(items) == limit:
                 metadata["continue"] = _token(version, items[-1])
                 break
-            items.append(item)
+            items.append({key: value for key, value in item.items() if key not in ("apiVersion", "kind")})
         return Answer(
             200,
             {

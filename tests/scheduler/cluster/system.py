@@ -87,3 +87,22 @@ def queued(manifest: JsonObject) -> JsonObject:
 def gpu_job(name: str = "train", *, mib: int = 4000, cores: int = 30, **spec: Any) -> JsonObject:
     limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(mib), "nvidia.com/gpucores": str(cores)}
     return queued(job(name, limits=limits, **spec))
+
+
+def deployment(replicas: int) -> JsonObject:
+    """A Deployment in namespace `team` each of whose pods takes almost all of a card."""
+    labels = {"app": "web"}
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}
+    spec = {"containers": [{"name": "main", "image": "web", "resources": {"limits": limits}}]}
+    return queued(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        }
+    )

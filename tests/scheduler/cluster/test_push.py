@@ -11,9 +11,9 @@ from django.db import connection
 from gpus.models import Device, DeviceAllocation
 from queues.models import Cluster, Job, Pod, Workload
 from queues.services.workloads import cancel, hold, release
-from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, JsonObject, TokenBucket, connect
+from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
 from scheduler.cluster.push import PushReport, push_pending
-from tests.scheduler.cluster.system import System, gpu_job, queued
+from tests.scheduler.cluster.system import System, deployment, gpu_job, queued
 from tests.simulated_cluster import job, pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -183,25 +183,6 @@ def test_a_single_pod_runs_and_finishes(system: System) -> None:
     assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
     system.turn(30)
     assert system.workload().reason == "Succeeded"
-
-
-def deployment(replicas: int) -> JsonObject:
-    """A Deployment in namespace `team` each of whose pods takes almost all of a card."""
-    labels = {"app": "web"}
-    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}
-    spec = {"containers": [{"name": "main", "image": "web", "resources": {"limits": limits}}]}
-    return queued(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "web"},
-            "spec": {
-                "replicas": replicas,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": spec},
-            },
-        }
-    )
 
 
 def test_a_deployment_that_is_applied_with_more_or_fewer_replicas_follows(system: System) -> None:

@@ -1,0 +1,93 @@
+"""Builds a real Kubernetes control plane for `make test-kubernetes`: python scripts/kubernetes.py FOLDER
+
+etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwok, which plays the kubelets of nodes that are not
+there. All come as source through Go's module proxy, checked against Go's checksum database, and are built by the
+machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+KUBERNETES = "1.36.3"
+
+
+class Source(NamedTuple):
+    """A Go module, and the programs of it that we want: name -> package."""
+
+    module: str
+    version: str
+    programs: dict[str, str]
+
+
+SOURCES = (
+    Source("go.etcd.io/etcd/server/v3", "v3.7.3", {"etcd": "."}),
+    Source(
+        "k8s.io/kubernetes",
+        f"v{KUBERNETES}",
+        {name: f"./cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")},
+    ),
+    Source("sigs.k8s.io/kwok", "v0.8.0", {"kwok": "./cmd/kwok"}),
+)
+
+
+def main(target: Path) -> None:
+    """Build what is missing in the folder."""
+    if shutil.which("go") is None:
+        sys.exit("Go is not installed: a Kubernetes control plane is built from its source with it.")
+    target.mkdir(parents=True, exist_ok=True)
+    for source in SOURCES:
+        missing = {name: package for name, package in source.programs.items() if not (target / name).exists()}
+        if missing:
+            with tempfile.TemporaryDirectory(prefix="kueueweb-kubernetes-") as folder:
+                build(unpack(source, Path(folder) / "source"), missing, target.resolve())
+
+
+def unpack(source: Source, folder: Path) -> Path:
+    """A copy of the module that can be built by itself: its own parts come as modules of the same release."""
+    downloaded = run("go", "mod", "download", "-json", f"{source.module}@{source.version}", directory=Path.cwd())
+    shutil.copytree(json.loads(downloaded)["Dir"], folder)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    shutil.rmtree(folder / "vendor", ignore_errors=True)
+    manifest = folder / "go.mod"
+    manifest.write_text(without_local_replacements(manifest.read_text()))
+    return folder
+
+
+def without_local_replacements(text: str) -> str:
+    """A go.mod without replacements by folders of the same repository; Kubernetes releases its parts as v0.X.Y."""
+    replaced = re.findall(r"^\s*(?:replace )?(\S+) => \.{1,2}/\S*$", text, re.MULTILINE)
+    text = re.sub(r"^\s*(?:replace )?\S+ => \.{1,2}/\S*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^replace \(\s*\)\n", "", text, flags=re.MULTILINE)
+    part = f"v0.{KUBERNETES.split('.', 1)[1]}"
+    for module in replaced:
+        text = re.sub(rf"^(\s+{re.escape(module)}) v0\.0\.0\b", rf"\1 {part}", text, flags=re.MULTILINE)
+    return text
+
+
+def build(folder: Path, programs: dict[str, str], target: Path) -> None:
+    """`go build` of each program into the target folder."""
+    version = f"-X k8s.io/component-base/version.gitVersion=v{KUBERNETES}"
+    for name, package in programs.items():
+        print(f"Building {name} ...", flush=True)
+        run("go", "build", "-ldflags", f"-s -w {version}", "-o", str(target / name), package, directory=folder)
+
+
+def run(*command: str, directory: Path) -> str:
+    """What the command prints; ends with its own words where it fails."""
+    told = {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=mod -buildvcs=false", "CGO_ENABLED": "0"}
+    done = subprocess.run(command, cwd=directory, env=told, check=False, text=True, capture_output=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,126 @@
+"""A real Kubernetes control plane on this machine's loopback, with kwok in the place of kubelets.
+
+`scripts/kubernetes.py` has built the programs. Everything lies in one temporary folder and ends with the test process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any, Final, Self
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from kubernetes import client as kubernetes_client
+
+from kueueweb.embedded import children
+from kueueweb.embedded.sockets import free_port
+from scheduler.cluster.client import ClusterClient, ClusterError, Kind, TokenBucket
+from tests.acceptance.processes import wait_for
+
+PROGRAMS: Final = Path(__file__).resolve().parents[2] / ".run" / "kubernetes"
+STAGES: Final = Path(__file__).with_name("stages.yaml")
+_ADMIN_TOKEN: Final = "the-admin-of-a-test"
+_READY: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
+
+
+class ControlPlane:
+    """etcd, the API server with RBAC, the controllers, the default scheduler and kwok."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._children: list[subprocess.Popen[bytes]] = []
+        self.url = f"https://127.0.0.1:{free_port()}"
+        self.admin = self.client(_ADMIN_TOKEN)
+
+    def __enter__(self) -> Self:
+        try:
+            self._start_api_server()
+            kubeconfig = self._kubeconfig()
+            keys = ("--service-account-private-key-file", "service-account.key")
+            self._start("kube-controller-manager", "--kubeconfig", kubeconfig, "--leader-elect=false", *keys)
+            self._start("kube-scheduler", "--kubeconfig", kubeconfig, "--leader-elect=false")
+            self._start("kwok", "--kubeconfig", kubeconfig, "--manage-all-nodes", "--config", str(STAGES))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for child in reversed(self._children):
+            children.stop(child)
+
+    def client(self, token: str) -> ClusterClient:
+        """A client with whoever's rights the token gives."""
+        configuration = kubernetes_client.Configuration(host=self.url)
+        configuration.api_key = {"authorization": f"Bearer {token}"}
+        configuration.ssl_ca_cert = str(self._folder / "certificates" / "apiserver.crt")
+        return ClusterClient(configuration, TokenBucket(1_000, 1_000))
+
+    def token_of(self, namespace: str, service_account: str) -> str:
+        """A token with the rights of a service account."""
+        accounts = Kind("v1", "TokenRequest", f"serviceaccounts/{service_account}/token")
+        answer = self.admin.create(
+            accounts, {"metadata": {"namespace": namespace, "name": ""}, "spec": {"expirationSeconds": 3600}}
+        )
+        return str(answer["status"]["token"])
+
+    def said(self, program: str) -> str:
+        """What a program said so far."""
+        return (self._folder / f"{program}.log").read_text(errors="replace")
+
+    def _start_api_server(self) -> None:
+        etcd, peers = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        self._start(
+            "etcd", "--data-dir", "etcd", "--unsafe-no-fsync",
+            "--listen-client-urls", etcd, "--advertise-client-urls", etcd,
+            "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
+            "--initial-cluster", f"default={peers}",
+        )  # fmt: skip
+        self._write_keys()
+        self._start(
+            "kube-apiserver", "--etcd-servers", etcd, "--bind-address", "127.0.0.1",
+            "--secure-port", self.url.split(":")[-1], "--cert-dir", "certificates",
+            "--service-cluster-ip-range", "10.0.0.0/24", "--authorization-mode", "RBAC",
+            "--token-auth-file", "tokens.csv", "--service-account-issuer", "https://kubernetes.default.svc",
+            "--service-account-key-file", "service-account.pub",
+            "--service-account-signing-key-file", "service-account.key",
+            "--disable-admission-plugins", "ServiceAccount",
+        )  # fmt: skip
+        wait_for("the API server's answer", self._answers, 60)
+
+    def _start(self, program: str, *arguments: str) -> None:
+        with (self._folder / f"{program}.log").open("ab") as output:
+            command: list[str | Path] = [PROGRAMS / program, *arguments]
+            self._children.append(children.start(command, output=output, directory=self._folder))
+
+    def _answers(self) -> bool:
+        assert self._children[-1].poll() is None, self.said("kube-apiserver")[-2000:]
+        try:
+            return self.admin.get(_READY, "", "kube-system") is not None
+        except ClusterError:
+            return False
+
+    def _write_keys(self) -> None:
+        (self._folder / "tokens.csv").write_text(f"{_ADMIN_TOKEN},admin,1,system:masters\n")
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        pem = serialization.Encoding.PEM
+        private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
+        (self._folder / "service-account.key").write_bytes(private)
+        (self._folder / "service-account.pub").write_bytes(public)
+
+    def _kubeconfig(self) -> str:
+        authority = str(self._folder / "certificates" / "apiserver.crt")
+        content: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": {"server": self.url, "certificate-authority": authority}}],
+            "users": [{"name": "admin", "user": {"token": _ADMIN_TOKEN}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+            "current-context": "test",
+        }
+        path = self._folder / "kubeconfig"
+        path.write_text(yaml.safe_dump(content))
+        return str(path)

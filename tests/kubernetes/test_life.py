@@ -1,0 +1,115 @@
+"""Jobs on a real Kubernetes: started where we decided, stopped and started again, found, withdrawn."""
+
+from __future__ import annotations
+
+import orjson
+
+from gpus.models import DeviceAllocation
+from queues.services.workloads import cancel, change_priority, hold, release
+from scheduler.cluster.client import DEPLOYMENTS, JOBS, NODES, PODS, JsonObject
+from tests.kubernetes.device_plugin import DevicePlugin, slices_of
+from tests.kubernetes.system import System, documents, kind_of
+from tests.scheduler.cluster.system import deployment, gpu_job
+
+
+def test_the_deployment_s_manifests_are_accepted(system: System) -> None:
+    for file in ("configuration.yaml", "web.yaml", "workers.yaml", "watcher.yaml"):
+        for manifest in documents(file):
+            applied = system.admin.apply(kind_of(manifest), manifest)
+            assert applied["metadata"]["name"] == manifest["metadata"]["name"]
+            if kind_of(manifest) == DEPLOYMENTS:
+                system.admin.delete(DEPLOYMENTS, "kueueweb", manifest["metadata"]["name"])
+
+
+def test_a_job_runs_on_its_slices_to_the_end(system: System, device_plugin: DevicePlugin) -> None:
+    system.submit(gpu_job("train", parallelism=2, completions=2, run_seconds=2))
+    system.until("both pods run", lambda: system.phases("train") == ["Running", "Running"])
+    decided = {
+        (allocation.node.name, allocation.device_uuid)
+        for allocation in system.workload("train").device_allocations.all()
+    }
+    assert {item for pod in system.pods("train") for item in slices_of(pod)} == decided
+    assert sum(device_plugin.allocated.values()) == 2
+    system.until("it is finished", lambda: system.status("train") == "Finished")
+
+
+def test_held_and_released_it_runs_again(system: System) -> None:
+    system.submit(gpu_job("train", run_seconds=None))
+    system.until("it runs", lambda: system.phases("train") == ["Running"])
+    key = ("team", system.workload("train").name)
+
+    hold(system.cluster, [key], actor="alice")
+    system.until("its pod is gone", lambda: not system.pods("train"))
+    assert system.job("train")["spec"]["suspend"] is True
+    system.until("its slices are free", lambda: not system.workload("train").device_allocations.exists())
+
+    release(system.cluster, [key], actor="alice")
+    system.until("it runs again", lambda: system.phases("train") == ["Running"])
+    assert system.job("train")["spec"]["suspend"] is False
+
+
+def test_a_more_important_job_takes_the_cards(system: System) -> None:
+    whole = {"mib": 32_768, "cores": 100}
+    system.submit(gpu_job("low", parallelism=4, completions=4, run_seconds=None, **whole))
+    system.until("it fills all cards", lambda: system.phases("low") == ["Running"] * 4)
+    system.submit(gpu_job("high", run_seconds=3, **whole))
+    change_priority(system.cluster, [("team", system.workload("high").name)], 100, actor="alice")
+
+    system.until("the other runs", lambda: system.phases("high") == ["Running"])
+    assert system.pods("low") == []
+    assert system.job("low")["spec"]["suspend"] is True
+    system.until("the first is back", lambda: system.phases("low") == ["Running"] * 4)
+    assert system.status("high") == "Finished"
+
+
+def test_a_cancelled_job_is_deleted(system: System) -> None:
+    system.submit(gpu_job("train", run_seconds=None))
+    system.until("it runs", lambda: system.phases("train") == ["Running"])
+    cancel(system.cluster, [("team", system.workload("train").name)], actor="alice")
+    system.until(
+        "the job and its pod are gone", lambda: not system.pods() and not system.admin.list(JOBS, "team").items
+    )
+    system.until("the workload ended", lambda: system.status("train") == "Finished")
+
+
+def test_a_job_that_someone_else_made_is_found_and_started(system: System) -> None:
+    system.admin.create(JOBS, gpu_job("theirs", suspend=True, run_seconds=2))
+    system.until("it runs", lambda: system.phases("theirs") == ["Running"])
+    assert slices_of(system.pods("theirs")[0])
+    system.until("it is finished", lambda: system.status("theirs") == "Finished")
+
+
+def test_a_found_job_that_is_deleted_frees_its_slices(system: System) -> None:
+    system.admin.create(JOBS, gpu_job("theirs", suspend=True, run_seconds=None))
+    system.until("it runs", lambda: system.phases("theirs") == ["Running"])
+    system.admin.delete(JOBS, "team", "theirs")
+    system.until("nothing is held", lambda: not DeviceAllocation.objects.exists())
+
+
+def test_a_deployment_s_pods_are_workloads(system: System) -> None:
+    system.apply(deployment(2))
+    system.until("both run", lambda: system.phases() == ["Running", "Running"])
+    cards = [item for pod in system.pods() for item in slices_of(pod)]
+    assert len(cards) == 2
+
+
+def test_what_others_hold_is_not_given_away(system: System) -> None:
+    node = system.admin.list(NODES).items[0]
+    cards = orjson.loads(node["metadata"]["annotations"]["hami.io/node-nvidia-register"])
+    system.admin.create(PODS, foreign_pod("theirs", node["metadata"]["name"], [card["id"] for card in cards]))
+    system.until("it is seen", lambda: DeviceAllocation.objects.filter(workload=None).count() == len(cards))
+    system.submit(gpu_job("train", parallelism=2, completions=2, mib=32_768, cores=100, run_seconds=None))
+    system.until("it runs", lambda: system.phases("train") == ["Running", "Running"])
+    assert {item[0] for pod in system.pods("train") for item in slices_of(pod)} != {node["metadata"]["name"]}
+
+
+def foreign_pod(name: str, node: str, cards: list[str]) -> JsonObject:
+    """A pod that another scheduler placed, with all of some cards."""
+    text = "".join(f"{card},NVIDIA,32768,100:" for card in cards) + ";"
+    noted = {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": text, "hami.io/bind-phase": "success"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", "annotations": noted},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "app"}]},
+    }
