@@ -114,6 +114,10 @@ class Nominator:
         if not self._state.namespace_matches(info, cq):
             entry.refuse(PendingReason.MISCONFIGURED, self._not_selected(info, cq), RequeueReason.NAMESPACE_MISMATCH)
             return entry
+        violated = self._state.pod_defaults.violation(workload.namespace, (ps.pod_set for ps in info.pod_sets))
+        if violated:
+            entry.refuse(PendingReason.MISCONFIGURED, f"didn't satisfy LimitRange constraints: {violated}")
+            return entry
         exceeded = info.exceeded_limit()
         if exceeded is not None:
             entry.refuse(PendingReason.MISCONFIGURED, f"the request is above the limit ({exceeded})")

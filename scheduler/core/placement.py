@@ -72,6 +72,7 @@ class Fleet:
         )
         self.quotas = NamespaceQuotas(rows.values())
         self._nodes: dict[str, Node] = {}
+        self._with_devices: set[str] = set()
         self._reservations: dict[str, Placement] = {}
         self._held: dict[str, tuple[_Held, ...]] = {}
         self._decided: dict[tuple[str, str], tuple[int, int, int]] = {}
@@ -85,10 +86,23 @@ class Fleet:
         copy = Fleet(self.settings.vendors.values())
         copy.settings = replace(self.settings, rankings={**self.settings.rankings, Policy.FGD: copy.fragmentation})
         copy.fragmentation.set_tasks(self.fragmentation.tasks)
-        copy._nodes.update(self._nodes)
-        for quota in self.quotas.quotas:
-            copy.quotas.set_quota(quota)
+        copy._take_over(self)
         return copy
+
+    def with_vendors(self, vendors: Iterable[DeviceVendor]) -> Fleet:
+        """A fleet of the same nodes, quotas and reservations that reads requests by these rows; its policies are the
+        defaults."""
+        other = Fleet(vendors)
+        other._take_over(self)
+        for key, placement in self._reservations.items():
+            other.reserve(key, placement)
+        return other
+
+    def _take_over(self, other: Fleet) -> None:
+        for node in other._nodes.values():
+            self.set_node(node)
+        for quota in other.quotas.quotas:
+            self.quotas.set_quota(quota)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -98,7 +112,7 @@ class Fleet:
     @property
     def has_devices(self) -> bool:
         """Whether any node has a device; without, quota alone decides."""
-        return any(node.devices for node in self._nodes.values())
+        return bool(self._with_devices)
 
     @property
     def reservations(self) -> Mapping[str, Placement]:
@@ -117,6 +131,7 @@ class Fleet:
         """Add a node or replace the one of that name; reservations stay."""
         before = self._nodes.get(node.name)
         self._nodes[node.name] = node
+        (self._with_devices.add if node.devices else self._with_devices.discard)(node.name)
         if before == node or self._built is None:
             return
         if not self._built.replace_node(node):
@@ -131,6 +146,7 @@ class Fleet:
     def delete_node(self, name: str) -> None:
         """Forget a node; reservations on it stay and hold again when it comes back. Unknown names are fine."""
         if self._nodes.pop(name, None) is not None:
+            self._with_devices.discard(name)
             self._built = None
 
     def reserve(self, workload_key: str, placement: Placement) -> None:

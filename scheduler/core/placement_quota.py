@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scheduler.core.device import DeviceRequest, DeviceSlice
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_fit import QuotaCheck
 from scheduler.core.placement_model import PodDeviceRequest, QuotaShortage
+from scheduler.core.quantity import NANOS, parse_quantity
 
 _LIMITS = "limits."
 
@@ -30,6 +31,12 @@ class NamespaceQuota:
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
+
+
+def whole_amounts(hard: Mapping[str, Any]) -> dict[str, int]:
+    """`spec.hard` of a ResourceQuota in whole units; like HAMi this passes over amounts that are not whole numbers."""
+    nanos = {name: parse_quantity(text) for name, text in hard.items()}
+    return {name: value // NANOS for name, value in nanos.items() if value % NANOS == 0}
 
 
 class _Limit(NamedTuple):

@@ -111,7 +111,7 @@ class Placer:
         for assignment in admission.pod_set_assignments:
             _add_usage(usage, cq, assignment, remaining[assignment.name])
         info.topology_usage = topology_charges(info, admission, state.topology_flavors)
-        info.placement = workload.placement
+        info.place_as_stated()
         state.charge(info, cq, tuple(usage.items()))
         self._note_failed_node(info)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Self
 
 from scheduler.core.node_selection import RequiredNodeAffinity, Toleration, required_node_affinity
@@ -94,10 +95,19 @@ class PodTemplate:
         total: dict[str, int] = {}
         for container in self.containers:
             _add(total, container.requests)
-        _merge_init_containers(total, self.init_containers)
+        _merge_init_containers(total, self.init_containers, attrgetter("requests"))
         total |= {name: value for name, value in self.requests.items() if _is_pod_level(name)}
         _add(total, self.overhead)
         return total
+
+    def effective_limits(self) -> dict[str, int]:
+        """The limits of one pod by the same formula, in nano units; what some container does not limit counts as far as
+        the others limit it."""
+        total: dict[str, int] = {}
+        for container in self.containers:
+            _add(total, container.limits)
+        _merge_init_containers(total, self.init_containers, attrgetter("limits"))
+        return total | {name: value for name, value in self.limits.items() if _is_pod_level(name)}
 
     def exceeded_limit(self) -> str | None:
         """The first resource whose request is above its limit, as `container c: cpu`; None when there is none."""
@@ -113,17 +123,20 @@ def _is_pod_level(resource: str) -> bool:
     return resource in _POD_LEVEL_RESOURCES or resource.startswith(_POD_LEVEL_PREFIXES)
 
 
-def _merge_init_containers(total: dict[str, int], init_containers: Iterable[Container]) -> None:
+def _merge_init_containers(
+    total: dict[str, int], init_containers: Iterable[Container], amounts_of: Callable[[Container], Quantities]
+) -> None:
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
+        amounts = amounts_of(container)
         if container.always_restarts:
-            _add(total, container.requests)
-            _add(sidecars, container.requests)
+            _add(total, amounts)
+            _add(sidecars, amounts)
             running = sidecars
         else:
             running = dict(sidecars)
-            _add(running, container.requests)
+            _add(running, amounts)
         for name, value in running.items():
             peak[name] = max(peak.get(name, 0), value)
     for name, value in peak.items():

@@ -40,10 +40,13 @@ from scheduler.core.decisions import (
     WithinClusterQueuePolicy,
 )
 from scheduler.core.label_selector import LabelSelector
+from scheduler.core.limit_range import LimitRange, LimitRangeItem
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.node_selection import Taint, Toleration
+from scheduler.core.placement_quota import NamespaceQuota, whole_amounts
 from scheduler.core.pod import PodTemplate
+from scheduler.core.pod_defaults import RuntimeClass
 from scheduler.core.quantity import NANOS, parse_amount, parse_quantity
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.resources import Transformation
@@ -184,6 +187,24 @@ def read_node(manifest: Manifest) -> Node:
         ready=conditions.get("Ready") == "True",
         unschedulable=bool(spec.get("unschedulable")),
     )
+
+
+def read_limit_range(manifest: Manifest) -> LimitRange:
+    """A v1 LimitRange."""
+    metadata, limits = manifest["metadata"], (manifest.get("spec") or {}).get("limits") or ()
+    namespace = metadata.get("namespace") or "default"
+    return LimitRange(namespace, metadata["name"], tuple(LimitRangeItem.from_manifest(item) for item in limits))
+
+
+def read_runtime_class(manifest: Manifest) -> RuntimeClass:
+    """A node.k8s.io/v1 RuntimeClass."""
+    return RuntimeClass(manifest["metadata"]["name"], (manifest.get("overhead") or {}).get("podFixed") or {})
+
+
+def read_resource_quota(manifest: Manifest) -> NamespaceQuota:
+    """A v1 ResourceQuota; its scopes are not looked at, as in HAMi."""
+    metadata, hard = manifest["metadata"], (manifest.get("spec") or {}).get("hard") or {}
+    return NamespaceQuota(metadata.get("namespace") or "default", metadata["name"], whole_amounts(hard))
 
 
 def read_workload(manifest: Manifest) -> Workload:

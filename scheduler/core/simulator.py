@@ -8,7 +8,7 @@ stopped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -20,9 +20,11 @@ from scheduler.core.scenario import (
     read_cluster_queue,
     read_cohort,
     read_configuration,
+    read_limit_range,
     read_local_queue,
     read_node,
     read_resource_flavor,
+    read_runtime_class,
     read_workload,
 )
 from scheduler.core.settle import settle
@@ -125,20 +127,20 @@ def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
     world = World(read_configuration(scenario))
     for manifest in scenario.get("namespaces") or ():
         world.set_namespace(manifest["metadata"]["name"], manifest["metadata"].get("labels") or {})
-    for manifest in scenario.get("topologies") or ():
-        world.set_topology(Topology.from_manifest(manifest))
-    for manifest in scenario.get("nodes") or ():
-        world.set_node(read_node(manifest))
-    for manifest in scenario.get("resourceFlavors") or ():
-        world.set_resource_flavor(read_resource_flavor(manifest))
-    for manifest in scenario.get("admissionChecks") or ():
-        world.set_admission_check(read_admission_check(manifest))
-    for manifest in scenario.get("cohorts") or ():
-        world.set_cohort(read_cohort(manifest))
-    for manifest in scenario.get("clusterQueues") or ():
-        world.set_cluster_queue(read_cluster_queue(manifest))
-    for manifest in scenario.get("localQueues") or ():
-        world.set_local_queue(read_local_queue(manifest))
+    kinds: tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], None]], ...] = (
+        ("topologies", Topology.from_manifest, world.set_topology),
+        ("nodes", read_node, world.set_node),
+        ("limitRanges", read_limit_range, world.set_limit_range),
+        ("runtimeClasses", read_runtime_class, world.set_runtime_class),
+        ("resourceFlavors", read_resource_flavor, world.set_resource_flavor),
+        ("admissionChecks", read_admission_check, world.set_admission_check),
+        ("cohorts", read_cohort, world.set_cohort),
+        ("clusterQueues", read_cluster_queue, world.set_cluster_queue),
+        ("localQueues", read_local_queue, world.set_local_queue),
+    )
+    for key, read, add in kinds:
+        for manifest in scenario.get(key) or ():
+            add(read(manifest))
     simulator = Simulator(
         world,
         dict(scenario.get("runtimeSeconds") or {}),

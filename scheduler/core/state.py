@@ -26,6 +26,7 @@ from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.node_selection import matches_node_selector
 from scheduler.core.placement import Fleet
+from scheduler.core.pod_defaults import PodDefaults
 from scheduler.core.quota import CellAmounts, add_usage, remove_usage
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.simulation import Simulation
@@ -57,6 +58,7 @@ class State:
         self.simulation = Simulation(self.topology_flavors)
         self.vendors = tuple(vendors)
         self.fleet = Fleet(self.vendors)
+        self.pod_defaults = PodDefaults()
         self.has_devices = False
         self.now = 0.0
         self.cycle = 0
@@ -131,13 +133,8 @@ class State:
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
         """Read device requests by these rows from now on; what is held stays held."""
-        nodes, reservations = self.fleet.nodes, self.fleet.reservations
         self.vendors = tuple(vendors)
-        self.fleet = Fleet(self.vendors)
-        for node in nodes.values():
-            self.fleet.set_node(node)
-        for key, placement in reservations.items():
-            self.fleet.reserve(key, placement)
+        self.fleet = self.fleet.with_vendors(self.vendors)
         for info in self.workloads.values():
             for pod_set in info.pod_sets:
                 pod_set.devices = None
@@ -161,11 +158,10 @@ class State:
     def set_node(self, node: Node) -> None:
         """Add or replace a node; those who wait for a flavor that reaches it get a chance."""
         before = self.fleet.nodes.get(node.name)
-        if before == node:
-            return
-        self.fleet.set_node(node)
-        self.topology_flavors.set_node(node)
-        self._node_changed(before, node)
+        if before != node:
+            self.fleet.set_node(node)
+            self.topology_flavors.set_node(node)
+            self._node_changed(before, node)
 
     def device_resources(self) -> frozenset[str]:
         """The resources that are placed as devices, not counted per node: none while no node has a device."""
@@ -180,10 +176,13 @@ class State:
             self._node_changed(before, None)
 
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
-        """Give those a chance whose flavors reach a node that offers more than before. Devices count from the first
-        node that has any, and go on to count when the last such node is gone: then nobody who asks for them is let
-        in."""
-        self.has_devices = self.has_devices or self.fleet.has_devices
+        """Give those a chance whose flavors reach a node that offers more than before, and everyone when devices begin
+        or cease to count: they do while some node has any."""
+        had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
+        if had_devices != self.has_devices:
+            self.touched.update(self.cluster_queues)
+        if before is not None and before.found_usage != (after.found_usage if after is not None else {}):
+            self.wake_waiting_for_devices()  # a ResourceQuota may have come free, on whatever node
         if after is None or (before is not None and not after.offers_more_than(before)):
             return
         reached = {
@@ -200,8 +199,7 @@ class State:
 
     def insert(self, info: WorkloadInfo) -> None:
         """Know a workload (placed nowhere yet)."""
-        self.workloads[info.key] = info
-        self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
+        self._insert_again(info)
         self.journal.note(self._forget, info)
 
     def forget(self, info: WorkloadInfo) -> None:
@@ -306,8 +304,7 @@ class State:
             placement = self.fleet.release(info.key)
             self.journal.note(self.fleet.reserve, info.key, placement)
             info.placement = None
-            self.touched |= self.waiting_for_devices
-            self.waiting_for_devices = set()
+            self.wake_waiting_for_devices()
         info.usage = ()
         info.keys = frozenset()
         info.topology_usage = ()
@@ -358,6 +355,11 @@ class State:
 
     # -- queues --------------------------------------------------------------------------------------------------------
 
+    def wake_waiting_for_devices(self) -> None:
+        """Devices became free, or what a namespace may have of them grew."""
+        self.touched |= self.waiting_for_devices
+        self.waiting_for_devices = set()
+
     def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
         """Every ClusterQueue of the tree of cohorts, or the lone ClusterQueue."""
         root = cq.node.root
@@ -370,10 +372,8 @@ class State:
             del self.protected[name]
         touched, self.touched = self.touched.union(due), set()
         trees: dict[int, list[ClusterQueueState]] = {}
-        for name in touched:
-            cq = self.cluster_queues.get(name)
-            if cq is not None:
-                trees.setdefault(id(cq.node.root), self.tree_of(cq))
+        for cq in filter(None, map(self.cluster_queues.get, touched)):
+            trees.setdefault(id(cq.node.root), self.tree_of(cq))
         for members in trees.values():
             for cq in members:
                 if cq.active and (cq.queue.parked or cq.queue.parked_shapes):

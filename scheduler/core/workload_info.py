@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from enum import Enum, auto
 from operator import attrgetter
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionStatus, ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
 from scheduler.core.placement_model import Placement, PodDeviceRequest
 from scheduler.core.pod import PodTemplate
+from scheduler.core.pod_defaults import PodDefaults
 from scheduler.core.quantity import to_amount
 from scheduler.core.quota import CellAmounts
 from scheduler.core.resources import FlavorResource, pod_requests
@@ -135,8 +137,10 @@ class WorkloadInfo:
         "workload",
     )
 
-    def __init__(self, workload: Workload, configuration: Configuration) -> None:
-        """The record of a workload that is not placed yet."""
+    def __init__(
+        self, workload: Workload, configuration: Configuration, pod_defaults: PodDefaults | None = None
+    ) -> None:
+        """The record of a workload that is not placed yet; its pod sets are as `pod_defaults` completes them."""
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
@@ -146,7 +150,7 @@ class WorkloadInfo:
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
         self.order = (-self.priority, self.timestamp, self.uid, self.key)
-        self.pod_sets = _pod_sets(workload, configuration)
+        self.pod_sets = _pod_sets(workload, configuration, pod_defaults)
         self.groups = _groups(workload)
         self.asks_for_topology = any(
             ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
@@ -213,6 +217,16 @@ class WorkloadInfo:
             self._exceeded = next(filter(None, found), "")
         return self._exceeded or None
 
+    def place_as_stated(self) -> None:
+        """Take over where its pods are from its status, with what they ask of their nodes once they are completed."""
+        stated = self.workload.placement
+        pairs = zip(self.pod_sets, self.workload.pod_sets, strict=True)
+        requests = {ps.name: ps.node_requests for ps, as_written in pairs if ps.pod_set is not as_written}
+        if stated is not None and requests:
+            pods = (replace(pod, requests=requests.get(pod.pod_set, pod.requests)) for pod in stated.pods)
+            stated = Placement(tuple(pods))
+        self.placement = stated
+
     def can_be_reduced(self) -> bool:
         """Whether some pod set may be admitted with fewer pods."""
         return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
@@ -273,9 +287,12 @@ def _last_outcome(workload: Workload) -> tuple[PendingReason, str] | None:
     return PendingReason(verdict.reason), verdict.message
 
 
-def _pod_sets(workload: Workload, configuration: Configuration) -> tuple[PodSetRequests, ...]:
+def _pod_sets(
+    workload: Workload, configuration: Configuration, pod_defaults: PodDefaults | None
+) -> tuple[PodSetRequests, ...]:
     found: list[PodSetRequests] = []
-    for pod_set in workload.pod_sets:
+    for stated in workload.pod_sets:
+        pod_set = pod_defaults.completed(workload.namespace, stated) if pod_defaults is not None else stated
         per_pod = pod_requests(pod_set.template, configuration.transformations, configuration.exclude_resource_prefixes)
         count = max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
         found.append(PodSetRequests(pod_set, count, per_pod))

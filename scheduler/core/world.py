@@ -53,7 +53,7 @@ class World(WorldObjects):
         before = state.workloads.get(workload.key)
         if before is None:
             if not workload.is_true(ConditionType.FINISHED):
-                info = WorkloadInfo(workload, state.configuration)
+                info = self._info(workload)
                 state.insert(info)
                 self._placer.put(info)
                 stir(state, (info.cluster_queue,))
@@ -65,25 +65,16 @@ class World(WorldObjects):
     def _update(self, before: WorkloadInfo, workload: Workload) -> None:
         state, known, queue = self._state, before.workload, before.cluster_queue
         if not self._placer.update_reserving(before, workload):
-            self._replace(before, WorkloadInfo(workload, state.configuration))
+            self._replace(before, self._info(workload))
         if is_news(known, workload):
             stir(state, (queue, state.workloads[workload.key].cluster_queue))
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Exchange a workload for its new version; what its queue remembers of it stays."""
-        state = self._state
         if before.attempt is not None and before.shape == info.shape:
             info.attempt = before.attempt
-        if self._placer.replace_parked(before, info):
-            return
-        cq = state.cluster_queues.get(before.cluster_queue)
-        sticky = cq is not None and cq.queue.sticky == before.key
-        self._placer.take(before)
-        state.forget(before)
-        state.insert(info)
-        self._placer.put(info)
-        if sticky and cq is not None and info.cluster_queue == cq.name and info.place is not Place.RESERVING:
-            cq.queue.sticky = info.key
+        if not self._placer.replace_parked(before, info):
+            self._exchange(before, info)
 
     def delete_workload(self, key: str) -> None:
         """Forget a workload; what it held is free."""
@@ -107,7 +98,7 @@ class World(WorldObjects):
         self._state.advance(now)
         info = self._state.workloads.get(key)
         if info is not None and info.place is Place.RESERVING:
-            self._replace(info, WorkloadInfo(release(info.current(), now), self._state.configuration))
+            self._replace(info, self._info(release(info.current(), now)))
 
     def workload(self, key: str) -> Workload | None:
         """The workload as the world sees it now, decisions of the last cycles included; None when unknown."""

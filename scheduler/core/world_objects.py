@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 from scheduler.core.admission_check import AdmissionCheck
@@ -16,14 +16,18 @@ from scheduler.core.device_advice import Fragmentation, MoveAdvice, advise_moves
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.fragmentation import TaskShape, task_shape
+from scheduler.core.limit_range import LimitRange
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.placement_model import PodSetToPlace
+from scheduler.core.placement_quota import NamespaceQuota
 from scheduler.core.placing import Placer
+from scheduler.core.pod_defaults import RuntimeClass, names_runtime_class
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.state import State
 from scheduler.core.structure import Structure
 from scheduler.core.topology import Topology
+from scheduler.core.workload import Workload
 from scheduler.core.workload_info import Place, WorkloadInfo
 
 
@@ -55,7 +59,7 @@ class WorldObjects:
         self._parts = CycleParts(state)
         self._structure.references_changed()
         for workload in workloads:
-            info = WorkloadInfo(workload, configuration)
+            info = self._info(workload)
             state.insert(info)
             self._placer.put(info)
 
@@ -99,6 +103,61 @@ class WorldObjects:
     def delete_namespace(self, name: str) -> None:
         """Forget a namespace."""
         self._state.namespaces.pop(name, None)
+
+    def set_resource_quota(self, quota: NamespaceQuota) -> None:
+        """Add or replace a namespace's ResourceQuota of devices; those who wait for devices get a chance."""
+        if self._state.fleet.quotas.set_quota(quota):
+            self._state.wake_waiting_for_devices()
+
+    def delete_resource_quota(self, key: str) -> None:
+        """Forget the ResourceQuota `namespace/name`."""
+        namespace, _, name = key.partition("/")
+        if self._state.fleet.quotas.delete_quota(namespace, name):
+            self._state.wake_waiting_for_devices()
+
+    def set_limit_range(self, limit_range: LimitRange) -> None:
+        """Add or replace a LimitRange: who waits in its namespace asks for something else now, and is looked at again;
+        who holds quota keeps what it holds."""
+        if self._state.pod_defaults.set_limit_range(limit_range):
+            self._read_again(lambda info: info.workload.namespace == limit_range.namespace)
+
+    def delete_limit_range(self, key: str) -> None:
+        """Forget the LimitRange `namespace/name`."""
+        namespace, _, name = key.partition("/")
+        if self._state.pod_defaults.delete_limit_range(namespace, name):
+            self._read_again(lambda info: info.workload.namespace == namespace)
+
+    def set_runtime_class(self, runtime_class: RuntimeClass) -> None:
+        """Add or replace a RuntimeClass: its overhead counts for those who wait and name it."""
+        if self._state.pod_defaults.set_runtime_class(runtime_class):
+            self._read_again(lambda info: _runs_under(info, runtime_class.name))
+
+    def delete_runtime_class(self, name: str) -> None:
+        """Forget a RuntimeClass."""
+        if self._state.pod_defaults.delete_runtime_class(name):
+            self._read_again(lambda info: _runs_under(info, name))
+
+    def _read_again(self, concerns: Callable[[WorkloadInfo], bool]) -> None:
+        """Compute the requests of waiting workloads anew, and let each be looked at again."""
+        for before in [*self._state.workloads.values()]:
+            if before.place is not Place.RESERVING and not before.workload.holds_quota and concerns(before):
+                self._exchange(before, self._info(before.current()))
+
+    def _info(self, workload: Workload) -> WorkloadInfo:
+        """A new record of a workload, its pods as the cluster will complete them."""
+        return WorkloadInfo(workload, self._state.configuration, self._state.pod_defaults)
+
+    def _exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
+        """Put a workload's new record where it belongs; it stays sticky if it was."""
+        state = self._state
+        cq = state.cluster_queues.get(before.cluster_queue)
+        sticky = cq is not None and cq.queue.sticky == before.key
+        self._placer.take(before)
+        state.forget(before)
+        state.insert(info)
+        self._placer.put(info)
+        if sticky and cq is not None and info.cluster_queue == cq.name and info.place is not Place.RESERVING:
+            cq.queue.sticky = info.key
 
     def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
         """Add or replace a flavor."""
@@ -220,3 +279,7 @@ class WorldObjects:
     def delete_node(self, name: str) -> None:
         """Forget a node."""
         self._state.delete_node(name)
+
+
+def _runs_under(info: WorkloadInfo, runtime_class: str) -> bool:
+    return any(names_runtime_class(pod_set, runtime_class) for pod_set in info.workload.pod_sets)

@@ -1,11 +1,11 @@
 """`manage.py place INPUT --output OUTPUT`: replay recorded pods through the placement, one after another.
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds `nodePolicy` and
-`gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations) and `events` in order: `{"place": v1 Pod}` or
-`{"remove": "namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers`
-(HAMi's one pseudo container that stands for all: a list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's
-reason with counts. A pod that HAMi's webhook turns away, or whose annotations it can't read, is `refused` by no node
-and has the `problem`.
+`gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations), perhaps `resourceQuotas` (v1 ResourceQuota
+manifests), and `events` in order: `{"place": v1 Pod}` or `{"remove": "namespace/name"}`. OUTPUT gets a list of
+`{"name", "result"}`: per placed pod its `node` and `containers` (HAMi's one pseudo container that stands for all: a
+list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's reason with counts. A pod that HAMi's webhook turns
+away, or whose annotations it can't read, is `refused` by no node and has the `problem`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from scheduler.core.placement import Fleet
 from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
 from scheduler.core.placement_search import NodeTies
+from scheduler.core.scenario import read_resource_quota
 
 
 class Command(BaseCommand):
@@ -67,6 +68,8 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
     )
     for manifest in scenario["nodes"]:
         fleet.set_node(_node(manifest))
+    for manifest in scenario.get("resourceQuotas") or ():
+        fleet.quotas.set_quota(read_resource_quota(manifest))
     entries = []
     for event in scenario["events"]:
         if "remove" in event:

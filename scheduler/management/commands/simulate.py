@@ -1,9 +1,10 @@
 """`manage.py simulate INPUT --output OUTPUT`: run scenarios on the virtual cluster.
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds Kubernetes manifests
-(`namespaces`, `resourceFlavors`, `cohorts`, `clusterQueues`, `localQueues`, `workloads`, `topologies`, `nodes`), and
-`runtimeSeconds`, `horizonSeconds`, `batchSeconds`, `fairSharing`, `transformations`. OUTPUT gets a list of
-`{"name", "result"}`: the cycles that decided something, when workloads finished, who is left and who uses how much.
+(`namespaces`, `resourceFlavors`, `cohorts`, `clusterQueues`, `localQueues`, `workloads`, `topologies`, `nodes`,
+`limitRanges`, `runtimeClasses`), and `runtimeSeconds`, `horizonSeconds`, `batchSeconds`, `fairSharing`,
+`transformations`. OUTPUT gets a list of `{"name", "result"}`: the cycles that decided something, when workloads
+finished, who is left and who uses how much.
 """
 
 from __future__ import annotations

@@ -100,14 +100,18 @@ def test_a_node_that_only_fills_up_wakes_nobody() -> None:
     assert builder.world.has_active()
 
 
-def test_when_the_last_device_goes_nobody_who_asks_for_one_is_let_in() -> None:
+def test_when_the_last_device_goes_quota_alone_decides_again() -> None:
     builder = Builder().queue("q", {"default": PLENTY})
     builder.world.set_node(gpu_node("n1"))
+    builder.world.set_node(Node("cpu-only"))
+    builder.pending("large", "q", [gpus(memory_mib=20000)])
+    assert outcomes(settled(builder.world)[-1]) == {"large": "WaitingForDevices"}
     builder.world.delete_node("n1")
-    builder.pending("gpu", "q", [gpus()], at=1.0).pending("cpu", "q", [pod_set({GPU: 0})])
     results = settled(builder.world)
-    assert [name for result in results for name in admissions(result)] == ["cpu"]
-    assert outcomes(results[-1]) == {"gpu": "WaitingForDevices"}
+    assert [name for result in results for name in admissions(result)] == ["large"]
+    builder.world.set_node(gpu_node("n1"))
+    builder.pending("next", "q", [gpus(memory_mib=20000)])
+    assert outcomes(settled(builder.world)[-1]) == {"next": "WaitingForDevices"}
 
 
 def test_devices_that_become_free_wake_the_queues_of_other_cohorts() -> None:

@@ -20,9 +20,11 @@ from scheduler.core.scenario import (
     read_configuration,
     read_node,
     read_resource_flavor,
+    read_resource_quota,
     read_time,
     read_workload,
 )
+from scheduler.core.simulator import build_simulator
 from scheduler.core.topology import TopologyDomain
 
 
@@ -150,3 +152,43 @@ def test_transformations() -> None:
         "b",
         {"c": NANOS // 2},
     )
+
+
+def test_limit_ranges_and_runtime_classes_count_in_requests() -> None:
+    bare = {"metadata": {"namespace": "team", "creationTimestamp": "2026-01-01T00:00:00Z"}}
+    template = {"spec": {"containers": [{"name": "c"}], "runtimeClassName": "kata"}}
+    cells = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
+    groups = [{"coveredResources": ["cpu"], "flavors": [cells]}]
+    simulator = build_simulator(
+        {
+            "namespaces": [{"metadata": {"name": "team"}}],
+            "limitRanges": [
+                {
+                    "metadata": {"name": "sizes", "namespace": "team"},
+                    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}}]},
+                }
+            ],
+            "runtimeClasses": [
+                {"metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "1"}}}
+            ],
+            "resourceFlavors": [{"metadata": {"name": "default"}}],
+            "clusterQueues": [{"metadata": {"name": "q"}, "spec": {"namespaceSelector": {}, "resourceGroups": groups}}],
+            "localQueues": [{"metadata": {"name": "lq", "namespace": "team"}, "spec": {"clusterQueue": "q"}}],
+            "workloads": [
+                {
+                    "metadata": {**bare["metadata"], "name": name, "uid": name},
+                    "spec": {"queueName": "lq", "podSets": [{"name": "main", "count": 1, "template": template}]},
+                }
+                for name in ("a", "b")
+            ],
+        }
+    )
+    simulator.run()
+    (usage,) = simulator.world.cluster_queue_view("q").usage
+    assert usage.used == 3000
+
+
+def test_a_resource_quota_in_whole_units() -> None:
+    hard = {"limits.nvidia.com/gpumem": "10k", "limits.nvidia.com/gpucores": "0.5"}
+    quota = read_resource_quota({"metadata": {"name": "gpus"}, "spec": {"hard": hard}})
+    assert (quota.key, quota.hard) == ("default/gpus", {"limits.nvidia.com/gpumem": 10_000})

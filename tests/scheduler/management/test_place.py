@@ -72,6 +72,19 @@ def test_a_pod_that_can_not_be_asked_for_is_placed_nowhere(
     assert entry["problem"].startswith(problem)
 
 
+def test_a_resource_quota_is_one_more_reason(tmp_path: Path) -> None:
+    cases = scenario(pod("a", 6000), pod("b", 5000), pod("c", 4000))
+    hard = {"limits.nvidia.com/gpumem": "10000", "requests.cpu": "0"}
+    quota = {"metadata": {"name": "gpus", "namespace": "team"}, "spec": {"hard": hard}}
+    cases[0]["scenario"]["resourceQuotas"] = [quota]
+    source, output = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(json.dumps(cases))
+    call_command("place", str(source), output=output)
+    first, second, third = json.loads(output.read_text())[0]["result"]
+    assert (first["node"], third["node"]) == ("n1", "n1")
+    assert second == {"pod": "team/b", "refused": {"n1": "1/1 ResourceQuotaNotFit"}}
+
+
 @pytest.mark.parametrize("text", ["", "{}", '[{"name": "x"}]', '[{"name": "x", "scenario": []}]'])
 def test_what_is_no_list_of_scenarios_is_refused(tmp_path: Path, text: str) -> None:
     source, output = tmp_path / "in.json", tmp_path / "out.json"
