@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from scheduler.core.conditions import eviction_event, waited_seconds
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import (
     Admit,
+    ConditionType,
     CycleResult,
     DecisionKind,
     Evict,
     EvictionReason,
+    FinishedReason,
     Outcome,
     Preempt,
     ReplaceNode,
@@ -22,11 +25,21 @@ from scheduler.core.lifecycle_facts import deadline
 from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
-from scheduler.store.mirror import Entry, Mirror, Place, placement_of, places, should_run
+from scheduler.store.mirror import Entry, Mirror, Place, as_the_world_sees_it, placement_of, places, should_run
 from scheduler.store.placements import held_slices
 
 _MOST_STEPS = 12
 """A workload that takes more steps in one instant goes in circles: a fault of ours, and better loud than endless."""
+
+
+def _described(admission: Admit, workload: Workload) -> str:
+    """In which ClusterQueue, how long it waited, and which flavors it got (15.3)."""
+    flavors = "; ".join(
+        f"{pod_set.name} ({pod_set.count}): "
+        + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
+        for pod_set in admission.pod_sets
+    )
+    return f"Quota reserved in ClusterQueue {admission.cluster_queue} after {waited_seconds(workload):.0f} s in the queue; {flavors}"
 
 
 class Recorder:
@@ -39,8 +52,9 @@ class Recorder:
         self._now = now
         self._deactivated: set[str] = set()
         self._moved: set[str] = set()
+        self._scaled: set[str] = set()
         self._told: dict[str, str] = {}
-        self.replaced: dict[str, str] = {}
+        self.replaced: dict[str, tuple[FinishedReason, str]] = {}
         self._consumed: list[tuple[int, dict[str, Any]]] = []
         self._accumulated: dict[str, int] = {}
         self.deadlines: dict[str, float | None] = {}
@@ -72,6 +86,7 @@ class Recorder:
             workload = self._world.workload(key)
             if workload is None or key not in self._mirror.workloads:
                 return steps
+            workload = self._scale_down(workload)
             facts = self._mirror.facts(workload, self._configuration, deactivated=key in self._deactivated)
             facts = replace(facts, accumulated_seconds=self._accumulated.get(key, facts.accumulated_seconds))
             step = next_step(workload, facts, self._now)
@@ -85,13 +100,46 @@ class Recorder:
         workload = step.workload
         if step.deactivates:
             self._deactivated.add(workload.key)
+            workload = as_the_world_sees_it(replace(workload, active=False))
         if step.accumulated_seconds is not None:
             self._accumulated[workload.key] = step.accumulated_seconds
         if step.evicted is not None:
             self._evicted.setdefault(workload.key, []).append(step.evicted)
-            self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], step.message)
+            if workload.admission is not None:
+                self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], step.message)
+        held = self._current(workload.key).admission is not None
         self._world.set_workload(workload, self._now)
         self._note(workload, step.reason, step.message, "Warning" if step.warning else "Normal")
+        if held and workload.admission is None:
+            self._make_way_for_slice(workload)
+
+    def _make_way_for_slice(self, workload: Workload) -> None:
+        """An evicted slice of an elastic job is not queued again beside the one that was to replace it (12.1)."""
+        if not self._mirror.waiting_slice_of(workload.key):
+            return
+        self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has asked for another size since")
+        self._world.finish_workload(workload.key, self._now)
+
+    def _scale_down(self, workload: Workload) -> Workload:
+        """An elastic job that asks for fewer pods gives back quota at once, and slices when their pods are gone."""
+        key = workload.key
+        if workload.admission is None or workload.is_true(ConditionType.EVICTED) or key in self._scaled:
+            return workload
+        self._scaled.add(key)
+        may_run = self._mirror.workloads[key].has_job and workload.is_true(ConditionType.ADMITTED)
+        if self._world.scale_down(key, self._now, pods_may_run=may_run):
+            after = self._current(key)
+            counts = [found.count for found in after.admission.pod_set_assignments] if after.admission else []
+            before = [found.count for found in workload.admission.pod_set_assignments]
+            if counts != before:
+                self._moved.add(key)
+                message = f"Scaled down from {_listed(before)} to {_listed(counts)} pods; their quota is free"
+                self._note(after, "ScaledDown", message)
+            workload = after
+        gone = self._mirror.gave_up_replicas(workload)
+        if gone:
+            self._note(workload, "ReplicasReleased", f"What replica {', '.join(gone)} held is free")
+        return workload
 
     def release_ended(self) -> int:
         """Devices of finished workloads are free; returns how many workloads held some."""
@@ -146,23 +194,28 @@ class Recorder:
         if slices:
             detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
         reason = "Admitted" if admission.admitted else "QuotaReserved"
-        self._note(workload, "QuotaReserved", admission.message)
+        self._note(workload, "QuotaReserved", _described(admission, workload))
         if admission.replaces is not None:
             self._replace(admission.replaces, admission.workload)
         if admission.admitted:
             self._note(workload, "Admitted", f"Admitted by ClusterQueue {admission.cluster_queue}")
-        self._log(workload, admission.cycle, admission.kind, reason, admission.message, detail, admission.cluster_queue)
+        message = _described(admission, workload)
+        self._log(workload, admission.cycle, admission.kind, reason, message, detail, admission.cluster_queue)
 
     def _replace(self, old: str, new: str) -> None:
         """An elastic job's new slice takes over quota and devices of the old one, which is finished by that (12.1)."""
+        self._finish_slice(old, FinishedReason.WORKLOAD_SLICE_REPLACED, f"Replaced by workload {new}")
+
+    def _finish_slice(self, old: str, reason: FinishedReason, message: str) -> None:
         entry = self._mirror.workloads[old]
-        self.replaced[old] = f"Replaced by workload {new}"
+        self.replaced[old] = (reason, message)
         self.released_ids.append(entry.id)
         self._devices |= places(entry.placement)
 
     def _preemption(self, preemption: Preempt) -> None:
         victim = self._current(preemption.workload)
         self._evicted.setdefault(victim.key, []).append((EvictionReason.PREEMPTED, ""))
+        self._note(victim, eviction_event(EvictionReason.PREEMPTED), preemption.message)
         self._note(victim, "Preempted", preemption.message)
         preemptor = self._current(preemption.preemptor)
         self._note(preemptor, "PreemptedWorkload", f"Preempted {victim.key} ({preemption.reason})")
@@ -180,7 +233,7 @@ class Recorder:
     def _eviction(self, eviction: Evict) -> None:
         workload = self._current(eviction.workload)
         self._evicted.setdefault(workload.key, []).append((eviction.reason, ""))
-        self._note(workload, f"EvictedDueTo{eviction.reason}", eviction.message, "Warning")
+        self._note(workload, eviction_event(eviction.reason), eviction.message)
         self._log(
             workload,
             eviction.cycle,
@@ -298,3 +351,7 @@ class Recorder:
         return [
             {"reason": reason, "underlyingCause": cause, "count": count} for (reason, cause), count in counts.items()
         ]
+
+
+def _listed(counts: Iterable[int]) -> str:
+    return ", ".join(map(str, counts))

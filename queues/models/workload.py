@@ -95,7 +95,10 @@ class Workload(NamespacedObject):
 
 
 class PodSet(models.Model):
-    """A group of identical pods of a workload; the admission columns are empty while it holds no quota."""
+    """A group of identical pods of a workload; the admission columns are empty while it holds no quota.
+
+    In `nodes` a replica that an elastic job has given up is null.
+    """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
     position = models.PositiveSmallIntegerField(default=0)

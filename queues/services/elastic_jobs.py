@@ -1,8 +1,9 @@
-"""Elastic jobs that grow while they hold quota: a new workload slice asks for all pods and takes the old one's place.
+"""Elastic jobs that change their size while they hold quota.
 
-Kueue's elastic jobs by workload slices (kueue-semantics 12.1): the new slice is charged the difference only, and when
-it is admitted the old one is Finished as WorkloadSliceReplaced. There are two live slices at most: the one that holds
-quota and the one that waits; another size replaces the one that waits.
+Kueue's elastic jobs by workload slices (kueue-semantics 12.1). One that grows: a new workload slice asks for all pods,
+is charged the difference only, and takes the old one's place when it is admitted, which is Finished then as
+WorkloadSliceReplaced. One that shrinks: the counts become less in place, and a slice that waits is withdrawn. There are
+two live slices at most: the one that holds quota and the one that waits; another size replaces the one that waits.
 """
 
 from collections.abc import Sequence
@@ -32,10 +33,8 @@ def match_slices(row: Job, job: JobSpec, there: Sequence[Workload], wanted: Sequ
     waiting = [workload for workload in live if workload is not holder]
     size, asked = _sizes(holder, spec)
     as_it_is = replace(spec, name=holder.name, pod_sets=pod_set_specs(holder), annotations=_with_slice(holder, spec))
-    if size is None or asked < size:
+    if size is None or asked <= size:
         return [(holder, replace(as_it_is, pod_sets=spec.pod_sets))], waiting, []
-    if asked == size:
-        return [(holder, as_it_is)], waiting, []
     larger = _slice(row, job, holder, spec)
     if waiting:
         return [(holder, as_it_is), (waiting[0], replace(larger, name=waiting[0].name))], waiting[1:], []

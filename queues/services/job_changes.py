@@ -5,6 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from django.db.models import F, Value
+from django.db.models.functions import Least
+
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
@@ -51,6 +54,7 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
 
     While a workload waits, everything may change; while it holds quota, neither its pods nor its queue, nor where its
     priority comes from (a WorkloadPriorityClass may be swapped for another); once it has ended, nothing that decides.
+    An elastic workload that holds quota may ask for fewer pods (12.1).
     """
     finished = workload.status == WorkloadStatus.FINISHED
     if workload.quota_reserved_at is None and not finished:
@@ -59,7 +63,7 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
     same_pods = _without_counts(there) == _without_counts(spec.pod_sets)
     changed = {
         "pod_sets": not same_pods,
-        "counts": same_pods and there != spec.pod_sets,
+        "counts": same_pods and there != spec.pod_sets and (finished or not _may_shrink_to(workload, spec)),
         "queue_name": workload.queue_name != spec.queue_name,
         "maximum_execution_seconds": workload.admitted_at is not None
         and workload.maximum_execution_seconds != spec.maximum_execution_seconds,
@@ -71,6 +75,13 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
 
 def _without_counts(pod_sets: Sequence[PodSetSpec]) -> list[PodSetSpec]:
     return [replace(pod_set, count=0, min_count=None) for pod_set in pod_sets]
+
+
+def _may_shrink_to(workload: Workload, spec: WorkloadSpec) -> bool:
+    if any(found.annotations.get(keys.ELASTIC_JOB) != "true" for found in (workload, spec)):
+        return False
+    pairs = list(zip(pod_set_specs(workload), spec.pod_sets, strict=True))
+    return all(new == replace(old, count=new.count) and new.count <= old.count for old, new in pairs)
 
 
 def _class_source(holder: Workload | WorkloadSpec) -> tuple[str, str]:
@@ -95,7 +106,7 @@ def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: 
     if changed:
         workload.save(update_fields=[*changed, "updated_at"])
     if pods_changed:
-        _replace_pod_sets(workload, spec)
+        _change_pod_sets(workload, spec)
     if not changed and not pods_changed:
         return False
     _log(workload, "UpdatedWorkload", actor, now, ", ".join([*changed, *(["pod_sets"] if pods_changed else [])]))
@@ -105,6 +116,20 @@ def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: 
 def _cluster_queue_of(cluster_id: int, spec: WorkloadSpec) -> str:
     queue = LocalQueue.objects.filter(cluster_id=cluster_id, namespace=spec.namespace, name=spec.queue_name).first()
     return queue.cluster_queue_name if queue else ""
+
+
+def _change_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:
+    """Other counts are written in place, beside what the pod sets hold; other pods are other rows."""
+    if _without_counts(pod_set_specs(workload)) != _without_counts(spec.pod_sets):
+        _replace_pod_sets(workload, spec)
+        return
+    for pod_set in spec.pod_sets:
+        rows = PodSet.objects.filter(workload=workload, name=pod_set.name)
+        rows.update(
+            count=pod_set.count,
+            min_count=pod_set.min_count,
+            reclaimable_count=Least(F("reclaimable_count"), Value(pod_set.count)),
+        )
 
 
 def _replace_pod_sets(workload: Workload, spec: WorkloadSpec) -> None:

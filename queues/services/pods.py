@@ -8,7 +8,8 @@ from typing import Final
 from django.db import connection, transaction
 
 from queues.events import wake_scheduler
-from queues.models import Cluster, Pod
+from queues.models import Cluster, Pod, PodSet, Workload
+from scheduler.core.decisions import WorkloadStatus
 
 _STORE: Final = """
 INSERT INTO queues_pod AS pod
@@ -105,6 +106,23 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
         if cursor.rowcount:
             wake_scheduler(cluster.name)
         return int(cursor.rowcount)
+
+
+def record_replicas_gone(cluster: Cluster, pod_set: PodSet, replicas: Collection[int]) -> int:
+    """Note replicas of a pod set that has more than it asks for, and whose pods are gone: they have no node any more.
+
+    `pod_set` is the row as it was looked at; nothing is noted when something else was decided since. Returns how many.
+    """
+    with transaction.atomic():
+        holds = Workload.objects.filter(pk=pod_set.workload_id, status=WorkloadStatus.ADMITTED, evicted_at=None)
+        if not holds.select_for_update().exists():
+            return 0
+        now = PodSet.objects.filter(pk=pod_set.pk, admitted_count=pod_set.admitted_count, nodes=pod_set.nodes)
+        nodes = [None if replica in replicas else node for replica, node in enumerate(pod_set.nodes)]
+        if not now.update(nodes=nodes):
+            return 0
+        wake_scheduler(cluster.name)
+    return len(replicas)
 
 
 def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:

@@ -8,14 +8,19 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from gpus.manifests import configured_vendors
 from gpus.models import AllocationSource, DeviceAllocation
+from gpus.models import Device as DeviceRow
+from gpus.vendors import VENDORS
 from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmission
 from scheduler.core.decisions import WorkloadStatus
-from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
+from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement
+from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_model import PodPlacement
 from scheduler.core.topology import TopologyRequest
+from scheduler.store.nodes import read_device
 from scheduler.store.workloads import read_topology_assignment
 
 
@@ -43,13 +48,20 @@ def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
     return workloads.select_related("job").prefetch_related("pod_sets")
 
 
-def job_source(job: Job) -> JobSource | None:
+def device_vendors(cluster: Cluster) -> tuple[DeviceVendor, ...]:
+    """The vendors whose devices pods may get in the cluster, as it is configured; none while no node has any."""
+    if not DeviceRow.objects.filter(node__cluster=cluster).exists():
+        return ()
+    return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+
+
+def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | None:
     """The job as submitted; None for a kind that runs in no cluster."""
     kind = JOB_KINDS.get(job.kind)
     if kind is None:
         return None
     metadata = {**(job.manifest.get("metadata") or {}), "name": job.name, "namespace": job.namespace}
-    return JobSource(kind, {**job.manifest, "metadata": metadata}, str(job.uid), job.found_in_cluster)
+    return JobSource(kind, {**job.manifest, "metadata": metadata}, str(job.uid), job.found_in_cluster, vendors)
 
 
 def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) -> AdmittedWorkload:
@@ -72,13 +84,13 @@ def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes]) -> PodSetAdmission
             continue
         labels.update(flavor.node_labels)
         tolerations.extend(entry for entry in flavor.tolerations if entry not in tolerations)
-    count = row.count if row.admitted_count is None else row.admitted_count
+    count = row.count if row.admitted_count is None else min(row.count, row.admitted_count)
     return PodSetAdmission(
         row.name,
         count,
         labels,
         tuple(tolerations),
-        tuple(row.nodes),
+        tuple(node or "" for node in row.nodes),
         read_topology_assignment(row.topology_assignment),
         TopologyRequest.from_manifest(row.topology_request),
     )
@@ -90,9 +102,14 @@ class Slices:
     def __init__(self, workload_ids: Iterable[int]) -> None:
         rows = DeviceAllocation.objects.filter(workload_id__in=list(workload_ids), source=AllocationSource.DECIDED)
         self._held: dict[tuple[int, str, int], dict[int, list[DeviceSlice]]] = {}
+        self.cards: dict[str, dict[str, Device]] = {}
+        """The cards that they are of, by node and UUID."""
         for row in rows.select_related("device", "node").order_by("pk"):
             replica = self._held.setdefault((row.workload_id or 0, row.pod_set, row.replica), {})
-            replica.setdefault(row.container_index, []).append(_slice(row))
+            part = _slice(row)
+            replica.setdefault(row.container_index, []).append(part)
+            if row.device is not None:
+                self.cards.setdefault(part.node, {})[part.uuid] = read_device(row.device)
 
     def placement(self, workload: Workload, pod_set: PodSet, replica: int, node: str) -> PodPlacement:
         """What one replica holds, container by container, init containers first."""
@@ -122,4 +139,6 @@ def _slice(row: DeviceAllocation) -> DeviceSlice:
         vendor=row.device.vendor,
         mig=MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None,
         slots=row.slots,
+        qos_policy=row.qos_policy,
+        app_class=row.app_class,
     )

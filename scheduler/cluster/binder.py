@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from django.db import connection, transaction
 
-from gpus.annotations import MUTEX_LOCK, AnnotationError, NodeLock, pod_annotations
-from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIME
+from gpus.annotations import pod_annotations
+from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Cluster, PodSet, Workload
 from scheduler.cluster.admissions import FlavorNodes, Slices, admitted_workload, runs, with_jobs
-from scheduler.cluster.client import NODES, PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from scheduler.cluster.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from scheduler.cluster.manifests import (
     JOB_UID_LABEL,
     PLACEMENT_GATE,
@@ -31,6 +31,7 @@ from scheduler.cluster.manifests import (
     uid_label,
     ungated_pod,
 )
+from scheduler.cluster.node_locks import NodeLocks, locks_of
 from scheduler.cluster.replicas import Replicas
 from scheduler.cluster.topology_domains import TopologyDomains
 from scheduler.core.decisions import WorkloadStatus
@@ -55,7 +56,7 @@ class Binder:
         self._flavors = flavors
         self._clock = clock
         self._vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
-        self._locked: set[str] = set()
+        self._locks = NodeLocks(client, clock)
         self._domains = TopologyDomains(())
 
     def bind(self, pods: Sequence[JsonObject]) -> int:
@@ -121,7 +122,7 @@ class Binder:
         pod_set = _pod_set(row, (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
         workload = admitted_workload(row, self._flavors)
         admission = next((found for found in workload.pod_sets if found.name == pod_set.name), workload.pod_sets[0])
-        replica = replicas.assign(pod, str(row.uid), pod_set.name, admission.count)
+        replica = replicas.assign(pod, str(row.uid), admission)
         if replica is None:
             return 0
         node = admission.nodes[replica] if replica < len(admission.nodes) else ""
@@ -129,9 +130,12 @@ class Binder:
             domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
             return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
         placement = slices.placement(row, pod_set, replica, node)
-        hami = pod_annotations(placement, self._vendors, self._clock())
+        names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
+        cards = slices.cards.get(node)
+        hami = pod_annotations(placement, self._vendors, self._clock(), names=names, cards=cards)
         self._annotate(pod, placed_pod(pod, workload, replica, hami))
-        if hami and not self._lock(node, pod):
+        locks = locks_of(placement, self._vendors)
+        if not self._locks.take(node, pod, locks):
             return 0
         try:
             if hami:
@@ -143,8 +147,7 @@ class Binder:
             self._client.bind(metadata["namespace"], metadata["name"], metadata["uid"], node)
         except ClusterError as error:
             if not error.conflict or not self._is_bound_to(pod, node):
-                if hami:
-                    self._unlock(node, pod)
+                self._locks.give_back(node, locks)
                 raise
         return 1
 
@@ -172,7 +175,7 @@ class Binder:
             key
             for field in ("labels", "annotations")
             for key, value in (patch["metadata"].get(field) or {}).items()
-            if (metadata.get(field) or {}).get(key) != value and key not in (TIME, BIND_TIME)
+            if (metadata.get(field) or {}).get(key) != value and key not in TIMES
         ]
         if missing:
             self._patch(pod, patch)
@@ -188,53 +191,6 @@ class Binder:
             and live["metadata"]["uid"] == pod["metadata"]["uid"]
             and live["spec"].get("nodeName") == node
         )
-
-    def _lock(self, name: str, pod: JsonObject) -> bool:
-        """Takes HAMi's lock of a node for a pod; False while another pod is between its binding and its devices."""
-        if name in self._locked:
-            return False
-        node = self._client.get(NODES, "", name)
-        if node is None:
-            raise ClusterError(404, "NotFound", f'its node "{name}" is gone')
-        metadata = pod["metadata"]
-        text = (node["metadata"].get("annotations") or {}).get(MUTEX_LOCK)
-        if text and not self._may_take(text, metadata):
-            self._locked.add(name)
-            return False
-        lock = NodeLock(self._clock(), metadata["namespace"], metadata["name"]).encode()
-        version = node["metadata"]["resourceVersion"]
-        patch = {"metadata": {"resourceVersion": version, "annotations": {MUTEX_LOCK: lock}}}
-        try:
-            self._client.patch(NODES, "", name, patch)
-        except ClusterError as error:
-            if error.conflict:
-                return False
-            raise
-        self._locked.add(name)
-        return True
-
-    def _may_take(self, text: str, metadata: Mapping[str, Any]) -> bool:
-        try:
-            lock = NodeLock.decode(text)
-        except AnnotationError as error:
-            _log.warning("A node's lock can't be read, somebody must remove it: %s", error)
-            return False
-        holder_exists = not lock.pod or self._client.get(PODS, lock.namespace, lock.pod) is not None
-        return lock.free_for(metadata["namespace"], metadata["name"], self._clock(), holder_exists=holder_exists)
-
-    def _unlock(self, name: str, pod: JsonObject) -> None:
-        """Gives back a lock that did not lead to a binding, unless it is somebody else's by now."""
-        node = self._client.get(NODES, "", name)
-        text = (node["metadata"].get("annotations") or {}).get(MUTEX_LOCK, "") if node else ""
-        holder = text.split(",")[1:]
-        if node is None or holder != [pod["metadata"]["namespace"], pod["metadata"]["name"]]:
-            return
-        version = node["metadata"]["resourceVersion"]
-        patch = {"metadata": {"resourceVersion": version, "annotations": {MUTEX_LOCK: None}}}
-        try:
-            self._client.patch(NODES, "", name, patch)
-        except ClusterError as error:
-            _log.warning("The lock of node %s stays until it expires: %s", name, error)
 
 
 def waits_for_us(pod: JsonObject) -> bool:

@@ -13,8 +13,10 @@ from django.db import DataError, connection, transaction
 from queues.events import request_push
 from queues.exceptions import ManifestErrors
 from queues.manifests.job_workloads import workload_specs
+from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Cluster, Job, Workload
 from queues.models.cluster import ClusterMode
+from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
@@ -26,6 +28,7 @@ from scheduler.core.decisions import FinishedReason, WorkloadStatus
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
+_SIZES: Final = ("parallelism", "completions")
 
 
 class JobWatch:
@@ -65,6 +68,7 @@ class JobWatch:
                 self._submit(job)
             else:
                 progress[row.pk] = self._kind.progress(job)
+                self._follow_size(job, row)
         self._record(progress)
         if any(found.suspended for found in progress.values()):
             # The suspension was seen: an evicted workload may have stopped by it.
@@ -85,6 +89,23 @@ class JobWatch:
         for (reason, message), keys in ended.items():
             record_finished(self._cluster, keys, reason, message, actor=_ACTOR)
         record_reclaimable(self._cluster, MAIN_POD_SET, reclaimable)
+
+    def _follow_size(self, job: JsonObject, row: Job) -> None:
+        """An elastic job that others made is resized by them (`kubectl scale`): its workload follows. Pods beyond its
+        admission wait at our gate meanwhile."""
+        elastic = row.found_in_cluster and row.annotations.get(ELASTIC_JOB) == "true"
+        if not elastic or row.deletion_requested_at is not None or self._cluster.mode == ClusterMode.OBSERVE:
+            return
+        sizes = {name: job["spec"][name] for name in _SIZES if job["spec"].get(name) is not None}
+        known = row.manifest.get("spec") or {}
+        if self._kind.progress(job).finished is not None or sizes.items() <= known.items():
+            return
+        try:
+            with transaction.atomic():
+                resized = read_job_object({**row.manifest, "spec": {**known, **sizes}})
+                apply_jobs(self._cluster, [resized], actor=_ACTOR, found_in_cluster=True)
+        except ManifestErrors as errors:
+            _log.warning("%s of cluster %s can't be resized: %s", row, self._cluster.name, errors)
 
     def _submit(self, job: JsonObject) -> None:
         """A job with a queue's label that nobody handed to us: it gets a workload, and is suspended until admitted."""

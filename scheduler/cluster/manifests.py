@@ -6,13 +6,16 @@ admitted) and HAMi's (annotations that name the slices) meet here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
+from queues.manifests.kueue_keys import ELASTIC_JOB
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.job_kinds import JobKind, Stopping
+from scheduler.core.device_additions import completed_pod
+from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.topology import TopologyAssignment, TopologyRequest
 
 SCHEDULER_NAME: Final = "kueueweb"
@@ -65,7 +68,8 @@ class PodSetAdmission:
 
     * count: the admitted number of pods.
     * node_labels, tolerations: of its flavors, merged.
-    * nodes: the node of each replica where we chose them; empty where the cluster's own scheduler does.
+    * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty where the
+      cluster's own scheduler does.
     * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks.
     """
 
@@ -76,6 +80,13 @@ class PodSetAdmission:
     nodes: tuple[str, ...] = ()
     topology: TopologyAssignment | None = None
     topology_request: TopologyRequest | None = None
+
+    @property
+    def replicas(self) -> Sequence[int]:
+        """The numbers that its pods may have."""
+        if not self.nodes:
+            return range(self.count)
+        return [replica for replica, node in enumerate(self.nodes) if node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +102,22 @@ class AdmittedWorkload:
 
 @dataclass(frozen=True, slots=True)
 class JobSource:
-    """A job as submitted, the uid of its row, and whether someone else made it in the cluster."""
+    """A job as submitted, the uid of its row, and whether someone else made it in the cluster.
+
+    `vendors` are those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
+    """
 
     kind: JobKind
     manifest: Mapping[str, Any]
     uid: str
     found_in_cluster: bool = False
+    vendors: tuple[DeviceVendor, ...] = ()
+
+    @property
+    def template(self) -> JsonObject:
+        """The template of its pods, {metadata, spec}; that of somebody else's job is theirs."""
+        template = self.kind.template(self.manifest)
+        return template if self.found_in_cluster else completed_pod(template, self.vendors)
 
     @property
     def namespace(self) -> str:
@@ -105,6 +126,12 @@ class JobSource:
     @property
     def name(self) -> str:
         return str(self.manifest["metadata"]["name"])
+
+    @property
+    def elastic(self) -> bool:
+        """Whether it may change its size while it runs (Kueue's elastic jobs)."""
+        annotations = self.manifest["metadata"].get("annotations") or {}
+        return self.kind.stopping is Stopping.SUSPEND and annotations.get(ELASTIC_JOB) == "true"
 
 
 def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
@@ -115,7 +142,9 @@ def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     kind, pod_set = source.kind, workload.pod_sets[0]
     template = _started_template(source, workload, pod_set)
     if source.found_in_cluster:
-        return _directives(source, template, suspend=False, count=_partial_count(source, pod_set))
+        # The size of an elastic one is its owner's to change: pods beyond what is admitted wait at the gate.
+        count = None if source.elastic else _partial_count(source, pod_set)
+        return _directives(source, template, suspend=False, count=count)
     manifest = _bare(source)
     manifest = kind.with_template(manifest, template)
     if kind.stopping is Stopping.SUSPEND:
@@ -127,16 +156,27 @@ def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     return manifest
 
 
+def named_as_started(source: JobSource, workload: AdmittedWorkload, there: Mapping[str, Any]) -> AdmittedWorkload:
+    """The workload under the name of the slice that started the elastic job that runs: its template can't change, and
+    its pods are told apart later."""
+    if not source.elastic:
+        return workload
+    metadata = source.kind.template(there)["metadata"]
+    uid = (metadata.get("labels") or {}).get(WORKLOAD_UID_LABEL, workload.uid)
+    name = (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION, workload.name)
+    return replace(workload, uid=uid, name=name)
+
+
 def restored_job(source: JobSource) -> JsonObject:
     """What to apply so that a found job has its own template again, suspended: as before it was started."""
     template = source.kind.template(source.manifest)
     count = source.manifest["spec"].get(source.kind.count_field) if source.kind.count_field else None
-    return _directives(source, template, suspend=True, count=count)
+    return _directives(source, template, suspend=True, count=None if source.elastic else count)
 
 
 def waiting_job(source: JobSource) -> JsonObject:
     """What to apply so that a job exists whose every pod is a workload: they wait at the gate for admission."""
-    template = source.kind.template(source.manifest)
+    template = source.template
     labels = {**(template["metadata"].get("labels") or {}), **_common_labels(source), _HAMI_WEBHOOK_LABEL: "ignore"}
     gates = [*(template["spec"].get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
     gated = {
@@ -179,7 +219,7 @@ def ungated_pod(
 
 
 def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> JsonObject:
-    template = source.kind.template(source.manifest)
+    template = source.template
     metadata, spec = template["metadata"], template["spec"]
     labels = {
         **(metadata.get("labels") or {}),
@@ -188,7 +228,8 @@ def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: Po
     }
     spec["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
     spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), pod_set.tolerations)
-    if (pod_set.nodes and source.found_in_cluster) or (pod_set.topology is not None and not pod_set.nodes):
+    gated = source.elastic or bool(pod_set.nodes) if source.found_in_cluster else False
+    if gated or (pod_set.topology is not None and not pod_set.nodes):
         # The name of a running template's scheduler can't be changed; a gate can be added while it is suspended.
         # And pods that only get a topology domain from us are another scheduler's to bind.
         spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]

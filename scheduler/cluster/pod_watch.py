@@ -83,6 +83,7 @@ class _Batch:
 
     stored: dict[str, _Pod] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
     workloads: set[str] = field(default_factory=set)
     listed: bool = False
     push: bool = False
@@ -112,8 +113,8 @@ class PodWatch:
         for uid, workload in known.items():
             if uid in self._of_workload:
                 self._placed[workload.namespace, uid] = workload.placed
+        forget_pods(self._cluster, batch.gone | batch.moved)
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
-        forget_pods(self._cluster, batch.gone)
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
         self._record_progress(known)
@@ -136,6 +137,9 @@ class PodWatch:
             vendors = configured_vendors(self._cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
             pod.found = found_allocation(manifest, vendors)
         before = self._pods.get(pod.uid)
+        if before is not None and before.workload_uid != pod.workload_uid:
+            batch.moved.add(pod.uid)
+            self._remove(pod.uid, batch)  # a newer slice of its elastic job took it over
         self._pods[pod.uid] = pod
         batch.stored[pod.uid] = pod
         batch.gone.discard(pod.uid)

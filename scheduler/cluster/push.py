@@ -21,7 +21,7 @@ from django.db.models import F
 from queues.models import Cluster, Workload
 from queues.models.cluster import ClusterMode
 from queues.services.workloads import record_finished, record_stopped
-from scheduler.cluster.admissions import admitted_workload, flavors_of, job_source, runs, with_jobs
+from scheduler.cluster.admissions import admitted_workload, device_vendors, flavors_of, job_source, runs, with_jobs
 from scheduler.cluster.binder import Binder
 from scheduler.cluster.client import (
     JOBS,
@@ -41,12 +41,14 @@ from scheduler.cluster.manifests import (
     WORKLOAD_UID_LABEL,
     CannotStart,
     JobSource,
+    named_as_started,
     restored_job,
     started_job,
     uid_label,
     waiting_job,
 )
 from scheduler.cluster.turns import turn
+from scheduler.cluster.workload_slices import handed_over, note_gone_replicas
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -94,6 +96,7 @@ class _Sweep:
         self._client = client
         self._report = report
         self._flavors = flavors_of(cluster)
+        self._vendors = device_vendors(cluster)
         self._told: list[tuple[int, int]] = []
         self._applied: set[str] = set()
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
@@ -167,7 +170,7 @@ class _Sweep:
         return self._client.get(kind, source.namespace, source.name)
 
     def _act(self, row: Workload) -> None:
-        source = job_source(row.job) if row.job is not None else None
+        source = job_source(row.job, self._vendors) if row.job is not None else None
         if source is None or row.job is None:
             return
         if row.job.deletion_requested_at is not None:
@@ -185,7 +188,10 @@ class _Sweep:
                 self._apply(source.kind.kind, waiting_job(source))
                 self._applied.add(source.uid)
             return
-        manifest = started_job(source, admitted_workload(row, self._flavors))
+        workload = admitted_workload(row, self._flavors)
+        if there is not None and not there["spec"].get("suspend"):
+            workload = named_as_started(source, workload, there)
+        manifest = started_job(source, workload)
         if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):
             self._reset_start_time(source)
         self._apply(source.kind.kind, manifest)
@@ -259,8 +265,10 @@ class _Sweep:
             return
         selector = f"{MANAGED_LABEL}=true"
         pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
+        pods = handed_over(self._cluster, self._client, pods)
         self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
         self._confirm_stopped(pods)
+        note_gone_replicas(self._cluster, pods)
 
     def _credible(self, pods: Sequence[JsonObject]) -> list[JsonObject]:
         """The pods whose labels name a workload or a job of their own namespace: anyone can write a label."""

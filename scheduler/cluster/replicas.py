@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.cluster.client import JsonObject
-from scheduler.cluster.manifests import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label
+from scheduler.cluster.manifests import POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission, replica_of, uid_label
 
 
 class Replicas:
@@ -24,15 +24,18 @@ class Replicas:
         """Whether any live pod is a replica of the workload."""
         return workload_uid in self._with_pods
 
-    def assign(self, pod: JsonObject, workload_uid: str, pod_set: str, count: int) -> int | None:
-        """The pod's replica: the one that it has, else the first free one below count; None where there is none."""
-        taken = self._taken.get((workload_uid, pod_set), {})
-        own = replica_of(pod)
-        if own is not None and own < count and taken.get(own) == pod["metadata"]["uid"]:
+    def assign(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> int | None:
+        """The pod's replica: the one that it has, else the first free one of those that the pod set holds; None where
+        there is none, or as many pods live as were admitted."""
+        taken = self._taken.get((workload_uid, pod_set.name), {})
+        own, numbers = replica_of(pod), pod_set.replicas
+        if own is not None and own in numbers and taken.get(own) == pod["metadata"]["uid"]:
             return own
-        replica = next((number for number in range(count) if number not in taken), None)
+        if len(taken) >= pod_set.count:
+            return None
+        replica = next((number for number in numbers if number not in taken), None)
         if replica is not None:
-            self._note(workload_uid, pod_set, replica, pod["metadata"]["uid"])
+            self._note(workload_uid, pod_set.name, replica, pod["metadata"]["uid"])
         return replica
 
     def _note(self, workload_uid: str, pod_set: str, replica: int, pod_uid: str) -> None:

@@ -80,7 +80,7 @@ class Choice:
 class PodSetResult:
     """What was found for one pod set. `fits`: every resource group found a flavor whose worst resource fits."""
 
-    __slots__ = ("fits", "flavors", "name", "pod_set", "requests", "topology")
+    __slots__ = ("fits", "flavors", "gained", "kept", "name", "pod_set", "requests", "topology")
 
     def __init__(self, pod_set: PodSetRequests, requests: dict[str, int]) -> None:
         """Nothing found yet; `requests` includes `pods` where the ClusterQueue covers it."""
@@ -90,6 +90,10 @@ class PodSetResult:
         self.flavors: dict[str, Choice] = {}
         self.fits = True
         self.topology: TopologyAssignment | None = None
+        self.kept: TopologyAssignment | None = None
+        """The part of `topology` where pods of the slice that it replaces are already (11.12)."""
+        self.gained: TopologyAssignment | None = None
+        """The part of `topology` where pods are to come."""
 
     @property
     def mode(self) -> Mode:

@@ -7,12 +7,14 @@ decides. All pods of all pod sets of such a workload are placed, or none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
 from scheduler.core.decisions import PendingReason
 from scheduler.core.device_requests import pod_device_request
+from scheduler.core.elastic import free_numbers
 from scheduler.core.flavor_topology import Room
 from scheduler.core.placement_model import (
     Placement,
@@ -124,7 +126,7 @@ class DeviceAssigner:
             first = sum(pod.pod_set == result.name for pod in kept)
             pod_sets += self._pod_sets_of(info, result, flavors, first)
         found = self._place(pod_sets, keep=info.workload.replaces if kept else None)
-        return Placement((*kept, *found.pods)) if kept and isinstance(found, Placement) else found
+        return _beside(kept, found) if kept and isinstance(found, Placement) else found
 
     def _kept_pods(self, info: WorkloadInfo) -> tuple[PodPlacement, ...]:
         cq = self._state.cluster_queues.get(info.cluster_queue)
@@ -145,7 +147,7 @@ class DeviceAssigner:
     ) -> list[PodSetToPlace]:
         """The pods of a pod set from the `first` on: all together, or those of each topology domain on their own."""
         found: list[PodSetToPlace] = []
-        for count, nodes in self._shares(result, result.topology, dict.fromkeys(flavors), first):
+        for count, nodes in self._shares(result, result.gained, dict.fromkeys(flavors), first):
             found.append(self.to_place(info, result.pod_set, flavors, count, nodes, first))
             first += count
         return found
@@ -154,9 +156,9 @@ class DeviceAssigner:
         self, result: PodSetResult, topology: TopologyAssignment | None, flavors: dict[str, None], first: int
     ) -> list[tuple[int, frozenset[str] | None]]:
         tree = next((self._state.topology_flavors[f] for f in flavors if f in self._state.topology_flavors), None)
-        if topology is None or tree is None:
+        if tree is None or (topology is None and result.kept is None):
             return [(result.pod_set.count - first, None)] if result.pod_set.count > first else []
-        return [(domain.count, tree.node_names(domain)) for domain in topology.domains]
+        return [(domain.count, tree.node_names(domain)) for domain in topology.domains] if topology is not None else []
 
     def to_place(
         self,
@@ -186,6 +188,16 @@ class DeviceAssigner:
             namespace=info.workload.namespace,
             first_replica=first,
         )
+
+
+def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
+    """The pods that stay, and the new ones under the lowest numbers that are free."""
+    numbered: list[PodPlacement] = []
+    for name in dict.fromkeys(pod.pod_set for pod in found.pods):
+        pods = found.pods_of(name)
+        numbers = free_numbers((pod.replica for pod in kept if pod.pod_set == name), len(pods))
+        numbered += [replace(pod, replica=number) for pod, number in zip(pods, numbers, strict=True)]
+    return Placement((*kept, *numbered))
 
 
 def describe(refusal: PlacementRefusal) -> NoPlace:

@@ -50,7 +50,7 @@ class PlacementAssigner:
     def _finds_both(self, info: WorkloadInfo, assignment: Assignment) -> bool:
         found = self._find(info, assignment)
         for result in assignment.pod_sets:
-            result.topology = None
+            result.topology = result.gained = None
         assignment.topology_usage = []
         return isinstance(found, Placement)
 
@@ -77,8 +77,8 @@ class PlacementAssigner:
         """Cap the leaf whose pod was refused to the pods that it did take, only beside the leader where that is there;
         False if the pod is in no leaf."""
         result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
-        first = 0
-        for domain in result.topology.domains if result.topology else ():
+        first = result.kept.count if result.kept else 0
+        for domain in result.gained.domains if result.gained else ():
             if first <= refused.replica < first + domain.count:
                 leads = domain.values in _leader_domains(assignment, result)
                 limited = rooms.beside_leader if leads else rooms.pods

@@ -123,6 +123,9 @@ class TopologyAssigner:
             flavor = self._topology_flavor(result)
             if flavor is not None and result.pod_set.count > 0:
                 request = topology_request(result.pod_set, ignored)
+                if result.kept is not None:
+                    more = max(0, request.count - result.kept.count)
+                    request = replace(request, count=more, kept=result.kept)
                 if rooms is not NO_ROOMS:
                     beside_leader = rooms.beside_leader.get(result.name)
                     request = replace(request, room=rooms.pods.get(result.name), room_beside_leader=beside_leader)
@@ -133,6 +136,10 @@ class TopologyAssigner:
         """The nodes of a domain that the pod set was assigned."""
         flavor = self._topology_flavor(result)
         return self._topologies[flavor].node_names(domain) if flavor is not None else frozenset()
+
+    def exists(self, result: PodSetResult, topology: TopologyAssignment) -> bool:
+        """Whether no domain of an earlier assignment is gone from the topology of the pod set's flavor."""
+        return all(self.node_names(result, domain) for domain in topology.domains)
 
     def _topology_flavor(self, result: PodSetResult) -> str | None:
         names = (choice.flavor for choice in result.flavors.values())
@@ -146,13 +153,15 @@ class TopologyAssigner:
         assumed: list[TopologyUsage] = []
         for flavor, members in requests:
             topology = self._topologies[flavor]
-            shared = assumed if topology.topology.ends_with_hostname else ()
+            kept = [request.usage(request.kept) for request in members if request.kept is not None]
+            shared = [*assumed, *kept] if topology.topology.ends_with_hostname else kept
             placed = topology.find_topology_assignments(members, simulate_empty=simulate_empty, assumed=shared)
             if isinstance(placed, TopologyFailure):
                 return placed
             found.update(placed)
             if topology.topology.ends_with_hostname:
                 assumed += [request.usage(placed[request.pod_set]) for request in members if request.pod_set in placed]
+                assumed += kept
         return found
 
     def record(self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]) -> None:
@@ -161,8 +170,9 @@ class TopologyAssigner:
         assignment.topology_usage = []
         for flavor, members in requests:
             for request in members:
-                placed = found[request.pod_set]
-                results[request.pod_set].topology = placed
+                result, gained = results[request.pod_set], found.get(request.pod_set)
+                placed = self._topologies[flavor].together(request.kept, gained)
+                result.topology, result.gained = placed, gained
                 assignment.topology_usage.append(TopologyCharge(flavor, request.usage(placed)))
 
     def _refusal(self, assignment: Assignment, failure: TopologyFailure, reason: PendingReason) -> Refusal:

@@ -129,6 +129,10 @@ class Nominator:
         if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
             info.attempt = None
         entry.replaced = self._state.replaced_slice(info, cq)
+        if entry.replaced is None and cq.workloads.get(workload.replaces or "") is not None:
+            reason = PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS
+            entry.refuse(reason, f"the slice that it is to replace, {workload.replaces}, is stopping")
+            return entry
         entry.assignment, entry.targets = self.find_assignment(info, cq)
         return entry
 
@@ -172,8 +176,20 @@ class Nominator:
         self, info: WorkloadInfo, cq: ClusterQueueState, pod_sets: Sequence[PodSetRequests], pins: Pins | None
     ) -> Assignment:
         assignment = self._assigner.assign(cq, info, pod_sets, pins)
+        self._keep_domains(info, cq, assignment)
         self._placement.place(info, cq, assignment)
         return assignment
+
+    def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """The pods of a slice that is replaced stay in their topology domains; only the others are placed (11.12)."""
+        replaced = self._state.replaced_slice(info, cq)
+        if replaced is None or replaced.admission is None:
+            return
+        held = {found.name: found.topology_assignment for found in replaced.admission.pod_set_assignments}
+        for result in assignment.pod_sets:
+            kept = held.get(result.name)
+            if kept is not None and (replaced.placement is not None or self._topology.exists(result, kept)):
+                result.kept = kept
 
     def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
         if assignment.mode is not Mode.PREEMPT:

@@ -10,10 +10,11 @@ from scheduler.core.decisions import (
     PendingReason,
     StopPolicy,
 )
+from scheduler.core.placement_model import Placement
 from scheduler.core.quota import Cell
 from scheduler.core.resources import FlavorResource
 from scheduler.core.state import State
-from scheduler.core.topology import TopologyUsage
+from scheduler.core.topology import TopologyDomain, TopologyUsage
 from scheduler.core.workload import Admission, PodSetAssignment, Workload
 from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
 
@@ -56,6 +57,8 @@ class Placer:
             return False
         if workload.pod_sets != known.pod_sets or workload.queue_name != known.queue_name:
             return False
+        if _replicas(workload.placement) != _replicas(before.placement):
+            return False
         state = self._state
         state.journal.note_once(before)
         before.changes = ()
@@ -92,6 +95,11 @@ class Placer:
             cq.queue.sticky = info.key
         return True
 
+    def domain_nodes(self, assignment: PodSetAssignment, domain: TopologyDomain) -> frozenset[str]:
+        """The nodes of a topology domain that a pod set was assigned; none where domain or topology are gone."""
+        flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
+        return flavor.node_names(domain) if flavor is not None else frozenset()
+
     def _put_on_quota(self, info: WorkloadInfo) -> None:
         state, workload = self._state, info.workload
         admission = workload.admission
@@ -121,6 +129,11 @@ class Placer:
         if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
             return None
         return self._state.cluster_queues.get(local_queue.cluster_queue) if is_queueable(info.workload) else None
+
+
+def _replicas(placement: Placement | None) -> set[tuple[str, int]]:
+    """The pods that hold a place. Where each is follows from decisions alone: only that one is gone can be news."""
+    return {(pod.pod_set, pod.replica) for pod in placement.pods} if placement is not None else set()
 
 
 def is_queueable(workload: Workload) -> bool:

@@ -6,6 +6,7 @@ they match. Usage is added and removed by exact inverses, so that a caller can s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scheduler.core.node import Node
@@ -148,6 +149,19 @@ class TopologyFlavor:
     def node_names(self, domain: TopologyDomain) -> frozenset[str]:
         """The nodes of an assigned domain; empty if it is gone."""
         return self.leaves.node_names(domain.values)
+
+    def together(self, kept: TopologyAssignment | None, gained: TopologyAssignment | None) -> TopologyAssignment:
+        """Both assignments as one, in the order of the domains; domains that are gone come first. One must be there."""
+        if kept is None or gained is None:
+            found = kept or gained
+            assert found is not None  # by contract
+            return found
+        counts = Counter({domain.values: domain.count for domain in kept.domains})
+        for domain in gained.domains:
+            counts[domain.values] += domain.count
+        numbers = self.leaves.tree.leaf_numbers
+        leaves = sorted(counts, key=lambda leaf: (numbers.get(leaf, -1), leaf))
+        return TopologyAssignment(kept.levels, tuple(TopologyDomain(leaf, counts[leaf]) for leaf in leaves))
 
     def exclusions(self, request: PodSetTopologyRequest) -> dict[str, int]:
         """Why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,

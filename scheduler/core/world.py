@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from scheduler.core.circles import describe_pause, is_news, stir, wake_at
 from scheduler.core.conditions import release
 from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
+from scheduler.core.elastic import scaled_down
 from scheduler.core.explain import holders, remedy
 from scheduler.core.flavor_topology import left_out
 from scheduler.core.views import (
@@ -99,6 +100,20 @@ class World(WorldObjects):
         info = self._state.workloads.get(key)
         if info is not None and info.place is Place.RESERVING:
             self._replace(info, self._info(release(info.current(), now)))
+
+    def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
+        """Let an elastic workload hold no more than its pod sets ask for (`scheduler.core.elastic`); what it gives back
+        is free, and its tree of cohorts is looked at again. False where it holds no more."""
+        self._state.advance(now)
+        info = self._state.workloads.get(key)
+        if info is None or info.place is not Place.RESERVING:
+            return False
+        before = info.current()
+        after = scaled_down(before, self._placer.domain_nodes, pods_may_run=pods_may_run)
+        if after is before:
+            return False
+        self._replace(info, self._info(after))
+        return True
 
     def workload(self, key: str) -> Workload | None:
         """The workload as the world sees it now, decisions of the last cycles included; None when unknown."""

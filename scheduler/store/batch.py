@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scheduler.core.decisions import FinishedReason
 from scheduler.core.workload import Workload
 
 
@@ -97,8 +98,8 @@ class Batch:
     cycles: list[CycleRow] = field(default_factory=list)
     devices: dict[tuple[str, str], DeviceRow] = field(default_factory=dict)
     """(node, uuid) -> the device, for every device that the batch touches."""
-    replaced: dict[str, str] = field(default_factory=dict)
-    """Workload slices that a newer one took over from: key -> why they are finished."""
+    replaced: dict[str, tuple[FinishedReason, str]] = field(default_factory=dict)
+    """Workload slices that a newer one took over from, or that made way for it: key -> why they are finished."""
     consumed: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     """Admission fair sharing: LocalQueue row id -> its decayed usage."""
 

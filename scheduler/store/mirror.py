@@ -73,6 +73,8 @@ class Mirror:
         """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
         self._queue_problems: dict[str, str] = {}
         """Why ClusterQueues are inactive, other than by their stop policy."""
+        self._next_slices: dict[str, str] = {}
+        """Slices of elastic jobs, and the workload that was last heard to wait for their place."""
         self.ended: dict[int, frozenset[Place]] = {}
         """Rows of ended workloads that still hold slices, and of which devices."""
 
@@ -210,7 +212,7 @@ class Mirror:
             reason=why(workload)[0],
             uid=workload.uid,
             runs=should_run(workload),
-            placement=placement_of(workload),
+            placement=_stored_placement(stored),
             has_job=stored.has_job,
             active=workload.active,
             pods_stopped=stored.pods_stopped,
@@ -218,6 +220,8 @@ class Mirror:
             accumulated_seconds=stored.accumulated_seconds,
             eviction_counts=tuple(stored.eviction_counts),
         )
+        if workload.replaces is not None:
+            self._next_slices[workload.replaces] = key
         self.due.add(key)
         self._world.set_workload(as_the_world_sees_it(workload), now)
 
@@ -237,6 +241,7 @@ class Mirror:
         """What was written is what is there."""
         for key in replaced:
             self.workloads.pop(key, None)
+            self._next_slices.pop(key, None)
         for write in writes:
             workload = write.workload
             self.workloads[workload.key] = replace(
@@ -295,6 +300,20 @@ class Mirror:
         templates = (pod_set.template.manifest for pod_set in workload.pod_sets)
         return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)
 
+    def waiting_slice_of(self, key: str) -> str:
+        """The workload that waits to take the place of a slice of an elastic job; empty where none does."""
+        found = self._world.workload(self._next_slices.get(key, ""))
+        waits = found is not None and found.replaces == key and found.admission is None
+        return found.key if found is not None and waits else ""
+
+    def gave_up_replicas(self, workload: Workload) -> list[str]:
+        """The replicas whose slices are stored still though they are gone, as `pod set/number`, in order."""
+        entry = self.workloads[workload.key]
+        held = {(pod.pod_set, pod.replica) for pod in entry.placement.pods} if entry.placement else set()
+        placement = placement_of(workload)
+        kept = {(pod.pod_set, pod.replica) for pod in placement.pods} if placement else set()
+        return [f"{pod_set}/{replica}" for pod_set, replica in sorted(held - kept)]
+
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
         """The device's row with what decided slices take of it now; None when its node lists it no more."""
         stored = self.devices.get((node, uuid))
@@ -324,6 +343,14 @@ def placement_of(workload: Workload) -> Placement | None:
     return workload.placement if workload.admission is not None else None
 
 
+def _stored_placement(stored: StoredWorkload) -> Placement | None:
+    """What the rows hold: the placement, and slices of replicas that are gone."""
+    placement = placement_of(stored.workload)
+    if not stored.left_over:
+        return placement
+    return Placement((*(placement.pods if placement else ()), *stored.left_over))
+
+
 def places(placement: Placement | None) -> frozenset[Place]:
     """The devices of which a placement holds slices."""
     pods = placement.pods if placement else ()
@@ -336,10 +363,8 @@ def should_run(workload: Workload) -> bool:
 
 
 def as_the_world_sees_it(workload: Workload) -> Workload:
-    """A deactivated workload stays charged until its pods stopped.
-
-    Kueue frees its quota at once (T56b). Ours holds named devices too, and a card whose pods still run is not free.
-    """
-    if workload.active or workload.admission is None:
+    """A deactivated workload that holds devices stays charged until its pods stopped: a card whose pods still run is
+    not free. One that holds quota alone gives it back at once, as in Kueue (T56b)."""
+    if workload.active or workload.admission is None or workload.placement is None:
         return workload
     return replace(workload, active=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
@@ -24,7 +25,7 @@ class StoredSlice:
 
 SLICES = """
 SELECT a.workload_id, a.pod_set, a.replica, a.container_index, a.device_uuid, n.name, a.memory_mib, a.cores_percent,
-    d.index, d.vendor, a.mig_instance::text, a.slots
+    d.index, d.vendor, a.mig_instance::text, a.slots, a.qos_policy, a.app_class
 FROM gpus_deviceallocation a JOIN gpus_node n ON n.id = a.node_id JOIN gpus_device d ON d.id = a.device_id
 WHERE a.source = 'decided' AND a.workload_id = ANY(%s)
 ORDER BY a.id
@@ -33,16 +34,20 @@ ORDER BY a.id
 
 def stored_slice(fields: Sequence[Any], mig: Mapping[str, Any] | None) -> StoredSlice:
     """A row of `SLICES` without its first column; `mig` is its MIG instance, decoded."""
-    pod_set, replica, container_index, uuid, node, memory_mib, cores_percent, index, vendor, _, slots = fields
+    pod_set, replica, container_index, uuid, node, memory_mib, cores_percent, index, vendor, _, *rest = fields
     instance = MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None
-    held = DeviceSlice(uuid, node, memory_mib, cores_percent, index, vendor, instance, slots)
+    held = DeviceSlice(uuid, node, memory_mib, cores_percent, index, vendor, instance, *rest)
     return StoredSlice(pod_set, replica, container_index, held)
 
 
 def read_placement(
-    namespace: str, pod_sets: Sequence[PodSet], nodes: Mapping[str, Sequence[str]], slices: Sequence[StoredSlice]
+    namespace: str,
+    pod_sets: Sequence[PodSet],
+    nodes: Mapping[str, Sequence[str | None]],
+    slices: Sequence[StoredSlice],
 ) -> Placement | None:
-    """The placement as it was decided; None for a workload that was admitted on quota alone."""
+    """The placement as it was decided, without replicas that are gone (their node is null, `left_over` has what is
+    stored of them); None for a workload that was admitted on quota alone."""
     held: dict[tuple[str, int, int], list[DeviceSlice]] = {}
     for stored in slices:
         held.setdefault((stored.pod_set, stored.replica, stored.container_index), []).append(stored.slice)
@@ -51,6 +56,8 @@ def read_placement(
         containers = len(pod_set.template.init_containers) + len(pod_set.template.containers)
         requests = pod_requests(pod_set.template)
         for replica, node in enumerate(nodes.get(pod_set.name, ())):
+            if node is None:
+                continue
             pods.append(
                 PodPlacement(
                     pod_set=pod_set.name,
@@ -67,12 +74,28 @@ def read_placement(
     return Placement(tuple(pods)) if pods else None
 
 
-def placed_nodes(workload: Workload, pod_set: str) -> list[str]:
-    """The node of each replica, in order; empty for a pod set that was admitted on quota alone."""
+def left_over(nodes: Mapping[str, Sequence[str | None]], slices: Sequence[StoredSlice]) -> tuple[PodPlacement, ...]:
+    """The replicas that are gone and whose slices are stored still."""
+
+    def replica_of(stored: StoredSlice) -> tuple[str, int]:
+        return stored.pod_set, stored.replica
+
+    found: list[PodPlacement] = []
+    for (pod_set, replica), held in groupby(sorted(slices, key=replica_of), key=replica_of):
+        known = nodes.get(pod_set, ())
+        if replica >= len(known) or known[replica] is None:
+            parts = tuple(stored.slice for stored in held)
+            found.append(PodPlacement(pod_set, replica, parts[0].node, (parts,)))
+    return tuple(found)
+
+
+def placed_nodes(workload: Workload, pod_set: str) -> list[str | None]:
+    """The node of each replica, by its number, None where an elastic job has given it up; empty for a pod set that was
+    admitted on quota alone."""
     if workload.placement is None:
         return []
-    pods = sorted(workload.placement.pods_of(pod_set), key=lambda pod: pod.replica)
-    return [pod.node for pod in pods]
+    nodes = {pod.replica: pod.node for pod in workload.placement.pods_of(pod_set)}
+    return [nodes.get(replica) for replica in range(max(nodes, default=-1) + 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 
 from queues.models import Cluster
 from queues.services.workloads import record_finished
-from scheduler.core.decisions import FinishedReason
 from scheduler.lease import fence
 from scheduler.store.batch import Batch
 from scheduler.store.changes import forget_changes
@@ -56,9 +55,8 @@ def _finish_replaced(batch: Batch) -> None:
     if not batch.replaced:
         return
     cluster = Cluster.objects.get(pk=batch.cluster_id)
-    for key, message in batch.replaced.items():
+    for key, (reason, message) in batch.replaced.items():
         namespace, _, name = key.partition("/")
-        reason = FinishedReason.WORKLOAD_SLICE_REPLACED
         record_finished(cluster, [(namespace, name)], reason, message, actor="scheduler")
 
 

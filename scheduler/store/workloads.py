@@ -19,10 +19,11 @@ from django.db import connection
 
 from scheduler.core.admission_check import AdmissionCheckState
 from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
+from scheduler.core.placement_model import PodPlacement
 from scheduler.core.pod import PodTemplate
 from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
 from scheduler.core.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
-from scheduler.store.placements import SLICES, StoredSlice, read_placement, stored_slice
+from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
@@ -61,6 +62,8 @@ class StoredWorkload:
     has_job: bool
     accumulated_seconds: int
     eviction_counts: Sequence[Mapping[str, Any]]
+    left_over: tuple[PodPlacement, ...] = ()
+    """Replicas of an elastic job that are gone, and whose slices are stored still."""
 
 
 def read_workloads(cluster_id: int, ids: Sequence[int] | None = None) -> list[StoredWorkload]:
@@ -101,7 +104,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         admission_checks=tuple(_check_state(fields) for fields in _loads(row[13])),
         maximum_execution_time_seconds=row[14],
         admission_gates=_words(annotations.get(ADMISSION_GATES)),
-        closed_preemption_gates=tuple(gate["name"] for gate in _loads(row[16]) if gate.get("position") != "Open"),
+        closed_preemption_gates=tuple(_loads(row[16])),
         unhealthy_nodes=tuple(_loads(row[17])),
         replaces=annotations.get(REPLACES),
         allowed_flavors=_words(annotations.get(ALLOWED_FLAVORS)),
@@ -118,6 +121,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         has_job=row[25],
         accumulated_seconds=row[26],
         eviction_counts=_loads(row[27]),
+        left_over=left_over(nodes, slices) if row[22] else (),
     )
 
 

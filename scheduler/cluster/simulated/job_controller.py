@@ -21,7 +21,7 @@ from scheduler.cluster.simulated.objects import (
     uid_of,
     with_condition,
 )
-from scheduler.cluster.simulated.pods import is_active, is_finished, is_ready, phase_of, pod_condition
+from scheduler.cluster.simulated.pods import is_active, is_finished, is_ready, node_of, phase_of, pod_condition
 
 _MANAGER = "kube-controller-manager"
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -152,7 +152,11 @@ class JobController:
         elif status["succeeded"]:
             wanted = 0
         if len(active) > wanted:
-            self._delete(active[wanted:])
+            # What the controller itself takes back is no failure: it is let go of before it is deleted.
+            surplus = _to_remove(job, active, len(active) - wanted)
+            for pod in surplus:
+                self._let_go(pod)
+            self._delete(surplus)
         due: float | None = None
         if spec.get("activeDeadlineSeconds") is not None:
             due = parse_timestamp(status["startTime"]) + self._environment.scaled(spec["activeDeadlineSeconds"])
@@ -222,13 +226,15 @@ class JobController:
         """Lets go of finished pods, which have been counted."""
         for old in pods:
             pod = self._environment.store.get("pods", namespace_of(old), name_of(old))
-            if pod is None or uid_of(pod) != uid_of(old) or not is_finished(pod):
-                continue
-            finalizers = [entry for entry in pod["metadata"].get("finalizers") or () if entry != TRACKING_FINALIZER]
-            if len(finalizers) != len(pod["metadata"].get("finalizers") or ()):
-                self._environment.set_object(
-                    "pods", {**pod, "metadata": {**pod["metadata"], "finalizers": finalizers}}, _MANAGER
-                )
+            if pod is not None and uid_of(pod) == uid_of(old) and is_finished(pod):
+                self._let_go(pod)
+
+    def _let_go(self, pod: JsonObject) -> None:
+        finalizers = [entry for entry in pod["metadata"].get("finalizers") or () if entry != TRACKING_FINALIZER]
+        if len(finalizers) != len(pod["metadata"].get("finalizers") or ()):
+            self._environment.set_object(
+                "pods", {**pod, "metadata": {**pod["metadata"], "finalizers": finalizers}}, _MANAGER
+            )
 
     def _expire(self, job: JsonObject) -> float | None:
         seconds = job["spec"].get("ttlSecondsAfterFinished")
@@ -252,6 +258,21 @@ def _is_finished(job: JsonObject) -> bool:
 
 def _has(status: JsonObject, kind: str, value: str) -> bool:
     return any(entry["type"] == kind and entry["status"] == value for entry in status.get("conditions") or ())
+
+
+def _to_remove(job: JsonObject, active: list[JsonObject], count: int) -> list[JsonObject]:
+    """Which pods end when fewer may run: of an Indexed Job those beyond its completions; then those that have come
+    least far, of equal ones the youngest."""
+    beyond: list[JsonObject] = []
+    if job["spec"]["completionMode"] == "Indexed":
+        beyond = [pod for pod in active if _index(pod) >= job["spec"]["completions"]]
+    rest = sorted((pod for pod in active if pod not in beyond), key=_age, reverse=True)
+    rest.sort(key=lambda pod: (bool(node_of(pod)), phase_of(pod) == "Running", is_ready(pod)))
+    return [*beyond, *rest][: max(count, len(beyond))]
+
+
+def _age(pod: JsonObject) -> tuple[str, int]:
+    return pod["metadata"]["creationTimestamp"], int(pod["metadata"]["resourceVersion"])
 
 
 def _was_of(pod: JsonObject, job: str) -> bool:

@@ -3,7 +3,8 @@
 import pytest
 
 from queues.exceptions import ManifestErrors
-from queues.models import Cluster, Job, PodSet, Workload
+from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
+from queues.services.workloads import hold, record_stopped, release
 from scheduler.engine import Engine
 from scheduler.manifests import ApplyResult, apply_manifests
 from tests import manifest_texts as texts
@@ -16,6 +17,14 @@ def elastic(parallelism: int, cpu: int = 1) -> str:
     return texts.job(spec=f"parallelism: {parallelism}", pod=pod).replace(
         "name: train,", "name: train, annotations: {kueue.x-k8s.io/elastic-job: 'true'},"
     )
+
+
+def other(parallelism: int) -> str:
+    return texts.job("other", spec=f"parallelism: {parallelism}")
+
+
+def workload_object(name: str, count: int, annotations: str) -> str:
+    return texts.workload(name, count=count).replace(f"name: {name},", f"{annotations}name: {name},")
 
 
 @pytest.fixture
@@ -77,13 +86,86 @@ def test_another_size_replaces_the_slice_that_waits(cluster: Cluster) -> None:
     assert Job.objects.get().manifest["spec"]["parallelism"] == 3
 
 
-@pytest.mark.parametrize(("changed", "path"), [(elastic(1), "spec.parallelism"), (elastic(4, cpu=2), "spec.template")])
-def test_it_does_not_shrink_nor_change_its_pods_while_it_holds_quota(cluster: Cluster, changed: str, path: str) -> None:
+def test_it_shrinks_in_place_while_it_holds_quota(cluster: Cluster) -> None:
+    engine = Engine(cluster, "test")
+    apply(cluster, elastic(4))
+    apply(cluster, other(2))
+    engine.run()
+    assert statuses() == [(4, "Admitted", "Admitted"), (2, "Pending", "WaitingForQuota")]
+    apply(cluster, elastic(3))
+    engine.run()
+    assert [(count, status) for count, status, _ in statuses()] == [(3, "Admitted"), (2, "Admitted")]
+    pod_set = PodSet.objects.get(workload__job__name="train")
+    assert (pod_set.admitted_count, pod_set.resource_usage, pod_set.flavors) == (3, {"cpu": 3000}, {"cpu": "cpus"})
+    assert WorkloadEvent.objects.get(reason="ScaledDown").message.startswith("Scaled down from 4 to 3 pods")
+    assert {applied.action for applied in apply(cluster, elastic(3)).objects} == {"unchanged"}
+
+
+def test_what_it_gave_back_is_still_free_for_the_next_leader(cluster: Cluster) -> None:
+    apply(cluster, elastic(4))
+    Engine(cluster, "test").run()
+    apply(cluster, elastic(2))
+    apply(cluster, other(3))
+    Engine(cluster, "next").run()
+    assert [(count, status) for count, status, _ in statuses()] == [(2, "Admitted"), (3, "Admitted")]
+
+
+def test_a_slice_that_waits_is_withdrawn_when_the_job_shrinks_below_what_it_holds(cluster: Cluster) -> None:
+    engine = Engine(cluster, "test")
+    apply(cluster, elastic(4))
+    engine.run()
+    apply(cluster, elastic(9))
+    engine.run()
+    apply(cluster, elastic(2))
+    engine.run()
+    assert statuses() == [(2, "Admitted", "Admitted")]
+    assert PodSet.objects.get().admitted_count == 2
+    apply(cluster, elastic(5))
+    engine.run()
+    assert [(count, status) for count, status, _ in statuses()] == [(2, "Finished"), (5, "Admitted")]
+
+
+def test_an_evicted_slice_makes_way_for_the_one_that_waits(cluster: Cluster) -> None:
+    engine = Engine(cluster, "test")
+    apply(cluster, elastic(3))
+    engine.run()
+    holder = Workload.objects.get()
+    apply(cluster, elastic(5))
+    hold(cluster, [(holder.namespace, holder.name)], actor="admin")
+    engine.run()
+    assert [status for _, status, _ in statuses()] == ["Evicted", "Pending"]
+    release(cluster, [(holder.namespace, holder.name)], actor="admin")
+    record_stopped(cluster, [(holder.namespace, holder.name)])
+    engine.run()
+    assert [(count, status) for count, status, _ in statuses()] == [(3, "Finished"), (5, "Admitted")]
+    holder.refresh_from_db()
+    assert holder.conditions[-1]["reason"] == "OutOfSync"
+
+
+def test_a_workload_object_may_ask_for_fewer_pods_if_it_is_elastic(cluster: Cluster) -> None:
+    engine = Engine(cluster, "test")
+    for annotations, allowed in (("", False), ("annotations: {kueue.x-k8s.io/elastic-job: 'true'}, ", True)):
+        name = "elastic" if allowed else "fixed"
+        apply(cluster, workload_object(name, 2, annotations))
+        engine.run()
+        if allowed:
+            apply(cluster, workload_object(name, 1, annotations))
+            with pytest.raises(ManifestErrors):
+                apply(cluster, workload_object(name, 2, annotations))
+        else:
+            with pytest.raises(ManifestErrors):
+                apply(cluster, workload_object(name, 1, annotations))
+    engine.run()
+    counts = dict(PodSet.objects.values_list("workload__name", "admitted_count"))
+    assert counts == {"fixed": 2, "elastic": 1}
+
+
+def test_it_does_not_change_its_pods_while_it_holds_quota(cluster: Cluster) -> None:
     apply(cluster, elastic(3))
     Engine(cluster, "test").run()
     with pytest.raises(ManifestErrors) as caught:
-        apply(cluster, changed)
-    assert [error.path for error in caught.value.errors] == [path]
+        apply(cluster, elastic(4, cpu=2))
+    assert [error.path for error in caught.value.errors] == ["spec.template"]
     assert [count for count, _, _ in statuses()] == [3]
 
 

@@ -53,7 +53,7 @@ def test_a_slice_that_is_being_preempted_is_not_replaced() -> None:
     assert preemptions(cycle(builder.world)) == {"old": "InClusterQueue"}
     builder.world.delete_workload("team/urgent")
     result = cycle(builder.pending("new", "q", 1, count=10, replaces="team/old").world)
-    assert outcomes(result) == {"new": "WaitingForQuota"}
+    assert outcomes(result) == {"new": "WaitingForPreemptedWorkloads"}
     builder.world.finish_workload("team/old", 1001.0)
     assert cycle(builder.world, 1001.0).admissions[0].replaces is None
 
@@ -101,7 +101,7 @@ def test_devices_of_a_slice_that_is_being_preempted_are_not_kept() -> None:
     assert old is not None
     builder.world.set_workload(evict(old, EvictionReason.NODE_FAILURES, "gone", 1001.0), 1001.0)
     builder.pending("new", "q", [gpus(memory_mib=10000)], replaces="team/old")
-    assert outcomes(cycle(builder.world, 1001.0)) == {"new": "WaitingForDevices"}
+    assert outcomes(cycle(builder.world, 1001.0)) == {"new": "WaitingForPreemptedWorkloads"}
     builder.world.finish_workload("team/old", 1002.0)
     assert admissions(cycle(builder.world, 1002.0)) == ["new"]
     assert builder.world.device_usage("n1", "n1-gpu0") == (1, 10000, 0)

@@ -241,3 +241,24 @@ def test_a_cluster_that_lost_its_state_does_not_reuse_versions() -> None:
     first = make_simulated()
     later = SimulatedCluster(VirtualClock(first.clock.now() + 60), seed="7")
     assert later.store.resource_version > first.store.resource_version
+
+
+def test_fewer_pods_at_once_is_no_failure_and_ends_those_that_came_least_far(api: Api) -> None:
+    api.create(JOBS, job(parallelism=12, backoffLimit=0, requests={"cpu": "2"}, run_seconds=1_000))
+    api.cluster.advance(5)
+    running = {pod["metadata"]["name"] for pod in api.pods() if pod["status"]["phase"] == "Running"}
+    assert len(running) == 8
+    api.patch(f"{JOBS}/train", {"spec": {"parallelism": 8}})
+    api.cluster.advance(40)
+    assert {pod["metadata"]["name"] for pod in api.pods()} == running
+    api.patch(f"{JOBS}/train", {"spec": {"parallelism": 3}})
+    assert api.get(f"{JOBS}/train")["status"]["active"] == 3
+    assert (api.get(f"{JOBS}/train")["status"]["failed"], conditions(api)) == (0, {})
+
+
+def test_an_indexed_job_that_shrinks_ends_its_last_indexes(api: Api) -> None:
+    api.create(JOBS, job(parallelism=4, completions=4, completionMode="Indexed"))
+    api.patch(f"{JOBS}/train", {"spec": {"parallelism": 2, "completions": 2}})
+    api.cluster.advance(35)
+    indexes = [pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in api.pods()]
+    assert sorted(indexes) == ["0", "1"]

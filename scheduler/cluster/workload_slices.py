@@ -1,0 +1,88 @@
+"""Elastic jobs in the cluster: pods that a newer workload slice took over, and replicas whose pods are gone.
+
+A running Job's pod template can't change, so every pod of an elastic job comes with the name of the slice that started
+it. It is given the name of the slice that holds quota now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from queues.manifests.kueue_keys import ELASTIC_JOB
+from queues.models import Cluster, Workload
+from queues.services.pods import record_replicas_gone
+from scheduler.cluster.client import PODS, ClusterClient, JsonObject
+from scheduler.cluster.manifests import (
+    POD_SET_LABEL,
+    WORKLOAD_ANNOTATION,
+    WORKLOAD_UID_LABEL,
+    replica_of,
+    uid_label,
+)
+from scheduler.core.decisions import FinishedReason, WorkloadStatus
+
+
+def handed_over(cluster: Cluster, client: ClusterClient, pods: Sequence[JsonObject]) -> list[JsonObject]:
+    """The pods as they are once those of replaced slices carry the name of the slice that holds quota now."""
+    heirs = _heirs(cluster, {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))})
+    return [_renamed(client, pod, heirs) for pod in pods] if heirs else list(pods)
+
+
+def _heirs(cluster: Cluster, uids: Iterable[str]) -> dict[str, Workload]:
+    """By the uid of a slice that was replaced, the slice of its job that holds quota."""
+    replaced = Workload.objects.filter(
+        cluster=cluster,
+        uid__in=list(uids),
+        status=WorkloadStatus.FINISHED,
+        reason=FinishedReason.WORKLOAD_SLICE_REPLACED,
+        job__isnull=False,
+    )
+    jobs = {str(uid): job_id for uid, job_id in replaced.values_list("uid", "job_id")}
+    if not jobs:
+        return {}
+    holders = Workload.objects.filter(cluster=cluster, job__in=set(jobs.values()), quota_reserved_at__isnull=False)
+    by_job = {row.job_id: row for row in holders.exclude(status=WorkloadStatus.FINISHED).only("uid", "name", "job_id")}
+    return {uid: by_job[job_id] for uid, job_id in jobs.items() if job_id in by_job}
+
+
+def _renamed(client: ClusterClient, pod: JsonObject, heirs: dict[str, Workload]) -> JsonObject:
+    heir = heirs.get(uid_label(pod, WORKLOAD_UID_LABEL))
+    if heir is None:
+        return pod
+    metadata = pod["metadata"]
+    labels, annotations = {WORKLOAD_UID_LABEL: str(heir.uid)}, {WORKLOAD_ANNOTATION: heir.name}
+    patch = {"metadata": {"uid": metadata["uid"], "labels": labels, "annotations": annotations}}
+    client.patch(PODS, metadata["namespace"], metadata["name"], patch)
+    named = {"labels": {**metadata["labels"], **labels}}
+    return {
+        **pod,
+        "metadata": {**metadata, **named, "annotations": {**(metadata.get("annotations") or {}), **annotations}},
+    }
+
+
+def note_gone_replicas(cluster: Cluster, pods: Sequence[JsonObject]) -> int:
+    """Of elastic jobs that shrank: note which replicas have no pod any more, so that what they hold is free.
+
+    `pods` are all live pods that are ours. The Job controller chooses which pods go, so more replicas than are admitted
+    stay held until as many are seen gone; of several without a pod those with the highest numbers go. Returns how many
+    were noted.
+    """
+    alive: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for pod in pods:
+        replica = replica_of(pod)
+        if replica is not None:
+            pod_set = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, "")
+            alive[uid_label(pod, WORKLOAD_UID_LABEL), pod_set].add(replica)
+    rows = Workload.objects.filter(
+        cluster=cluster, status=WorkloadStatus.ADMITTED, evicted_at=None, annotations__contains={ELASTIC_JOB: "true"}
+    )
+    noted = 0
+    for row in rows.prefetch_related("pod_sets").order_by("pk"):
+        for pod_set in row.pod_sets.all():
+            held = {replica for replica, node in enumerate(pod_set.nodes) if node}
+            surplus = len(held) - (pod_set.admitted_count or 0)
+            gone = sorted(held - alive[str(row.uid), pod_set.name], reverse=True)[: max(0, surplus)]
+            if gone and row.pushed_sequence >= row.push_sequence:
+                noted += record_replicas_gone(cluster, pod_set, gone)
+    return noted
