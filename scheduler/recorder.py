@@ -39,7 +39,8 @@ def _described(admission: Admit, workload: Workload) -> str:
         + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
         for pod_set in admission.pod_sets
     )
-    return f"Quota reserved in ClusterQueue {admission.cluster_queue} after {waited_seconds(workload):.0f} s in the queue; {flavors}"
+    waited = f"{waited_seconds(workload):.0f} s in the queue"
+    return f"Quota reserved in ClusterQueue {admission.cluster_queue} after {waited}; {flavors}"
 
 
 class Recorder:

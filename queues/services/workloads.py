@@ -120,7 +120,7 @@ def cancel(
     """End workloads for good; their jobs leave the cluster, unless `withdraw_jobs` is off: a Deployment scales down.
 
     One that holds no quota is finished at once (reason Cancelled). One that does is deactivated: the engine evicts it,
-    and it is finished when the cluster says that its pods stopped: its quota and devices are not free before that.
+    and it is finished when the cluster says that its pods stopped; its devices are not free before that.
     """
     now = now or timezone.now()
     keys = list(keys)
@@ -186,7 +186,8 @@ def record_stopped(
         changes="pods_stopped_at = %(now)s, ",
     )
     stopped = _Transition(
-        f"{_UNFINISHED} AND workload.evicted_at IS NOT NULL AND workload.pods_stopped_at IS NULL",
+        f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NOT NULL "
+        "AND workload.pods_stopped_at IS NULL",
         "pods_stopped_at = %(now)s",
         "Stopped",
         "Its pods have stopped",

@@ -24,6 +24,7 @@ NO_RESERVATION = "NoReservation"
 UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
 PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
 QUOTA_RESERVED = "QuotaReserved"
+PREEMPTION_GATED = "PreemptionGated"
 
 _REQUEUED_AT_ONCE = frozenset(
     {
@@ -96,9 +97,28 @@ def pending(workload: Workload, reason: str, message: str, now: float) -> Worklo
     return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.FALSE, reason, message, now)
 
 
+def waited_seconds(workload: Workload) -> float:
+    """How long a workload that holds quota was in its queue: since it was created, or queued again."""
+    since, requeued = workload.created_at, workload.condition(ConditionType.REQUEUED)
+    if requeued is not None and requeued.status is ConditionStatus.TRUE:
+        since = requeued.last_transition_time
+    return max(0.0, workload.conditions[ConditionType.QUOTA_RESERVED].last_transition_time - since)
+
+
+def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
+    """It would have to preempt, and a closed preemption gate forbids that (4.7.5)."""
+    type_ = ConditionType.BLOCKED_ON_PREEMPTION_GATES
+    return with_condition(workload, type_, ConditionStatus.TRUE, PREEMPTION_GATED, message, now)
+
+
 def eviction_reason(reason: EvictionReason, cause: str = "") -> str:
     """The reason of the Evicted condition: `DeactivatedDueTo<Cause>` where Kueue itself deactivated."""
     return f"{reason}DueTo{cause}" if reason is EvictionReason.DEACTIVATED and cause else reason.value
+
+
+def eviction_event(reason: EvictionReason, cause: str = "") -> str:
+    """The reason of the event that tells of an eviction."""
+    return f"EvictedDueTo{eviction_reason(reason, cause)}"
 
 
 def evict(workload: Workload, reason: EvictionReason, message: str, now: float, cause: str = "") -> Workload:
@@ -128,17 +148,15 @@ def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
 
 def release(workload: Workload, now: float) -> Workload:
     """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait (2.4)."""
+    message = workload.conditions[ConditionType.EVICTED].message
+    return give_back(requeue(workload, now), PendingReason.PENDING_EVALUATION, message, now)
+
+
+def requeue(workload: Workload, now: float) -> Workload:
+    """The eviction is complete: it is queued again at once, or waits until what evicted it is over (2.4)."""
     evicted = workload.conditions[ConditionType.EVICTED]
-    at_once = evicted.reason in _REQUEUED_AT_ONCE
-    workload = with_condition(
-        workload,
-        ConditionType.REQUEUED,
-        ConditionStatus.TRUE if at_once else ConditionStatus.FALSE,
-        evicted.reason,
-        evicted.message,
-        now,
-    )
-    return give_back(workload, PendingReason.PENDING_EVALUATION, evicted.message, now)
+    status = ConditionStatus.TRUE if evicted.reason in _REQUEUED_AT_ONCE else ConditionStatus.FALSE
+    return with_condition(workload, ConditionType.REQUEUED, status, evicted.reason, evicted.message, now)
 
 
 def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:

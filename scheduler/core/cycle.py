@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from scheduler.core.admission import Admitter
 from scheduler.core.assignment import Assignment, Mode, RefusalKind
 from scheduler.core.circles import describe_pause, wake_at
+from scheduler.core.conditions import blocked_on_gates
 from scheduler.core.decisions import (
     Admit,
     CycleResult,
@@ -155,7 +156,9 @@ class Cycle:
     def _gate(self, entry: Entry) -> None:
         entry.status = Status.GATED
         entry.info.attempt = None
-        entry.message = f"closed preemption gates: {', '.join(entry.info.workload.closed_preemption_gates)}"
+        message = f"closed preemption gates: {', '.join(entry.info.workload.closed_preemption_gates)}"
+        entry.message, now = message, self._state.now
+        entry.info.change(lambda workload: blocked_on_gates(workload, message, now))
         self._leave(entry, RequeueReason.GATED, PendingReason.ADMISSION_GATED)
 
     def _claims(self, entry: Entry) -> dict[str, WorkloadInfo]:

@@ -24,8 +24,9 @@ from scheduler.core.decisions import (
     StopPolicy,
 )
 from scheduler.core.lifecycle_facts import Facts, execution_times, pods_ready_times, waits_for
+from scheduler.core.lifecycle_verdict import verdict_now, was_kept_out
 from scheduler.core.local_queue import LocalQueue
-from scheduler.core.workload import Condition, RequeueState, Workload
+from scheduler.core.workload import RequeueState, Workload
 
 _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionReason.ADMISSION_CHECK})
 
@@ -55,7 +56,7 @@ def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
     if facts.wanted_active:
         step = _move_requeue_at(workload) or _wanted_again(workload, facts, now)
     else:
-        step = _deactivated(workload, facts, now)
+        step = _deactivated(workload, now)
     if step is None:
         step = _sync_checks(workload, facts, now)
     if step is None and holds:
@@ -82,21 +83,29 @@ def _move_requeue_at(workload: Workload) -> Step | None:
     return Step(moved, "RequeueDelayed", "An admission check asked to try again later")
 
 
-def _deactivated(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off (2.5.7, 10.5)."""
+def _deactivated(workload: Workload, now: float) -> Step | None:
+    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off (2.4, 2.5.7, 10.5).
+
+    One that waits is evicted as well, which is complete at once: there is nothing to stop. One that is being stopped
+    for another reason goes on with that.
+    """
     target = workload.condition(ConditionType.DEACTIVATION_TARGET)
     cause = target.reason if target is not None and target.status is ConditionStatus.TRUE else ""
-    if workload.admission is not None:
-        if workload.is_true(ConditionType.EVICTED):
-            return None
-        message = target.message if cause and target is not None else "The workload is deactivated"
-        evicted = to.evict(workload, EvictionReason.DEACTIVATED, message, now, cause)
-        evicted = replace(to.without_condition(evicted, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
-        return _eviction(evicted, EvictionReason.DEACTIVATED, cause, message)
-    if cause or workload.requeue_state is not None:
-        forgotten = replace(to.without_condition(workload, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
-        return Step(forgotten, "Deactivated", f"Deactivated: {cause}" if cause else "Its back-off is forgotten")
-    return None
+    forgotten = replace(to.without_condition(workload, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
+    if _is_evicted_already(workload):
+        return None if forgotten == workload else Step(forgotten, "Deactivated", "Its back-off is forgotten")
+    message = f"The workload is deactivated: {target.message}" if cause and target else "The workload is deactivated"
+    stopping = to.evict(forgotten, EvictionReason.DEACTIVATED, message, now, cause)
+    if workload.admission is None:
+        stopping = to.requeue(stopping, now)
+    return _eviction(stopping, EvictionReason.DEACTIVATED, cause, message)
+
+
+def _is_evicted_already(workload: Workload) -> bool:
+    evicted = workload.condition(ConditionType.EVICTED)
+    if evicted is None or evicted.status is not ConditionStatus.TRUE:
+        return False
+    return workload.admission is not None or evicted.reason.startswith(EvictionReason.DEACTIVATED)
 
 
 def _wanted_again(workload: Workload, facts: Facts, now: float) -> Step | None:
@@ -142,11 +151,9 @@ def _without_requeue_at(workload: Workload) -> Workload:
     return workload if state is None else replace(workload, requeue_state=replace(state, requeue_at=None))
 
 
-def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str, warning: bool = False) -> Step:
-    name = f"EvictedDueTo{to.eviction_reason(reason, cause)}"
-    if cause and reason is not EvictionReason.DEACTIVATED:
-        name += f"DueTo{cause}"
-    return Step(workload, name, message, warning, evicted=(reason, cause))
+def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str) -> Step:
+    """The event names the cause only of a deactivation, as Kueue's does (15.3)."""
+    return Step(workload, to.eviction_event(reason, cause), message, evicted=(reason, cause))
 
 
 # --- Admission checks -------------------------------------------------------------------------------------------------
@@ -196,7 +203,7 @@ def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
 def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
     """Release what stopped; else evict for checks, stopped queues and time-outs, in that order (2.5.13)."""
     if workload.is_true(ConditionType.EVICTED):
-        return _release(workload, facts, now) if facts.pods_stopped else None
+        return _release(workload, facts, now) if facts.pods_stopped else _by_execution_time(workload, facts, now)
     rules = (
         _by_checks,
         _by_local_queue,
@@ -253,8 +260,11 @@ def _by_local_queue(workload: Workload, facts: Facts, now: float) -> Step | None
 
 def _by_cluster_queue(workload: Workload, facts: Facts, now: float) -> Step | None:
     queue = facts.cluster_queue
-    if queue is None:
-        return None
+    if queue is None or queue.terminating:
+        if workload.is_true(ConditionType.ADMITTED) or workload.admission is None:
+            return None
+        message = f"ClusterQueue {workload.admission.cluster_queue} does not exist or is being deleted"
+        return Step(to.give_back(workload, PendingReason.MISCONFIGURED, message, now), "QuotaReleased", message)
     name = f"ClusterQueue {queue.name}"
     return _by_stop_policy(workload, queue.stop_policy, EvictionReason.CLUSTER_QUEUE_STOPPED, name, now)
 
@@ -280,7 +290,7 @@ def _by_failed_nodes(workload: Workload, facts: Facts, now: float) -> Step | Non
         return None
     message = f"Nodes failed: {', '.join(workload.unhealthy_nodes)}"
     evicted = to.evict(workload, EvictionReason.NODE_FAILURES, message, now)
-    return _eviction(evicted, EvictionReason.NODE_FAILURES, "", message, warning=True)
+    return _eviction(evicted, EvictionReason.NODE_FAILURES, "", message)
 
 
 def _by_lacking_devices(workload: Workload, facts: Facts, now: float) -> Step | None:
@@ -317,12 +327,12 @@ def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
     at = max(now + strategy.backoff_seconds(count), state.requeue_at or 0.0)
     requeued = replace(workload, requeue_state=RequeueState(count, at))
     evicted = to.evict(requeued, EvictionReason.PODS_READY_TIMEOUT, message, now, cause)
-    return _eviction(evicted, EvictionReason.PODS_READY_TIMEOUT, cause, message, warning=True)
+    return _eviction(evicted, EvictionReason.PODS_READY_TIMEOUT, cause, message)
 
 
 def _by_execution_time(workload: Workload, facts: Facts, now: float) -> Step | None:
     due = min(execution_times(workload, facts), default=None)
-    if due is None or now < due:
+    if due is None or now < due or not facts.wanted_active:
         return None
     message = f"It ran for its maximum of {workload.maximum_execution_time_seconds} s"
     step = _target(
@@ -340,49 +350,18 @@ def _target(workload: Workload, cause: DeactivationCause, message: str, now: flo
 
 # --- While it waits ---------------------------------------------------------------------------------------------------
 
-_KEPT_OUT = frozenset({PendingReason.DEACTIVATED, PendingReason.SUSPENDED, PendingReason.MISCONFIGURED})
-
 
 def _refresh_verdict(workload: Workload, facts: Facts, now: float) -> Step | None:
     """Why it is not even queued; a verdict of the cycle stays (2.5, the order of refreshing)."""
-    verdict = _kept_out(workload, facts)
+    verdict = verdict_now(workload, facts)
     before = workload.condition(ConditionType.QUOTA_RESERVED)
     if verdict is not None:
-        told = to.pending(workload, *verdict, now)
-        return None if told is workload else Step(told, verdict[0], verdict[1], warning=True)
-    if before is None or not _was_kept_out(before):
+        reason, message = verdict
+        told = to.pending(workload, reason, message, now)
+        gated = reason is PendingReason.ADMISSION_GATED
+        return None if told is workload else Step(told, reason, message, warning=not gated)
+    if before is None or not was_kept_out(before):
         return None
     message = "It waits for the scheduler to look at it"
-    return Step(to.pending(workload, PendingReason.PENDING_EVALUATION, message, now), "PendingEvaluation", message)
-
-
-def _was_kept_out(verdict: Condition) -> bool:
-    if verdict.reason == PendingReason.POD_GROUP_INCOMPLETE:
-        return True
-    return verdict.reason in _KEPT_OUT and verdict.message.startswith(_KEPT_OUT_MARKS)
-
-
-_KEPT_OUT_MARKS = ("The workload is deactivated", "LocalQueue ", "ClusterQueue ", "Admission is gated")
-
-
-def _kept_out(workload: Workload, facts: Facts) -> tuple[PendingReason, str] | None:
-    queue, cluster_queue = facts.local_queue, facts.cluster_queue
-    if not facts.wanted_active:
-        return PendingReason.DEACTIVATED, "The workload is deactivated"
-    if queue is None:
-        name = workload.queue_key if workload.queue_name else "of no name"
-        return PendingReason.MISCONFIGURED, f"LocalQueue {name} does not exist"
-    if queue.stop_policy is not StopPolicy.NONE:
-        return PendingReason.SUSPENDED, f"LocalQueue {queue.key} is stopped ({queue.stop_policy})"
-    if cluster_queue is None:
-        return PendingReason.MISCONFIGURED, f"ClusterQueue {queue.cluster_queue} does not exist"
-    if cluster_queue.stop_policy is not StopPolicy.NONE:
-        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is stopped ({cluster_queue.stop_policy})"
-    if facts.queue_problem:
-        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive: {facts.queue_problem}"
-    if workload.admission_gates:
-        return PendingReason.ADMISSION_GATED, f"Admission is gated by {', '.join(workload.admission_gates)}"
-    replacement = workload.condition(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
-    if replacement is not None and replacement.status is ConditionStatus.TRUE:
-        return PendingReason.POD_GROUP_INCOMPLETE, replacement.message
-    return None
+    event = "AdmissionGateCleared" if before.reason == PendingReason.ADMISSION_GATED else "PendingEvaluation"
+    return Step(to.pending(workload, PendingReason.PENDING_EVALUATION, message, now), event, message)

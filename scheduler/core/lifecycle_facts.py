@@ -35,7 +35,9 @@ class Facts:
 
 def deadline(workload: Workload, facts: Facts) -> float | None:
     """When a step may be due by the clock alone; None for never."""
-    times = [*requeue_times(workload), *pods_ready_times(workload, facts), *execution_times(workload, facts)]
+    times = [*requeue_times(workload), *pods_ready_times(workload, facts)]
+    if facts.wanted_active:
+        times += execution_times(workload, facts)
     return min(times, default=None)
 
 
@@ -65,9 +67,9 @@ def pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
 
 
 def execution_times(workload: Workload, facts: Facts) -> list[float]:
-    """When its execution time is up: what it ran in earlier admissions counts (10.7)."""
+    """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping
+    (10.7)."""
     limit = workload.maximum_execution_time_seconds
-    running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
-    if limit is None or not running:
+    if limit is None or not workload.is_true(ConditionType.ADMITTED):
         return []
     return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - facts.accumulated_seconds]

@@ -148,7 +148,8 @@ def test_others_go_on_at_the_same_instant() -> None:
 def test_circles_at_the_speed_of_pods_are_seen_too() -> None:
     """Victims take a while to stop, so each instant sees one preemption only."""
     world = circling().world
-    now, victims, count = 1000.0, [], 0
+    now, count = 1000.0, 0
+    victims: list[str] = []
     for _ in range(200):
         now += 10.0
         for victim in victims:

@@ -2,67 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from scheduler.core import conditions
 from scheduler.core.admission_check import AdmissionCheckState
-from scheduler.core.cluster_queue import AdmissionCheckRule, ClusterQueue
-from scheduler.core.cohort import FlavorQuotas, ResourceGroup
-from scheduler.core.configuration import Configuration, RequeuingStrategy, WaitForPodsReady
+from scheduler.core.cluster_queue import AdmissionCheckRule
 from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, EvictionReason, StopPolicy
-from scheduler.core.lifecycle import Step, next_step
-from scheduler.core.lifecycle_facts import Facts, deadline
-from scheduler.core.local_queue import LocalQueue
-from scheduler.core.workload import Admission, PodSetAssignment, RequeueState, Workload
-
-QUEUE = ClusterQueue(
-    "main", resource_groups=(ResourceGroup(("cpu",), (FlavorQuotas("spot"), FlavorQuotas("on-demand"))),)
+from scheduler.core.lifecycle import next_step
+from scheduler.core.lifecycle_facts import deadline
+from scheduler.core.workload import RequeueState, Workload
+from tests.scheduler.core.lifecycle_helpers import (
+    LOCAL_QUEUE,
+    PODS_READY,
+    QUEUE,
+    admitted,
+    facts,
+    pods_ready,
+    reason_of,
+    reserved,
+    step_of,
+    steps_to_rest,
+    waiting,
 )
-LOCAL_QUEUE = LocalQueue("team", "queue", "main")
-PODS_READY = Configuration(
-    wait_for_pods_ready=WaitForPodsReady(
-        timeout_seconds=100,
-        recovery_timeout_seconds=50,
-        requeuing_strategy=RequeuingStrategy(backoff_limit_count=2, backoff_base_seconds=60),
-    )
-)
-
-
-def facts(**changes: object) -> Facts:
-    return replace(Facts(Configuration(), LOCAL_QUEUE, QUEUE), **changes)  # type: ignore[arg-type]  # fields by name
-
-
-def waiting(**fields: object) -> Workload:
-    return replace(Workload("team", "one", "uid-1", "queue"), **fields)  # type: ignore[arg-type]  # fields by name
-
-
-def reserved(flavor: str = "spot", at: float = 0, checks: Sequence[AdmissionCheckState] = ()) -> Workload:
-    assignment = PodSetAssignment("main", 1, {"cpu": flavor}, {"cpu": 1000})
-    workload = waiting(admission=Admission("main", (assignment,)), admission_checks=tuple(checks))
-    return conditions.reserved(workload, "Quota reserved in ClusterQueue main", at)
-
-
-def admitted(at: float = 0, **fields: object) -> Workload:
-    return replace(conditions.sync_admitted(reserved(at=at), at), **fields)  # type: ignore[arg-type]  # fields by name
-
-
-def pods_ready(workload: Workload, ready: bool, reason: str, at: float) -> Workload:
-    status = ConditionStatus.TRUE if ready else ConditionStatus.FALSE
-    return conditions.with_condition(workload, ConditionType.PODS_READY, status, reason, "", at)
-
-
-def step_of(workload: Workload, now: float, **changes: object) -> Step:
-    step = next_step(workload, facts(**changes), now)
-    assert step is not None
-    return step
-
-
-def reason_of(workload: Workload, type_: ConditionType) -> tuple[str, str]:
-    condition = workload.conditions[type_]
-    return condition.status.value, condition.reason
 
 
 @pytest.mark.parametrize(
@@ -107,11 +70,37 @@ class TestDeactivation:
         assert step.evicted == (EvictionReason.DEACTIVATED, "")
         assert next_step(step.workload, facts(wanted_active=False), 6) is None
 
-    def test_it_tells_a_waiting_one_and_lets_it_come_back(self) -> None:
+    def test_a_waiting_one_is_evicted_too_and_that_is_complete_at_once(self) -> None:  # 2.4, 2.5.7
         step = step_of(waiting(), 5, wanted_active=False)
-        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
-        back = step_of(step.workload, 6)
-        assert reason_of(back.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+        assert (step.reason, step.warning) == ("EvictedDueToDeactivated", False)
+        assert step.evicted == (EvictionReason.DEACTIVATED, "")
+        assert reason_of(step.workload, ConditionType.EVICTED) == ("True", "Deactivated")
+        assert reason_of(step.workload, ConditionType.REQUEUED) == ("False", "Deactivated")
+        told = step_of(step.workload, 5, wanted_active=False)
+        assert reason_of(told.workload, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
+        assert next_step(told.workload, facts(wanted_active=False), 6) is None, "once"
+
+    def test_it_comes_back_and_the_eviction_is_over_with_the_next_reservation(self) -> None:
+        held = steps_to_rest(waiting(), 5, wanted_active=False)
+        back = steps_to_rest(held, 6)
+        assert reason_of(back, ConditionType.REQUEUED) == ("True", "Reactivated")
+        assert reason_of(back, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+        assert reason_of(back, ConditionType.EVICTED) == ("True", "Deactivated")
+        again = conditions.reserved(back, "again", 7)
+        assert reason_of(again, ConditionType.EVICTED) == ("False", "QuotaReserved")
+
+    def test_one_that_was_preempted_before_is_deactivated_now(self) -> None:
+        preempted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 3)
+        stopping = replace(preempted, requeue_state=RequeueState(1, 9.0))
+        forgotten = step_of(stopping, 4, wanted_active=False)
+        assert forgotten.evicted is None, "it is stopping already"
+        assert forgotten.workload.requeue_state is None
+        released = step_of(forgotten.workload, 5, wanted_active=False, pods_stopped=True).workload
+        assert reason_of(released, ConditionType.REQUEUED) == ("True", "Preempted")
+        held = steps_to_rest(released, 5, wanted_active=False)
+        assert reason_of(held, ConditionType.EVICTED) == ("True", "Deactivated")
+        assert reason_of(held, ConditionType.REQUEUED) == ("False", "Deactivated")
+        assert reason_of(steps_to_rest(held, 6), ConditionType.REQUEUED) == ("True", "Reactivated")
 
     def test_a_waiting_one_forgets_its_back_off(self) -> None:  # 10.5
         asked = AdmissionCheckState("billing", AdmissionCheckStatus.RETRY, requeue_after_seconds=60.0)
@@ -189,76 +178,41 @@ class TestQueues:
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
         assert next_step(admitted(), facts(local_queue=None), 5) is None
 
+    def test_a_deleted_cluster_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:  # 2.9
+        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),), terminating=True)
+        reserving = conditions.sync_admitted(reserved(checks=[AdmissionCheckState("security")]), 0)
+        for cluster_queue in (queue, None):
+            step = step_of(reserving, 5, cluster_queue=cluster_queue)
+            assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
+            assert step.message == "ClusterQueue main does not exist or is being deleted"
+            assert next_step(admitted(), facts(cluster_queue=replace(QUEUE, terminating=True)), 5) is None
+        assert next_step(admitted(), facts(cluster_queue=None), 5) is None
+
+    def test_a_local_queue_that_is_being_deleted_queues_nothing(self) -> None:
+        step = step_of(waiting(), 5, local_queue=replace(LOCAL_QUEUE, terminating=True))
+        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
+
+    def test_an_admission_gate_is_told_and_so_is_that_it_is_cleared(self) -> None:  # 12.3, 15.3
+        gated = step_of(waiting(admission_gates=("budget", "audit")), 5)
+        assert (gated.reason, gated.warning) == ("AdmissionGated", False)
+        assert gated.message == "Admission is gated by budget, audit"
+        fewer = step_of(replace(gated.workload, admission_gates=("audit",)), 6)
+        assert fewer.message == "Admission is gated by audit"
+        cleared = step_of(replace(fewer.workload, admission_gates=()), 7)
+        assert (cleared.reason, cleared.warning) == ("AdmissionGateCleared", False)
+        assert reason_of(cleared.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+
+    def test_closed_preemption_gates_are_the_cycles_own_word(self) -> None:
+        told = conditions.pending(waiting(), "AdmissionGated", "closed preemption gates: later", 1)
+        assert next_step(told, facts(), 5) is None
+
+    def test_who_is_on_hold_stays_so(self) -> None:
+        told = conditions.pending(waiting(), "OnHold", "scaled to 0", 1)
+        assert next_step(told, facts(cluster_queue=None), 5) is None
+
     def test_a_verdict_of_the_cycle_stays(self) -> None:
         told = conditions.pending(waiting(), "Misconfigured", "namespace team does not match", 1)
         assert next_step(told, facts(), 5) is None
-
-
-class TestAdmissionChecks:
-    CHECKED = replace(
-        QUEUE, admission_checks=(AdmissionCheckRule("billing"), AdmissionCheckRule("security", ("spot",)))
-    )
-
-    def test_those_of_all_flavors_are_listed_while_it_waits_and_the_others_with_the_flavor(self) -> None:  # 9.1, T61
-        step = step_of(waiting(), 5, cluster_queue=self.CHECKED)
-        assert [check.name for check in step.workload.admission_checks] == ["billing"]
-        on_spot = step_of(reserved("spot"), 6, cluster_queue=self.CHECKED).workload
-        assert [check.name for check in on_spot.admission_checks] == ["billing", "security"]
-        assert reason_of(on_spot, ConditionType.ADMITTED) == ("False", "UnsatisfiedAdmissionChecks")
-        on_demand = step_of(reserved("on-demand"), 6, cluster_queue=self.CHECKED).workload
-        assert [check.name for check in on_demand.admission_checks] == ["billing"]
-
-    @pytest.mark.parametrize("checks", [[], [AdmissionCheckState("billing")]])
-    def test_a_check_that_comes_later_stops_nothing(self, checks: list[AdmissionCheckState]) -> None:  # 2.5.12
-        runs = admitted(admission_checks=tuple(checks))
-        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
-        step = next_step(runs, facts(cluster_queue=queue), 5)
-        assert (step is None) is bool(checks)
-        after = runs if step is None else step.workload
-        assert reason_of(after, ConditionType.ADMITTED) == ("True", "Admitted")
-        assert [check.state for check in after.admission_checks] == [AdmissionCheckStatus.PENDING]
-
-    def test_all_ready_admits(self) -> None:
-        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
-        ready = AdmissionCheckState("billing", AdmissionCheckStatus.READY)
-        step = step_of(reserved(checks=[ready]), 5, cluster_queue=queue)
-        assert reason_of(step.workload, ConditionType.ADMITTED) == ("True", "Admitted")
-
-    def check(self, state: AdmissionCheckStatus, **fields: object) -> Workload:
-        check = AdmissionCheckState("billing", state, "no money", **fields)  # type: ignore[arg-type]  # fields by name
-        return conditions.sync_admitted(reserved(checks=[check]), 0)
-
-    def test_retry_evicts_resets_and_comes_back_after_the_delay(self) -> None:  # 9.2
-        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
-        asked = self.check(AdmissionCheckStatus.RETRY, last_transition_time=5.0, requeue_after_seconds=60.0)
-        delayed = step_of(asked, 6, cluster_queue=queue).workload
-        assert delayed.requeue_state == RequeueState(0, 65.0)
-        evicted = step_of(delayed, 6, cluster_queue=queue).workload
-        assert reason_of(evicted, ConditionType.EVICTED) == ("True", "AdmissionCheck")
-        assert evicted.admission_checks[0].state is AdmissionCheckStatus.PENDING
-        assert evicted.admission_checks[0].retry_count == 1
-        released = step_of(evicted, 7, cluster_queue=queue, pods_stopped=True).workload
-        assert next_step(released, facts(cluster_queue=queue), 64) is None
-        assert deadline(released, facts(cluster_queue=queue)) == 65.0
-        back = step_of(released, 65, cluster_queue=queue).workload
-        assert reason_of(back, ConditionType.REQUEUED) == ("True", "BackoffFinished")
-        assert back.requeue_state == RequeueState(0, None)
-
-    def test_rejected_wins_over_retry_and_deactivates(self) -> None:
-        rules = (AdmissionCheckRule("billing"), AdmissionCheckRule("security"))
-        queue = replace(QUEUE, admission_checks=rules)
-        checks = [
-            AdmissionCheckState("billing", AdmissionCheckStatus.RETRY),
-            AdmissionCheckState("security", AdmissionCheckStatus.REJECTED, "no"),
-        ]
-        workload = replace(conditions.sync_admitted(reserved(checks=checks), 0), requeue_state=RequeueState(0, 1.0))
-        marked = step_of(workload, 5, cluster_queue=queue).workload
-        assert reason_of(marked, ConditionType.DEACTIVATION_TARGET) == ("True", "AdmissionCheck")
-        deactivating = step_of(marked, 5, cluster_queue=queue)
-        assert deactivating.deactivates
-        evicted = step_of(deactivating.workload, 5, cluster_queue=queue, wanted_active=False).workload
-        assert reason_of(evicted, ConditionType.EVICTED) == ("True", "DeactivatedDueToAdmissionCheck")
-        assert ConditionType.DEACTIVATION_TARGET not in evicted.conditions
 
 
 class TestPodsReady:
@@ -266,7 +220,7 @@ class TestPodsReady:
         assert deadline(admitted(), facts(configuration=PODS_READY)) == 100
         assert next_step(admitted(), facts(configuration=PODS_READY), 99) is None
         step = step_of(admitted(), 100, configuration=PODS_READY)
-        assert step.reason == "EvictedDueToPodsReadyTimeoutDueToWaitForStart"
+        assert step.reason == "EvictedDueToPodsReadyTimeout"
         assert step.workload.requeue_state == RequeueState(1, 160)
         second = step_of(admitted(requeue_state=RequeueState(1)), 100, configuration=PODS_READY)
         assert second.workload.requeue_state == RequeueState(2, 220)
@@ -300,6 +254,17 @@ class TestExecutionTime:  # 10.7, T59
         assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
         assert step.accumulated_seconds == 0
 
+    def test_pods_that_take_long_to_stop_use_it_up_too(self) -> None:
+        preempted = conditions.evict(admitted(maximum_execution_time_seconds=100), EvictionReason.PREEMPTED, "", 90)
+        assert deadline(preempted, facts()) == 100
+        marked = step_of(preempted, 100)
+        assert reason_of(marked.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
+        assert step_of(marked.workload, 100).deactivates
+        held = steps_to_rest(marked.workload, 100, wanted_active=False)
+        assert reason_of(held, ConditionType.EVICTED) == ("True", "Preempted"), "it is stopping already"
+        assert ConditionType.DEACTIVATION_TARGET not in held.conditions
+        assert deadline(held, facts(wanted_active=False)) is None
+
 
 def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
     missing = conditions.with_condition(
@@ -314,3 +279,23 @@ def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
     again = step_of(complete, 10).workload
     assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
     assert next_step(again, facts(), 11) is None
+
+
+class TestEvents:  # 15.3
+    @pytest.mark.parametrize(
+        ("reason", "cause", "event"),
+        [
+            (EvictionReason.PREEMPTED, "", "EvictedDueToPreempted"),
+            (EvictionReason.PODS_READY_TIMEOUT, "WaitForStart", "EvictedDueToPodsReadyTimeout"),
+            (EvictionReason.DEACTIVATED, "", "EvictedDueToDeactivated"),
+            (EvictionReason.DEACTIVATED, "AdmissionCheck", "EvictedDueToDeactivatedDueToAdmissionCheck"),
+        ],
+    )
+    def test_an_eviction_is_told_by_reason_and_cause(self, reason: EvictionReason, cause: str, event: str) -> None:
+        assert conditions.eviction_event(reason, cause) == event
+
+    def test_evictions_are_normal_and_what_went_wrong_is_a_warning(self) -> None:
+        timed_out = step_of(admitted(), 100, configuration=PODS_READY)
+        assert (timed_out.reason, timed_out.warning) == ("EvictedDueToPodsReadyTimeout", False)
+        over = step_of(admitted(maximum_execution_time_seconds=10), 10)
+        assert (over.reason, over.warning) == ("MaximumExecutionTimeExceeded", True)

@@ -1,0 +1,167 @@
+"""The engine and a workload's life: what rows, events and counts say of holding, gates and deactivation."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpus.models import DeviceAllocation
+from queues.models import Cluster, Job, Workload, WorkloadEvent
+from queues.services.workloads import cancel, hold, record_stopped, release
+from scheduler.models import Decision
+from tests.engines import reasons, start, statuses
+from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GPU = {"cpu": "1", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}
+GPU_QUOTAS = {"default-flavor": {"cpu": 1000, "nvidia.com/gpu": 8, "nvidia.com/gpumem": 64_000}}
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return make_cluster()
+
+
+def give_job(name: str) -> None:
+    """From here on something of the workload runs in the cluster."""
+    workload = Workload.objects.get(name=name)
+    job = Job.objects.create(
+        cluster=workload.cluster, namespace="team", name=name, kind="Job", manifest={}, created_at=START
+    )
+    Workload.objects.filter(pk=workload.pk).update(job=job)
+
+
+def condition(name: str, type_: str) -> tuple[str, str]:
+    row = Workload.objects.get(name=name)
+    found = next(entry for entry in row.conditions if entry["type"] == type_)
+    return found["status"], found["reason"]
+
+
+def told(name: str) -> list[tuple[str, str]]:
+    rows = WorkloadEvent.objects.filter(workload_name=name, actor="scheduler").order_by("id")
+    return list(rows.values_list("reason", "type"))
+
+
+class TestDeactivation:
+    def test_a_waiting_workload_is_evicted_and_reactivated(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        make_workload(cluster, "two")
+        engine = start(cluster)
+        engine.run()
+        hold(cluster, [("team", "two")], actor="alice")
+        engine.run()
+        assert (statuses()["two"], reasons()["two"]) == ("Pending", "Deactivated")
+        assert condition("two", "Evicted") == ("True", "Deactivated")
+        assert condition("two", "Requeued") == ("False", "Deactivated")
+        row = Workload.objects.get(name="two")
+        assert row.eviction_counts == [{"reason": "Deactivated", "underlyingCause": "", "count": 1}]
+        assert row.pods_stopped_at is None
+        assert record_stopped(cluster, [("team", "two")]) == [], "nothing of it ever ran"
+        assert not Decision.objects.filter(action="Evict").exists(), "it held nothing"
+        release(cluster, [("team", "two")], actor="alice")
+        engine.run()
+        assert (statuses()["two"], reasons()["two"]) == ("Pending", "WaitingForQuota")
+        assert condition("two", "Requeued") == ("True", "Reactivated")
+        assert told("two") == [
+            ("WaitingForQuota", "Warning"), ("EvictedDueToDeactivated", "Normal"), ("Deactivated", "Warning"),
+            ("Requeued", "Normal"), ("WaitingForQuota", "Warning"),
+        ]  # fmt: skip
+
+    def test_quota_alone_is_free_at_once(self, cluster: Cluster) -> None:  # T56b
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        engine = start(cluster)
+        engine.run()
+        give_job("one")
+        make_workload(cluster, "two")
+        engine.run()
+        hold(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        assert statuses() == {"one": "Evicted", "two": "Admitted"}
+        record_stopped(cluster, [("team", "one")])
+        engine.run()
+        assert (statuses()["one"], reasons()["one"]) == ("Pending", "Deactivated")
+        assert start(cluster).world.cluster_queue_view("main").reserving == 1
+
+    def test_one_that_is_reactivated_before_its_pods_stopped_counts_again_until_they_have(
+        self, cluster: Cluster
+    ) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        engine = start(cluster)
+        engine.run()
+        give_job("one")
+        hold(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        release(cluster, [("team", "one")], actor="alice")
+        make_workload(cluster, "two", priority=-1)
+        engine.run()
+        assert statuses() == {"one": "Evicted", "two": "Pending"}
+        record_stopped(cluster, [("team", "one")])
+        engine.run()
+        assert statuses() == {"one": "Admitted", "two": "Pending"}
+
+    def test_a_cancelled_one_gives_quota_alone_back_at_once_and_ends_with_its_pods(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}})
+        make_workload(cluster, "one")
+        engine = start(cluster)
+        engine.run()
+        give_job("one")
+        make_workload(cluster, "two")
+        cancel(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        assert statuses() == {"one": "Evicted", "two": "Admitted"}
+        record_stopped(cluster, [("team", "one")])
+        engine.run()
+        assert statuses() == {"one": "Finished", "two": "Admitted"}
+
+    def test_devices_are_free_when_the_pods_stopped(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas=GPU_QUOTAS)
+        make_node(cluster, "node-1", [{}], allocatable={"cpu": 8000, "pods": 10})
+        make_workload(cluster, "one", GPU)
+        engine = start(cluster)
+        engine.run()
+        assert DeviceAllocation.objects.filter(workload__name="one").count() == 1
+        give_job("one")
+        make_workload(cluster, "two", GPU)
+        hold(cluster, [("team", "one")], actor="alice")
+        engine.run()
+        assert statuses() == {"one": "Evicted", "two": "Pending"}
+        record_stopped(cluster, [("team", "one")])
+        engine.run()
+        assert statuses() == {"one": "Pending", "two": "Admitted"}
+
+
+def test_closed_preemption_gates_are_read_and_said(cluster: Cluster) -> None:
+    make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
+    make_workload(cluster, "low")
+    engine = start(cluster)
+    engine.run()
+    make_workload(cluster, "gated", priority=10, preemption_gates=["example.com/later"])
+    engine.run()
+    assert (statuses()["gated"], reasons()["gated"]) == ("Pending", "AdmissionGated")
+    assert condition("gated", "BlockedOnPreemptionGates") == ("True", "PreemptionGated")
+    Workload.objects.filter(name="gated").update(preemption_gates=[])
+    engine.run()
+    assert statuses() == {"low": "Pending", "gated": "Admitted"}
+    assert condition("gated", "BlockedOnPreemptionGates") == ("False", "QuotaReserved")
+
+
+def test_a_preemption_is_told_as_kueue_tells_it(cluster: Cluster) -> None:
+    make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
+    make_workload(cluster, "low")
+    engine = start(cluster)
+    engine.run()
+    make_workload(cluster, "high", priority=10)
+    engine.run()
+    assert told("low") == [
+        ("QuotaReserved", "Normal"), ("Admitted", "Normal"), ("EvictedDueToPreempted", "Normal"),
+        ("Preempted", "Normal"), ("QuotaReleased", "Normal"), ("WaitingForQuota", "Warning"),
+    ]  # fmt: skip
+    assert told("high") == [
+        ("PreemptedWorkload", "Normal"), ("WaitingForPreemptedWorkloads", "Warning"), ("QuotaReserved", "Normal"),
+        ("Admitted", "Normal"),
+    ]  # fmt: skip
+    message = WorkloadEvent.objects.get(workload_name="high", reason="QuotaReserved").message
+    assert message == "Quota reserved in ClusterQueue main after 999 s in the queue; main (1): cpu in default-flavor"
