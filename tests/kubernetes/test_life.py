@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import orjson
+import threading
+import time
 
-from gpus.models import DeviceAllocation
+import orjson
+from django.db import connection
+
+from gpus.models import DeviceAllocation, Node
 from queues.services.workloads import cancel, change_priority, hold, release
 from scheduler.cluster.client import DEPLOYMENTS, JOBS, NODES, PODS, JsonObject
+from scheduler.cluster.push import push_pending
+from tests.acceptance.processes import wait_for
 from tests.kubernetes.device_plugin import DevicePlugin, slices_of
 from tests.kubernetes.system import System, documents, kind_of
 from tests.scheduler.cluster.system import deployment, gpu_job
@@ -101,6 +107,48 @@ def test_what_others_hold_is_not_given_away(system: System) -> None:
     system.submit(gpu_job("train", parallelism=2, completions=2, mib=32_768, cores=100, run_seconds=None))
     system.until("it runs", lambda: system.phases("train") == ["Running", "Running"])
     assert {item[0] for pod in system.pods("train") for item in slices_of(pod)} != {node["metadata"]["name"]}
+
+
+def test_a_job_that_fails_ends_as_failed(system: System) -> None:
+    manifest = gpu_job("train", run_seconds=1, annotations={"kueueweb.io/fail": "true"}, backoffLimit=0)
+    system.submit(manifest)
+    system.until("it has ended", lambda: system.status("train") == "Finished")
+    assert system.workload("train").reason == "Failed"
+    assert not DeviceAllocation.objects.exists()
+
+
+def test_a_cordoned_node_gets_nothing_new(system: System) -> None:
+    system.admin.patch(NODES, "", "node-01", {"spec": {"unschedulable": True}})
+    try:
+        system.until("it is seen", lambda: Node.objects.get(name="node-01").unschedulable)
+        system.submit(gpu_job("train", parallelism=3, completions=3, mib=32_768, cores=100, run_seconds=None))
+        system.until("two of three found a place", lambda: "after 2 of 3 pods" in system.workload("train").message)
+        assert system.pods() == []
+    finally:
+        system.admin.patch(NODES, "", "node-01", {"spec": {"unschedulable": None}})
+    system.until("all run", lambda: system.phases("train") == ["Running"] * 3)
+
+
+def test_the_watcher_follows_by_itself(system: System) -> None:
+    stopped = threading.Event()
+
+    def watch() -> None:
+        system.watcher.run(stopped)
+        connection.close()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        system.admin.create(JOBS, gpu_job("theirs", suspend=True, run_seconds=None))
+        wait_for("the workload of the found Job", lambda: system.status("theirs") == "Pending")
+        system.engine.run()
+        push_pending(system.cluster, system.client, time.time)
+        system.admin.delete(JOBS, "team", "theirs")
+        wait_for("its end", lambda: system.status("theirs") in ("Finished", "Evicted"))
+    finally:
+        stopped.set()
+        thread.join(30)
+    assert not thread.is_alive()
 
 
 def foreign_pod(name: str, node: str, cards: list[str]) -> JsonObject:
