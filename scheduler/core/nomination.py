@@ -129,12 +129,17 @@ class Nominator:
         if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
             info.attempt = None
         entry.replaced = self._state.replaced_slice(info, cq)
-        if entry.replaced is None and cq.workloads.get(workload.replaces or "") is not None:
+        if entry.replaced is None and self._is_stopping(workload.replaces):
             reason = PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS
-            entry.refuse(reason, f"the slice that it is to replace, {workload.replaces}, is stopping")
+            entry.refuse(reason, f"the slice that it is to replace, {workload.replaces}, has not stopped yet")
             return entry
         entry.assignment, entry.targets = self.find_assignment(info, cq)
         return entry
+
+    def _is_stopping(self, key: str | None) -> bool:
+        """Whether a slice's pods run still, though it is evicted."""
+        info = self._state.workloads.get(key) if key is not None else None
+        return info is not None and info.current().admission is not None
 
     def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
         """That the namespace is not selected, and what would stop the workload if it were."""
