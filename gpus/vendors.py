@@ -1,11 +1,12 @@
 """The table of vendors: resource names, units, defaults, rules and annotations. A new vendor is a row.
 
-Rows follow HAMi's default names; a cluster's device-plugin configuration may rename the resources. Ascend and Iluvatar
-have one row per chip, because each chip has resources of its own. Enflame's DRS slices are not in the table: their node
-annotation is not public.
+Rows follow HAMi's default names; a cluster's device configuration may rename the resources, and add chips
+(`gpus.manifests`). Ascend and Iluvatar have one row per chip, because each chip has resources of its own.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from scheduler.core.device_vendor import (
     NVIDIA,
@@ -16,7 +17,10 @@ from scheduler.core.device_vendor import (
     DeviceVendor,
     FitRules,
     InventoryEncoding,
+    LockRule,
     MemoryRounding,
+    NodeScore,
+    PodAdditions,
     RequestDefaults,
     VendorAnnotations,
     VendorResources,
@@ -45,21 +49,33 @@ def _by_word(word: str) -> dict[str, str]:
     }
 
 
-def _ascend(chip: str, model: CardModel, groups: FitRules | None = None) -> DeviceVendor:
+_NETWORKS = FitRules(
+    split_modes=True,
+    groups=CardGroups.ATTRIBUTE,
+    group_attribute="NetworkID",
+    node_score=NodeScore.SAME_GROUP,
+    group_weight=10,
+)
+
+
+def _ascend(word: str, model: CardModel, rules: FitRules = _NETWORKS) -> DeviceVendor:
     """A chip of Huawei's Ascend: cut by templates, or softly (`huawei.com/vnpu-mode: hami-core`)."""
-    word = f"Ascend{chip}"
     return DeviceVendor(
         word=word,
         resources=VendorResources(
             count=f"huawei.com/{word}", memory=f"huawei.com/{word}-memory", cores=f"huawei.com/{word}-core"
         ),
         annotations=VendorAnnotations(
-            **_by_word(word), register=f"hami.io/node-register-{word}", mode="huawei.com/vnpu-mode"
+            **_by_word(word),
+            register=f"hami.io/node-register-{word}",
+            mode="huawei.com/vnpu-mode",
+            split="hami-vnpu-core",
         ),
         inventory=InventoryEncoding.JSON,
-        rules=groups or FitRules(groups=CardGroups.ATTRIBUTE, group_attribute="NetworkID", group_weight=10),
+        rules=rules,
         rounding=MemoryRounding.TEMPLATE,
         model=model,
+        additions=PodAdditions(hiding_env="ASCEND_VISIBLE_DEVICES"),
     )
 
 
@@ -69,11 +85,11 @@ def _chip(name: str, memory_mib: int, cores: int, *templates: tuple[str, int, in
 
 ASCEND = (
     _ascend(
-        "910A",
+        "Ascend910A",
         _chip("910A", 32_768, 30, ("vir02", 2184, 2), ("vir04", 4369, 4), ("vir08", 8738, 8), ("vir16", 17_476, 16)),
     ),
     _ascend(
-        "910B2",
+        "Ascend910B2",
         _chip(
             "910B2",
             65_536,
@@ -83,18 +99,18 @@ ASCEND = (
             ("vir12_3c_32g", 32_768, 12),
         ),
     ),
-    _ascend("910B3", _chip("910B3", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10))),
-    _ascend("910B4", _chip("910B4", 32_768, 20, ("vir05_1c_8g", 8192, 5), ("vir10_3c_16g", 16_384, 10))),
-    _ascend("910B4-1", _chip("910B4-1", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10))),
+    _ascend("Ascend910B3", _chip("910B3", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10))),
+    _ascend("Ascend910B4", _chip("910B4", 32_768, 20, ("vir05_1c_8g", 8192, 5), ("vir10_3c_16g", 16_384, 10))),
+    _ascend("Ascend910B4-1", _chip("910B4-1", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10))),
     _ascend(
-        "910C",
+        "Ascend910C",
         _chip("910C", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10)),
-        FitRules(groups=CardGroups.MODULES, module_size=2),
+        replace(_NETWORKS, groups=CardGroups.MODULES, module_size=2),
     ),
     _ascend(
-        "310P",
+        "Ascend310P",
         _chip("310P", 21_527, 8, ("vir01", 3072, 1), ("vir02", 6144, 2), ("vir04", 12_288, 4), capacity=24_576),
-        FitRules(),
+        FitRules(split_modes=True),
     ),
 )
 
@@ -112,6 +128,7 @@ def _iluvatar(chip: str) -> DeviceVendor:
         annotations=VendorAnnotations(**_by_word(chip), register=f"hami.io/node-{chip}-register"),
         inventory=InventoryEncoding.STRING,
         defaults=RequestDefaults(whole_cards_from_count=2),
+        additions=PodAdditions(container_name_env="SOL_CONTINER_NAME"),
     )
 
 
@@ -129,6 +146,7 @@ CAMBRICON = DeviceVendor(
     defaults=RequestDefaults(cores_percent=100),
     rules=FitRules(resource_quota=True),
     capacity=CapacityShape("cambricon-mlu", slots=100, cards_from_cores=True),
+    lock=LockRule("cambricon.com/dsmlu.lock", 120.0, names_holder=False),
 )
 
 HYGON = DeviceVendor(
@@ -155,16 +173,24 @@ MOORE_THREADS = DeviceVendor(
         cores="mthreads.com/sgpu-core",
         memory_unit_mib=512,
         memory_units=(2, 4, 8, 16, 32, 64, 96),
+        amounts_are_totals=True,
     ),
-    annotations=VendorAnnotations(**_allocation("mthreads-vgpu"), **_uuids("mthreads.ai")),
-    defaults=RequestDefaults(exclusive_cores=16, whole_cards_from_count=2, whole_card_cores=16),
+    annotations=VendorAnnotations(allocated="hami.io/mthreads-vgpu-devices-allocated", **_uuids("mthreads.ai")),
+    defaults=RequestDefaults(whole_cards_from_count=2, whole_card_cores=16, whole_card_memory=96),
     rules=FitRules(one_card_per_pod=True),
     capacity=CapacityShape("mthreads", slots=100, cores_per_card=16, cards_from_cores=True),
+    lock=None,
 )
 
 AMD = DeviceVendor(
     word="AMD",
-    resources=VendorResources(count="amd.com/gpu", memory="amd.com/gpumem", cores="amd.com/gpucores"),
+    resources=VendorResources(
+        count="amd.com/gpu",
+        memory="amd.com/gpumem",
+        cores="amd.com/gpucores",
+        cores_allowed=(1, 100),
+        limits_only=True,
+    ),
     annotations=VendorAnnotations(
         **_allocation("amd"),
         register="hami.io/node-amd-register",
@@ -176,14 +202,20 @@ AMD = DeviceVendor(
     inventory=InventoryEncoding.JSON,
     defaults=RequestDefaults(cores_percent=100),
     rules=FitRules(type_filter=True, exclusive_cores=False, cores_exhausted=False, cores_are_share=True),
+    model_in_allocations=True,
 )
 
 METAX_GPU = DeviceVendor(
     word="Metax-GPU",
     resources=VendorResources(count="metax-tech.com/gpu"),
-    annotations=VendorAnnotations(**_allocation("metax-gpu")),
-    rules=FitRules(whole_cards=True),
+    annotations=VendorAnnotations(
+        **_allocation("metax-gpu"),
+        count_losses="metax-tech.com/gpu.topology.losses",
+        count_scores="metax-tech.com/gpu.topology.scores",
+    ),
+    rules=FitRules(whole_cards=True, node_score=NodeScore.COUNT_TABLE),
     capacity=CapacityShape("metax", memory_mib=64 * _GIB),
+    lock=None,
 )
 
 METAX_SGPU = DeviceVendor(
@@ -195,10 +227,18 @@ METAX_SGPU = DeviceVendor(
         bare_memory_unit_mib=_GIB,
     ),
     annotations=VendorAnnotations(
-        **_allocation("metax-sgpu"), register="metax-tech.com/node-gpu-devices", **_uuids("metax-tech.com")
+        **_allocation("metax-sgpu"),
+        register="metax-tech.com/node-gpu-devices",
+        **_uuids("metax-tech.com"),
+        qos_policy="metax-tech.com/sgpu-qos-policy",
+        app_class="metax-tech.com/sgpu-app-class",
+        topology_aware="metax-tech.com/sgpu-topology-aware",
     ),
     inventory=InventoryEncoding.METAX_JSON,
     defaults=RequestDefaults(cores_percent=100),
+    rules=FitRules(
+        tenant_classes=True, groups=CardGroups.ZONES, group_attribute="LinkZone", node_score=NodeScore.TENANTS
+    ),
 )
 
 ENFLAME_GCU = DeviceVendor(
@@ -207,14 +247,35 @@ ENFLAME_GCU = DeviceVendor(
     annotations=VendorAnnotations(**_allocation("enflame-gcu"), **_uuids("enflame.com")),
     rules=FitRules(whole_cards=True),
     capacity=CapacityShape("GCU", memory_mib=100),
+    lock=None,
+)
+
+ENFLAME_DRS = DeviceVendor(
+    word="Enflame",
+    resources=VendorResources(
+        count="enflame.com/drs-gcu",
+        memory="enflame.com/gcu-memory",
+        cores="enflame.com/gcu-core",
+        cores_allowed=(0, 100),
+        count_is_slices=True,
+    ),
+    annotations=VendorAnnotations(
+        allocated="hami.io/enflame-vgpu-devices-allocated",
+        register="enflame.com/gcu-drs-capacity",
+        **_uuids("enflame.com"),
+    ),
+    inventory=InventoryEncoding.DRS_JSON,
+    rules=FitRules(hardware_profiles=True, one_card_per_pod=True, exclusive_cores=False, cores_exhausted=False),
+    lock=None,
 )
 
 KUNLUN = DeviceVendor(
     word="kunlun",
     resources=VendorResources(count="kunlunxin.com/xpu"),
     annotations=VendorAnnotations(allocated="hami.io/kunlun-allocated", **_uuids("baidu.com")),
-    rules=FitRules(whole_cards=True, counts=(1, 2, 4, 8), groups=CardGroups.HALVES),
+    rules=FitRules(whole_cards=True, counts=(1, 2, 4, 8), groups=CardGroups.HALVES, node_score=NodeScore.BUBBLES),
     capacity=CapacityShape("kunlun", memory_mib=96 * _GIB),
+    lock=None,
 )
 
 KUNLUN_VXPU = DeviceVendor(
@@ -233,16 +294,30 @@ KUNLUN_VXPU = DeviceVendor(
     model=_chip("vXPU", 98_304, 100, ("quarter", 24_576, 0), ("half", 49_152, 0)),
 )
 
+_TORUS = (1, 4, 8, 16)
+"""What the sixteen devices of a Trainium server with a two-dimensional torus are given in."""
+
 AWS_NEURON = DeviceVendor(
     word="AWSNeuron",
-    resources=VendorResources(count="aws.amazon.com/neuron"),
+    resources=VendorResources(count="aws.amazon.com/neuron", cores="aws.amazon.com/neuroncore", cores_per_count=2),
     annotations=VendorAnnotations(
         allocated="hami.io/aws-neuron-devices-allocated",
         use_uuid="aws.amazon.com/use-neuron-uuid",
         nouse_uuid="aws.amazon.com/nouse-neuron-uuid",
     ),
-    rules=FitRules(whole_cards=True, groups=CardGroups.CONSECUTIVE),
-    capacity=CapacityShape("AWSNeuron", memory_mib=100),
+    rules=FitRules(
+        whole_cards=True,
+        exclusive_cores=False,
+        cores_exhausted=False,
+        cores_are_bits=True,
+        groups=CardGroups.CONSECUTIVE,
+        family_attribute="AWSNodeType",
+        family_counts=(("trn1.32", _TORUS), ("trn1n.32", _TORUS)),
+    ),
+    capacity=CapacityShape(
+        "AWSNeuron", slots=2, memory_mib=100, core_bits=2, family_label="node.kubernetes.io/instance-type"
+    ),
+    lock=None,
 )
 
 VASTAI = DeviceVendor(
@@ -258,7 +333,12 @@ VASTAI = DeviceVendor(
     ),
     inventory=InventoryEncoding.JSON,
     rules=FitRules(
-        type_filter=True, whole_cards=True, groups=CardGroups.ATTRIBUTE, group_attribute="AIC", group_weight=1
+        type_filter=True,
+        whole_cards=True,
+        groups=CardGroups.ATTRIBUTE,
+        group_attribute="AIC",
+        node_score=NodeScore.SAME_GROUP,
+        group_weight=1,
     ),
 )
 
@@ -288,6 +368,7 @@ VENDORS: tuple[DeviceVendor, ...] = (
     METAX_GPU,
     METAX_SGPU,
     ENFLAME_GCU,
+    ENFLAME_DRS,
     KUNLUN,
     KUNLUN_VXPU,
     AWS_NEURON,

@@ -22,7 +22,7 @@ from gpus.annotations.inventory import (
     encode_pair_scores,
 )
 from gpus.annotations.lock import MUTEX_LOCK, NodeLock, handshake_request, plugin_answers
-from gpus.annotations.node import NodeDevices, node_devices
+from gpus.annotations.node import NodeDevices, count_scores, node_devices
 
 __all__ = [
     "MUTEX_LOCK",
@@ -33,6 +33,7 @@ __all__ = [
     "NodeDevices",
     "NodeLock",
     "align_containers",
+    "count_scores",
     "decode_containers",
     "decode_cordoned",
     "decode_devices",

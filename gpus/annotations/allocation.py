@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpus.annotations.enflame import ASSIGNED_CONTAINERS, assigned_slices
 from gpus.annotations.errors import AnnotationError
-from gpus.annotations.vendor_extras import vendor_extras
-from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
+from gpus.annotations.vendor_extras import TIMES as EXTRA_TIMES
+from gpus.annotations.vendor_extras import Decision, vendor_extras
+from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_fit import peak_usage
@@ -25,6 +27,9 @@ TIME = "hami.io/vgpu-time"
 BIND_TIME = "hami.io/bind-time"
 BIND_PHASE = "hami.io/bind-phase"
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
+
+TIMES = frozenset({TIME, BIND_TIME, *EXTRA_TIMES})
+"""Annotations that say when: two that differ in these alone say the same."""
 
 _RESERVED = re.compile(r"[,:;]")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -137,11 +142,20 @@ def decode_mig_allocations(text: str) -> tuple[MigAllocation, ...]:
         raise AnnotationError(f"not a list of MIG allocations: {error}") from error
 
 
-def pod_annotations(pod: PodPlacement, vendors: Iterable[DeviceVendor], decided_at: float) -> dict[str, str]:
-    """What to write on a pod so that HAMi's device plugin gives it exactly these slices.
+def pod_annotations(
+    pod: PodPlacement,
+    vendors: Iterable[DeviceVendor],
+    decided_at: float,
+    *,
+    names: Sequence[str] = (),
+    cards: Mapping[str, Device] | None = None,
+) -> dict[str, str]:
+    """What to write on a pod so that the vendors' device plugins give it exactly these slices.
 
     Both keys of a vendor get the same value; every container has its entry, the empty ones too. `decided_at` is in
-    seconds since the epoch. Empty for a pod without devices: such a pod is none of HAMi's.
+    seconds since the epoch, `names` are the containers' names, init containers first, and `cards` describe the cards of
+    the node by UUID: some plugins want to know more than HAMi's does. Empty for a pod without devices: such a pod is
+    none of HAMi's.
     """
     if not pod.slices:
         return {}
@@ -151,13 +165,16 @@ def pod_annotations(pod: PodPlacement, vendors: Iterable[DeviceVendor], decided_
         if not any(containers):
             continue
         text = encode_containers(
-            [AllocatedDevice(part.uuid, vendor.word, part.memory_mib, part.cores_percent) for part in container]
+            [
+                AllocatedDevice(part.uuid, _word(vendor, part, cards), part.memory_mib, part.cores_percent)
+                for part in container
+            ]
             for container in containers
         )
         for key in (vendor.annotations.to_allocate, vendor.annotations.allocated):
             if key:
                 found[key] = text
-        found |= vendor_extras(vendor, pod.node, containers, decided_at)
+        found |= vendor_extras(Decision(vendor, pod.node, containers, decided_at, names, cards))
     instances = [
         MigAllocation(number, position, part.uuid, part.mig)
         for number, container in enumerate(pod.containers)
@@ -167,6 +184,23 @@ def pod_annotations(pod: PodPlacement, vendors: Iterable[DeviceVendor], decided_
     if instances:
         found[MIG_ALLOCATIONS] = encode_mig_allocations(instances)
     return found
+
+
+def _are_profiles(vendors: Iterable[DeviceVendor]) -> bool:
+    return any(vendor.rules.hardware_profiles for vendor in vendors)
+
+
+def _slots(vendor: DeviceVendor, device: AllocatedDevice, slices: int) -> int:
+    """How many slots of its card an allocated device takes; `slices` is what its container was assigned."""
+    if vendor.rules.cores_are_bits:
+        return max(device.cores_percent.bit_count(), 1)
+    return max(slices, 1) if vendor.rules.hardware_profiles else 1
+
+
+def _word(vendor: DeviceVendor, part: DeviceSlice, cards: Mapping[str, Device] | None) -> str:
+    """What names the kind of a card: the vendor's word or, of vendors that want it, the card's model."""
+    card = (cards or {}).get(part.uuid)
+    return card.type if vendor.model_in_allocations and card is not None and card.type else vendor.word
 
 
 def found_allocation(
@@ -205,9 +239,13 @@ def _held_slices(
         (allocation.container_index, allocation.device_index): allocation.instance
         for allocation in decode_mig_allocations(annotations.get(MIG_ALLOCATIONS) or "[]")
     }
+    slices = assigned_slices(annotations.get(ASSIGNED_CONTAINERS) or "{}") if _are_profiles(vendors) else {}
+    spec = pod.get("spec") or {}
+    names = [str(each.get("name")) for key in ("initContainers", "containers") for each in spec.get(key) or ()]
     held: dict[tuple[str, str], DeviceSlice] = {}
     for vendor in vendors:
         entries = decode_containers(annotations[vendor.annotations.allocated])
+        constraints = request.constraints_of(vendor.word)
         asking = [any(asked.vendor == vendor.word for asked in container) for container in per_container]
         containers = [
             tuple(
@@ -218,6 +256,9 @@ def _held_slices(
                     device.cores_percent,
                     vendor=vendor.word,
                     mig=instances.get((number, position)),
+                    slots=_slots(vendor, device, slices.get(names[number], 1)),
+                    qos_policy=constraints.qos_policy,
+                    app_class=constraints.app_class,
                 )
                 for position, device in enumerate(container)
             )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpus.annotations.enflame import decode_devices_drs, encode_devices_drs
 from gpus.annotations.errors import AnnotationError
 from scheduler.core.device import HAMI_CORE_MODE, Device, MigPlacement, MigProfile
 from scheduler.core.device_vendor import DeviceVendor, InventoryEncoding
@@ -162,8 +163,10 @@ def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
     return tuple(devices)
 
 
-def decode_devices(text: str, vendor: DeviceVendor) -> tuple[Device, ...]:
-    """Read a vendor's register annotation in its own encoding. Raises AnnotationError."""
+def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, ...]:
+    """Read a vendor's register annotation on a node in its own encoding. Raises AnnotationError."""
+    if vendor.inventory is InventoryEncoding.DRS_JSON:
+        return decode_devices_drs(text, vendor.word, node)
     if vendor.inventory is InventoryEncoding.STRING:
         return decode_devices_string(text, vendor.word)
     if vendor.inventory is InventoryEncoding.METAX_JSON:
@@ -173,6 +176,8 @@ def decode_devices(text: str, vendor: DeviceVendor) -> tuple[Device, ...]:
 
 def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
     """Write a vendor's register annotation in its own encoding. Raises AnnotationError."""
+    if vendor.inventory is InventoryEncoding.DRS_JSON:
+        return encode_devices_drs(devices)
     if vendor.inventory is InventoryEncoding.STRING:
         return encode_devices_string(devices)
     if vendor.inventory is InventoryEncoding.METAX_JSON:

@@ -43,11 +43,19 @@ class NodeLock:
             raise AnnotationError(f"{fields[0]!r} has no time zone")
         return cls(moment.timestamp(), *fields[1:])
 
-    def free_for(self, namespace: str, pod: str, now: float, *, holder_exists: bool) -> bool:
-        """Whether a pod may take the lock: it holds it already, it is older than 5 minutes, or its holder is gone."""
+    def free_for(
+        self,
+        namespace: str,
+        pod: str,
+        now: float,
+        *,
+        holder_exists: bool,
+        timeout_seconds: float = LOCK_TIMEOUT_SECONDS,
+    ) -> bool:
+        """Whether a pod may take the lock: it holds it already, it has expired, or its holder is gone."""
         if (self.namespace, self.pod) == (namespace, pod):
             return True
-        if now - self.taken_at > LOCK_TIMEOUT_SECONDS:
+        if now - self.taken_at > timeout_seconds:
             return True
         return bool(self.pod) and not holder_exists
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.inventory import decode_cordoned, decode_devices, decode_pair_scores
 from gpus.annotations.lock import plugin_answers
-from scheduler.core.device import Device
+from scheduler.core.device import HARD_SPLIT, SOFT_SPLIT, SPLIT, Device
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor, InventoryEncoding
+from scheduler.core.node import CountScores
+
+NO_LABELS: Final[Mapping[str, str]] = {}
+_LARGEST: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +34,9 @@ def node_devices(
     allocatable: Mapping[str, int],
     vendors: Iterable[DeviceVendor],
     now: float,
+    labels: Mapping[str, str] = NO_LABELS,
 ) -> NodeDevices:
-    """Read a node's cards from its annotations and its capacity (whole units, cpu aside, by resource name).
+    """Read a node's cards from its annotations, its labels and its capacity (whole units, by resource name).
 
     A vendor's annotation that can't be read gives no card of that vendor and a problem. `now` (seconds since the
     epoch) is for the handshake.
@@ -38,7 +45,7 @@ def node_devices(
     unhealthy: set[str] = set()
     problems: dict[str, str] = {}
     for vendor in sorted(vendors, key=lambda vendor: vendor.word):
-        found = _vendor_devices(node, annotations, capacity, vendor, problems)
+        found = _vendor_devices(node, annotations, capacity, labels, vendor, problems)
         if not found:
             continue
         devices.extend(found)
@@ -57,19 +64,22 @@ def _vendor_devices(
     node: str,
     annotations: Mapping[str, str],
     capacity: Mapping[str, int],
+    labels: Mapping[str, str],
     vendor: DeviceVendor,
     problems: dict[str, str],
 ) -> tuple[Device, ...]:
     if vendor.inventory is InventoryEncoding.CAPACITY:
-        return devices_from_capacity(node, capacity, vendor)
+        return devices_from_capacity(node, capacity, vendor, labels)
     text = annotations.get(vendor.annotations.register)
     if not text:
         return ()
     try:
-        devices = decode_devices(text, vendor)
+        devices = decode_devices(text, vendor, node)
     except AnnotationError as error:
         problems[vendor.annotations.register] = str(error)
         return ()
+    if vendor.rules.split_modes:
+        devices = tuple(_split(device, annotations.get(vendor.annotations.split), vendor) for device in devices)
     scores = annotations.get(vendor.annotations.pair_scores) if vendor.annotations.pair_scores else None
     if not scores:
         return devices
@@ -81,7 +91,45 @@ def _vendor_devices(
     return tuple(replace(device, pair_scores=pairs.get(device.uuid, {})) for device in devices)
 
 
-def devices_from_capacity(node: str, capacity: Mapping[str, int], vendor: DeviceVendor) -> tuple[Device, ...]:
+def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]) -> dict[str, CountScores]:
+    """A node's own tables of what it means to take so many of its cards, by vendor word; what can't be read is left
+    out, as its number of cards would be."""
+    found = {}
+    for vendor in vendors:
+        keys = vendor.annotations
+        texts = [annotations.get(key, "") if key else "" for key in (keys.count_losses, keys.count_scores)]
+        if any(texts):
+            found[vendor.word] = CountScores(*(_count_table(text) for text in texts))
+    return found
+
+
+def _count_table(text: str) -> dict[int, int]:
+    """`{"1": 100, "2": 200}`: number of cards -> amount."""
+    try:
+        found = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        int(count): amount
+        for count, amount in found.items()
+        if count.isascii() and count.isdigit() and isinstance(amount, int) and abs(amount) < _LARGEST
+    }
+
+
+def _split(device: Device, override: str | None, vendor: DeviceVendor) -> Device:
+    """The card with how it is split: as its node says, else as its vendor's settings do. Softly split cards are given
+    by percent of their cores, whatever number of cores their chip has."""
+    soft = vendor.rules.soft_split if override not in ("true", "false") else override == "true"
+    attributes = {**device.attributes, SPLIT: SOFT_SPLIT if soft else HARD_SPLIT}
+    by_chip = vendor.model is not None and device.cores_percent == vendor.model.cores
+    return replace(device, attributes=attributes, cores_percent=100 if soft and by_chip else device.cores_percent)
+
+
+def devices_from_capacity(
+    node: str, capacity: Mapping[str, int], vendor: DeviceVendor, labels: Mapping[str, str] = NO_LABELS
+) -> tuple[Device, ...]:
     """The cards that a node's capacity implies, for vendors that publish no list.
 
     Their number is the capacity of the count resource or, where the vendor counts cores, cores per card; memory is
@@ -94,6 +142,7 @@ def devices_from_capacity(node: str, capacity: Mapping[str, int], vendor: Device
     cards = cores // shape.cores_per_card if shape.cards_from_cores else capacity.get(vendor.resources.count, 0)
     if cards <= 0:
         return ()
+    family = labels.get(shape.family_label) if shape.family_label else None
     memory = shape.memory_mib or capacity.get(vendor.resources.memory, 0) * vendor.resources.memory_unit_mib // cards
     return tuple(
         Device(
@@ -103,8 +152,9 @@ def devices_from_capacity(node: str, capacity: Mapping[str, int], vendor: Device
             vendor.word,
             shape.slots,
             memory,
-            shape.cores_per_card,
+            (1 << shape.core_bits) - 1 if shape.core_bits else shape.cores_per_card,
             mode="",
+            attributes={vendor.rules.family_attribute: family} if family else {},
         )
         for number in range(cards)
     )

@@ -88,6 +88,10 @@ class DeviceAllocation(models.Model):
     cores_percent = models.PositiveIntegerField()
     slots = models.PositiveIntegerField(default=1)
     mig_instance = models.JSONField(null=True, blank=True, help_text="{profile, start, size} of a MIG instance")
+    qos_policy = models.CharField(
+        max_length=16, blank=True, help_text="What the card's tenants are promised, where its vendor knows such."
+    )
+    app_class = models.CharField(max_length=16, blank=True, help_text="online pods suspend offline ones on their card.")
     malformed = models.TextField(blank=True, help_text="The annotation as found, when it could not be read.")
     created_at = models.DateTimeField()
 

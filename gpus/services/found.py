@@ -148,6 +148,8 @@ def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[Dev
             cores_percent=held.cores_percent,
             slots=held.slots,
             mig_instance=mig and {"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size},
+            qos_policy=held.qos_policy,
+            app_class=held.app_class,
             **common,
         )
         for held, mig in _by_instance(pod.allocation.slices)
@@ -194,5 +196,7 @@ def _identity(row: DeviceAllocation) -> tuple[Any, ...]:
         row.cores_percent,
         row.slots,
         row.mig_instance,
+        row.qos_policy,
+        row.app_class,
         row.malformed,
     )

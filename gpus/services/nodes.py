@@ -37,7 +37,13 @@ def sync_node(
     """
     now = now or timezone.now()
     devices = node_devices(
-        observed.name, observed.annotations, observed.capacity, observed.allocatable, vendors, now.timestamp()
+        observed.name,
+        observed.annotations,
+        observed.capacity,
+        observed.allocatable,
+        vendors,
+        now.timestamp(),
+        observed.labels,
     )
     for annotation, problem in devices.problems.items():
         _log.warning("Node %s: annotation %s: %s", observed.name, annotation, problem)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from gpus.annotations import MUTEX_LOCK
+from gpus.vendors import VENDORS
 from scheduler.core.quantity import InvalidQuantity, parse_amount
 
 _HANDSHAKE: Final = "hami.io/node-handshake"
+_LOCKS: Final = frozenset(vendor.lock.annotation for vendor in VENDORS if vendor.lock is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class ObservedNode:
         return {
             key: value
             for key, value in self.annotations.items()
-            if key != MUTEX_LOCK and not key.startswith(_HANDSHAKE)
+            if key not in _LOCKS and not key.startswith(_HANDSHAKE)
         }
 
 

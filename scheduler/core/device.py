@@ -15,6 +15,13 @@ PERCENTAGE_UNSET = 101
 HAMI_CORE_MODE = "hami-core"
 MIG_MODE = "mig"
 
+SPLIT = "split"
+"""The attribute that says how a card is split, where its node or its vendor can be split in two ways."""
+SOFT_SPLIT = "soft"
+HARD_SPLIT = "hard"
+QOS_POLICY = "QosPolicy"
+"""The attribute with the QoS policy that a card serves now, as its node says."""
+
 
 @dataclass(frozen=True, slots=True)
 class MigPlacement:
@@ -30,7 +37,7 @@ class MigPlacement:
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A kind of MIG instance that a card may be cut into, such as `2g.10gb`."""
+    """A kind of hardware instance that a card may be cut into, such as `2g.10gb`; without places any free slots do."""
 
     name: str
     memory_mib: int
@@ -77,7 +84,7 @@ class DeviceRequest:
     """What one container asks of one vendor: `count` distinct cards, from each the same memory and cores.
 
     `memory_mib` 0 with `memory_percentage` unset is never produced by reading a pod: a request that names no memory
-    asks for 100 percent. Where both are set, the fit takes `memory_mib`.
+    asks for 100 percent. Where both are set, the fit takes `memory_mib`. `slots` are what it takes of a card's slots.
     """
 
     vendor: str
@@ -85,6 +92,7 @@ class DeviceRequest:
     memory_mib: int = 0
     memory_percentage: int = PERCENTAGE_UNSET
     cores_percent: int = 0
+    slots: int = 1
 
     def memory_on(self, total_memory_mib: int) -> int:
         """The MiB that this request takes from a card of `total_memory_mib` (percentages are rounded down)."""
@@ -100,6 +108,8 @@ class DeviceSlice:
     """The part of one card that one container holds, or all containers of a pod taken together.
 
     Then `mig` and `further_mig` are all MIG instances that they hold of the card.
+
+    `qos_policy` and `app_class` are what the other tenants of the card must go with, where its vendor knows such.
     """
 
     uuid: str
@@ -110,6 +120,8 @@ class DeviceSlice:
     vendor: str = "NVIDIA"
     mig: MigInstance | None = None
     slots: int = 1
+    qos_policy: str = ""
+    app_class: str = ""
     further_mig: tuple[MigInstance, ...] = ()
 
     @property

@@ -11,22 +11,26 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from scheduler.core.device import HAMI_CORE_MODE, PERCENTAGE_UNSET, DeviceRequest
-from scheduler.core.device_vendor import CardModel, DeviceVendor, MemoryRounding, VendorAnnotations
+from scheduler.core.device import HAMI_CORE_MODE, DeviceRequest
+from scheduler.core.device_limits import ContainerReader
+from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_model import (
     DeviceConstraints,
     DeviceRequestProblem,
     PodDeviceRequest,
     ScoringWeights,
 )
-from scheduler.core.quantity import NANOS, InvalidQuantity, parse_quantity
 
 NODE_POLICY_ANNOTATION = "hami.io/node-scheduler-policy"
 DEVICE_POLICY_ANNOTATION = "hami.io/gpu-scheduler-policy"
 SCORING_WEIGHTS_ANNOTATION = "hami.io/device-scoring-weights"
 
-_MAX_INT32 = 2**31 - 1
-_MIB = 2**20
+QOS_POLICIES = ("best-effort", "fixed-share", "burst-share")
+"""What a card's tenants may be promised, the default first (MetaX sGPU)."""
+ONLINE, OFFLINE = "online", "offline"
+APP_CLASSES = (ONLINE, OFFLINE)
+"""Online pods suspend offline ones on their card (MetaX sGPU)."""
+
 _TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
@@ -48,9 +52,7 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
         annotations.get(NODE_POLICY_ANNOTATION) or None,
         annotations.get(DEVICE_POLICY_ANNOTATION) or None,
         _weights(annotations.get(SCORING_WEIGHTS_ANNOTATION), problems),
-        tuple(
-            (vendor.word, _constraints(annotations, vendor.annotations)) for vendor in ordered if vendor.word in asked
-        ),
+        tuple((vendor.word, _constraints(annotations, vendor, problems)) for vendor in ordered if vendor.word in asked),
         tuple(problems),
     )
 
@@ -96,190 +98,41 @@ def _container_request(
 ) -> DeviceRequest | None:
     resources = container.get("resources") or {}
     limits = dict(resources.get("limits") or {})
-    requests = resources.get("requests") or {}
-    names = vendor.resources
-    if not names.names & (limits.keys() | requests.keys()):
+    reader = container_reader(container, annotations, vendor, limits, problems)
+    return None if reader is None else reader.request()
+
+
+def container_reader(
+    container: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    vendor: DeviceVendor,
+    limits: dict[str, Any],
+    problems: list[DeviceRequestProblem],
+) -> ContainerReader | None:
+    """The reader of one vendor's part of a container, which completes these limits; None if it names nothing of it."""
+    requests = (container.get("resources") or {}).get("requests") or {}
+    if not vendor.resources.names & (limits.keys() | requests.keys()):
         return None
-    soft_split = annotations.get(vendor.annotations.mode) == HAMI_CORE_MODE
-    reader = _ContainerReader(str(container.get("name") or ""), vendor, limits, requests, soft_split, problems)
-    return reader.request()
+    return ContainerReader(
+        str(container.get("name") or ""),
+        vendor,
+        limits,
+        requests,
+        problems,
+        soft_split=annotations.get(vendor.annotations.mode) == HAMI_CORE_MODE,
+        single_card=bool(annotations.get(vendor.annotations.app_class)),
+    )
 
 
-class _ContainerReader:
-    """Reads one container's request of one vendor."""
-
-    def __init__(
-        self,
-        container: str,
-        vendor: DeviceVendor,
-        limits: dict[str, Any],
-        requests: Mapping[str, Any],
-        soft_split: bool,
-        problems: list[DeviceRequestProblem],
-    ) -> None:
-        self.soft_split = soft_split
-        self.container = container
-        self.vendor = vendor
-        self.names = vendor.resources
-        self.limits = limits
-        self.requests = requests
-        self.problems = problems
-
-    def request(self) -> DeviceRequest | None:
-        if not self._complete_limits():
-            return None
-        count = self._integer(self.names.count)
-        if count is None or count <= 0:
-            return None
-        if self.vendor.rules.counts and count not in self.vendor.rules.counts:
-            allowed = ", ".join(str(allowed) for allowed in self.vendor.rules.counts)
-            self._refuse(self.names.count, count, f"the count must be one of {allowed}")
-            return None
-        module = self.vendor.rules.module_size
-        if count == 1:
-            count = module
-        if count % module:
-            self._refuse(
-                self.names.count, count, f"cards are given in modules of {module}: ask for 1 or a multiple of it"
-            )
-            return None
-        memory = self._memory_mib()
-        if memory is None:
-            return None
-        cores = self._cores()
-        if cores is None:
-            return None
-        return self._rounded(count, memory, self._percentage(), cores)
-
-    def _complete_limits(self) -> bool:
-        """HAMi's webhook: limits only. False where it refuses the pod."""
-        names, defaults = self.names, self.vendor.defaults
-        share = _nanos(self.limits.get(names.memory_percentage))
-        if share is not None and not 0 <= share <= 100 * NANOS:
-            self._refuse(names.memory_percentage, self.limits[names.memory_percentage], "a percentage is 0 to 100")
-            return False
-        named = [name for name in (names.memory, names.memory_percentage, names.cores) if name and name in self.limits]
-        if named and names.count not in self.limits and defaults.count:
-            self.limits[names.count] = defaults.count
-        whole_card = share == 100 * NANOS or not {names.memory, names.memory_percentage} & self.limits.keys()
-        if (
-            names.count in self.limits
-            and names.cores not in self.limits
-            and defaults.exclusive_cores is not None
-            and whole_card
-        ):
-            self.limits[names.cores] = defaults.exclusive_cores
-        return True
-
-    def _value(self, name: str) -> Any:
-        if not name:
-            return None
-        return self.limits.get(name, self.requests.get(name))
-
-    def _integer(self, name: str) -> int | None:
-        value = _whole_number(self._value(name))
-        if value is None and self._value(name) is not None:
-            self._ignore(name, "the count is a whole number")
-        return value
-
-    def _memory_mib(self) -> int | None:
-        """The MiB asked for by amount, 0 for none; None where HAMi drops the whole request."""
-        name = self.names.memory
-        text = self._value(name)
-        if text is None:
-            return 0
-        value = _whole_number(text)
-        unit = self.names.memory_unit_mib
-        if value is not None and self.names.bare_memory_unit_mib:
-            bare = re.fullmatch(r"[0-9]+", str(text).strip())
-            return value * self.names.bare_memory_unit_mib if bare else value // _MIB
-        if value is None or not 0 <= value <= _MAX_INT32 // unit:
-            form = "a plain number of MiB" if unit == 1 else f"a plain number of units of {unit} MiB"
-            self._ignore(name, f"memory is {form}, without a suffix such as Mi")
-            return None
-        if self.names.memory_units and value not in self.names.memory_units:
-            allowed = ", ".join(str(units) for units in self.names.memory_units)
-            self._refuse(name, text, f"memory must be one of {allowed} units of {unit} MiB")
-            return None
-        return value * unit
-
-    def _percentage(self) -> int:
-        value = _whole_number(self._value(self.names.memory_percentage))
-        if value is None or value <= 0:
-            return PERCENTAGE_UNSET
-        return min(value, 100)
-
-    def _cores(self) -> int | None:
-        text = self._value(self.names.cores)
-        if text is None:
-            return self.vendor.defaults.cores_percent
-        if self.vendor.rounding is MemoryRounding.TEMPLATE and not self.soft_split:
-            self._refuse(self.names.cores, text, "cores can be asked for in the soft split only")
-            return None
-        value = _whole_number(text)
-        if value is None:
-            self._ignore(self.names.cores, "cores are a whole number of percent points")
-            return self.vendor.defaults.cores_percent
-        if value < 0:
-            self._refuse(self.names.cores, text, "cores can't be negative")
-            return None
-        return value
-
-    def _rounded(self, count: int, memory: int, percentage: int, cores: int) -> DeviceRequest | None:
-        defaults, word = self.vendor.defaults, self.vendor.word
-        whole_from = defaults.whole_cards_from_count
-        if self.vendor.rules.whole_cards or (whole_from and count >= whole_from):
-            return DeviceRequest(word, count, 0, 100, defaults.whole_card_cores)
-        if memory == 0 and percentage == PERCENTAGE_UNSET:
-            memory = defaults.memory_mib
-            percentage = PERCENTAGE_UNSET if memory else 100
-        model = self.vendor.model
-        if self.vendor.rounding is not MemoryRounding.TEMPLATE or model is None or self.soft_split:
-            return DeviceRequest(word, count, memory, percentage, cores)
-        rounded = self._template_memory(model, memory)
-        if rounded is None:
-            return None
-        if count > self.vendor.rules.module_size and rounded != model.memory_mib:
-            self._refuse(self.names.memory, memory, "only whole cards can be asked for in numbers")
-            return None
-        return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
-
-    def _template_memory(self, model: CardModel, memory: int) -> int | None:
-        """The next larger cut of the card; None for more than the card has."""
-        if memory == 0:
-            return model.memory_mib
-        for template in model.templates:
-            if memory <= template.memory_mib:
-                return template.memory_mib
-        if memory <= (model.capacity_mib or model.memory_mib):
-            return model.memory_mib
-        self._refuse(self.names.memory, memory, f"a card has {model.memory_mib} MiB")
-        return None
-
-    def _refuse(self, resource: str, value: object, message: str) -> None:
-        self.problems.append(DeviceRequestProblem(self.container, resource, str(value), message, refused=True))
-
-    def _ignore(self, resource: str, message: str) -> None:
-        value = str(self._value(resource))
-        self.problems.append(DeviceRequestProblem(self.container, resource, value, message, refused=False))
-
-
-def _whole_number(value: object) -> int | None:
-    """The value of a quantity that is a whole number, None for everything else."""
-    nanos = _nanos(value)
-    return None if nanos is None or nanos % NANOS else nanos // NANOS
-
-
-def _nanos(value: object) -> int | None:
-    if not isinstance(value, str | int | float):
-        return None
-    try:
-        return parse_quantity(value)
-    except InvalidQuantity:
-        return None
-
-
-def _constraints(annotations: Mapping[str, str], keys: VendorAnnotations) -> DeviceConstraints:
+def _constraints(
+    annotations: Mapping[str, str], vendor: DeviceVendor, problems: list[DeviceRequestProblem]
+) -> DeviceConstraints:
+    keys = vendor.annotations
+    app_class = _one_of(annotations, keys.app_class, APP_CLASSES, problems)
+    qos_policy = _one_of(annotations, keys.qos_policy, QOS_POLICIES, problems)
+    if keys.qos_policy and not qos_policy:
+        qos_policy = QOS_POLICIES[0]
+    zones = annotations.get(keys.topology_aware) if keys.topology_aware else None
     return DeviceConstraints(
         _words(annotations.get(keys.use_type)),
         _words(annotations.get(keys.nouse_type)),
@@ -287,7 +140,21 @@ def _constraints(annotations: Mapping[str, str], keys: VendorAnnotations) -> Dev
         _words(annotations.get(keys.nouse_uuid)),
         (annotations.get(keys.numa_bind) or "") in _TRUE_WORDS,
         annotations.get(keys.mode),
+        "" if app_class == ONLINE else qos_policy,
+        app_class,
+        vendor.rules.zones_by_default if zones is None else zones in _TRUE_WORDS,
     )
+
+
+def _one_of(
+    annotations: Mapping[str, str], key: str, allowed: Sequence[str], problems: list[DeviceRequestProblem]
+) -> str:
+    """The annotation's word, "" for none; HAMi's webhook refuses others."""
+    text = (annotations.get(key) or "") if key else ""
+    if not text or text in allowed:
+        return text
+    problems.append(DeviceRequestProblem("", key, text, f"{key} must be one of {', '.join(allowed)}", refused=True))
+    return ""
 
 
 def _words(text: str | None) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ class InventoryEncoding(StrEnum):
     JSON = "json"
     STRING = "string"
     METAX_JSON = "metax-json"
+    DRS_JSON = "drs-json"
+    """Enflame's slices: the cards with their numbers of slices, and the profiles that they may be cut into."""
     CAPACITY = "capacity"
 
 
@@ -24,13 +26,29 @@ class CardGroups(StrEnum):
 
     ANY = "any"
     MODULES = "modules"
-    """Whole modules of `module_size` neighbours by index (Ascend 910C)."""
+    """Whole modules of `module_size` neighbours by index, of one value of an attribute first (Ascend 910C)."""
     ATTRIBUTE = "attribute"
     """Cards of one value of an attribute first, such as a network or an adapter (Ascend, Vastai)."""
+    ZONES = "zones"
+    """As ATTRIBUTE, for whole cards of pods that ask for it (MetaX sGPU)."""
     CONSECUTIVE = "consecutive"
     """Neighbours by index without a gap, all of them unused (AWS Neuron)."""
     HALVES = "halves"
     """Within one half of the eight cards, else over the links between the halves (Kunlun)."""
+
+
+class NodeScore(StrEnum):
+    """What a vendor adds to the score of a node that its cards would be taken from (HAMi's ScoreNode)."""
+
+    NONE = "none"
+    SAME_GROUP = "same-group"
+    """The share of a container's cards that are of one group, `group_weight` times (Ascend, Vastai)."""
+    BUBBLES = "bubbles"
+    """Best where the fewest tasks would fill up what is left of the node (Kunlun)."""
+    COUNT_TABLE = "count-table"
+    """What the node's own table says of taking so many cards (MetaX GPU)."""
+    TENANTS = "tenants"
+    """Who else is on the card, or how whole the zones stay (MetaX sGPU)."""
 
 
 class MemoryRounding(StrEnum):
@@ -54,7 +72,17 @@ class VendorResources:
     bare_memory_unit_mib: int = 0
     """Above 0: a bare integer counts in this unit, a quantity with a suffix in bytes (MetaX sGPU)."""
     memory_units: tuple[int, ...] = ()
-    """The amounts of memory units that may be asked for; empty: any."""
+    """The amounts of memory units that may be asked for of one card; empty: any."""
+    limits_only: bool = False
+    """Requests don't stand in for missing limits (AMD)."""
+    amounts_are_totals: bool = False
+    """Memory and cores are named for all the cards of a container together (Moore Threads)."""
+    cores_allowed: tuple[int, int] | None = None
+    """The lowest and the highest percentage of cores; None: any, of which more than 100 count as 100."""
+    cores_per_count: int = 0
+    """Above 0: a container may name single cores instead of cards, of which a card has this many (AWS Neuron)."""
+    count_is_slices: bool = False
+    """The count is a number of slices of one card (Enflame DRS)."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -70,7 +98,8 @@ class RequestDefaults:
     `count` is added where only memory or cores are named (0: never). `cores_percent` stands for missing cores.
     `exclusive_cores` are written by the webhook for a container that asks for whole cards (None: nothing is written).
     `memory_mib` stands for missing memory; 0 means all of the card. From `whole_cards_from_count` cards on a request is
-    for whole cards whatever else it names (0: never), each with `whole_card_cores`.
+    for whole cards whatever else it names (0: never), each with `whole_card_cores` and `whole_card_memory` memory units
+    (0: all of the card).
     """
 
     count: int = 0
@@ -79,6 +108,38 @@ class RequestDefaults:
     exclusive_cores: int | None = None
     whole_cards_from_count: int = 0
     whole_card_cores: int = 100
+    whole_card_memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodAdditions:
+    """What HAMi's webhook adds to pods that use the vendor's devices, beside limits; "" for nothing.
+
+    `priority_env`, `container_name_env` and `core_policy_env` name variables for the priority that is asked for, the
+    container's name and the configured `core_policy`. With `overwrite_env` containers without the vendor's devices get
+    `hiding_env` = `hiding_value`, which hides all cards. `runtime_class` is set where the pod names none.
+    """
+
+    priority_env: str = ""
+    container_name_env: str = ""
+    core_policy_env: str = ""
+    core_policy: str = ""
+    hiding_env: str = ""
+    hiding_value: str = ""
+    overwrite_env: bool = False
+    runtime_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LockRule:
+    """The annotation that keeps other pods off a node while the vendor's plugin hands out devices, and when it expires.
+
+    `names_holder`: its value is `time,namespace,pod`; else the time alone.
+    """
+
+    annotation: str = "hami.io/mutex.lock"
+    timeout_seconds: float = 300.0
+    names_holder: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +184,37 @@ class FitRules:
     """All containers of a pod share one card (Moore Threads)."""
     cores_are_share: bool = False
     """Cores are a percentage of the card's own number of cores, at least one (AMD's compute units)."""
+    cores_are_bits: bool = False
+    """A card's cores are a mask with a bit for each core; a slice holds the bits of its own cores (AWS Neuron)."""
+    hardware_profiles: bool = False
+    """A slice is the smallest of the card's profiles that has as much memory, cores and slots (Enflame DRS)."""
+    split_modes: bool = False
+    """Cards are split by their hardware or softly, node by node, and pods ask for one of the two (Ascend)."""
+    soft_split: bool = False
+    """Cards of nodes that say nothing of it are split softly."""
+    tenant_classes: bool = False
+    """The tenants of a card are of one QoS policy, and those of an application class stay among themselves (MetaX)."""
+    zones_by_default: bool = False
+    """Pods that say nothing of it ask for cards of one zone (`CardGroups.ZONES`)."""
     groups: CardGroups = CardGroups.ANY
     group_attribute: str = ""
+    node_score: NodeScore = NodeScore.NONE
     group_weight: int = 0
-    """A node's score grows by this much times the share of a container's cards that are of one attribute value."""
     module_size: int = 1
     counts: tuple[int, ...] = ()
     """The counts that may be asked for; empty: any."""
+    family_attribute: str = ""
+    family_counts: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """The counts that cards of a family give: those whose `family_attribute` begins with a prefix (AWS Neuron)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VendorAnnotations:
-    """Annotation keys; empty where the vendor has none. HAMi writes the first four, users write the others on pods."""
+    """Annotation keys; empty where the vendor has none.
+
+    HAMi writes the first four on pods and nodes; users write those from `use_type` to `mode` and from `qos_policy` on
+    on pods; the others are on nodes.
+    """
 
     to_allocate: str = ""
     allocated: str = ""
@@ -148,6 +228,12 @@ class VendorAnnotations:
     mode: str = ""
     pair_scores: str = ""
     cordon: str = ""
+    split: str = ""
+    count_losses: str = ""
+    count_scores: str = ""
+    qos_policy: str = ""
+    app_class: str = ""
+    topology_aware: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +242,8 @@ class CapacityShape:
 
     A card's UUID is `<node>-<infix>-<index>`. The number of cards is the capacity of the count resource, or
     (`cards_from_cores`) that of the cores over `cores_per_card`; `memory_mib` 0 shares the capacity of the memory
-    resource evenly.
+    resource evenly. With `core_bits` a card's cores are a mask of so many bits; `family_label` is the label of the node
+    that names the cards' family.
     """
 
     infix: str
@@ -164,11 +251,17 @@ class CapacityShape:
     cores_per_card: int = 100
     cards_from_cores: bool = False
     memory_mib: int = 0
+    core_bits: int = 0
+    family_label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceVendor:
-    """One vendor, or one chip type of a vendor that names its resources by chip."""
+    """One vendor, or one chip type of a vendor that names its resources by chip.
+
+    `model_in_allocations`: pods' annotations name the card's model where other vendors write their word (AMD). `lock`
+    is None for vendors whose plugin finds the pod without one.
+    """
 
     word: str
     resources: VendorResources
@@ -179,6 +272,9 @@ class DeviceVendor:
     rounding: MemoryRounding = MemoryRounding.EXACT
     model: CardModel | None = None
     capacity: CapacityShape | None = None
+    additions: PodAdditions = field(default_factory=PodAdditions)
+    lock: LockRule | None = field(default_factory=LockRule)
+    model_in_allocations: bool = False
 
 
 NVIDIA = DeviceVendor(
@@ -212,5 +308,11 @@ NVIDIA = DeviceVendor(
         topology_aware=True,
         mutex=True,
         resource_quota=True,
+    ),
+    additions=PodAdditions(
+        priority_env="CUDA_TASK_PRIORITY",
+        core_policy_env="GPU_CORE_UTILIZATION_POLICY",
+        hiding_env="NVIDIA_VISIBLE_DEVICES",
+        hiding_value="none",
     ),
 )

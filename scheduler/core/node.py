@@ -14,6 +14,14 @@ PODS = "pods"
 
 
 @dataclass(frozen=True, slots=True)
+class CountScores:
+    """A node's own table of what it means for the links among its cards to take so many of them (MetaX GPU)."""
+
+    losses: Mapping[int, int] = field(default_factory=dict)
+    scores: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One node; a change makes a new one.
 
@@ -26,6 +34,7 @@ class Node:
     it, and what can't be read is given as a slice of the whole card. Their pods' requests are in `foreign_usage`.
     `found_usage` is what could be read of them as (namespace, vendor) -> (MiB, cores): it counts in ResourceQuotas.
     `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their cards are refused.
+    `count_scores` has the tables of vendors, by their words, whose nodes score the taking of cards themselves.
     """
 
     name: str
@@ -39,6 +48,7 @@ class Node:
     found: tuple[DeviceSlice, ...] = ()
     found_usage: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     unhealthy_vendors: frozenset[str] = frozenset()
+    count_scores: Mapping[str, CountScores] = field(default_factory=dict)
 
     @property
     def selectable_labels(self) -> Mapping[str, str]:

@@ -11,11 +11,23 @@ from dataclasses import dataclass, field, replace
 from operator import add
 
 from scheduler.core.device import MIG_MODE, PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice, MigInstance
+from scheduler.core.device_cores import taken_cores
+from scheduler.core.device_requests import ONLINE
 from scheduler.core.device_vendor import CardGroups, DeviceVendor, FitRules
 from scheduler.core.mig import choose_mig_instance
+from scheduler.core.placement_groups import choose_grouped_cards
 from scheduler.core.placement_model import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
 from scheduler.core.placement_policy import DevicePolicy, card_scores
-from scheduler.core.placement_topology import choose_grouped_cards, choose_linked_cards
+from scheduler.core.placement_topology import choose_linked_cards
+from scheduler.core.placement_vendor_fit import (
+    Tenant,
+    app_class_score,
+    gives_count,
+    in_wanted_mode,
+    profile_for,
+    tenant_of,
+    tenant_refusal,
+)
 
 QuotaCheck = Callable[[str, int, int], bool]
 """(vendor, MiB, cores) that the pod would hold in all -> whether its namespace's quota allows that."""
@@ -23,7 +35,10 @@ QuotaCheck = Callable[[str, int, int], bool]
 
 @dataclass(slots=True)
 class Card:
-    """One card with its usage, as a working copy. `mig` holds the MIG instances that are in use."""
+    """One card with its usage, as a working copy.
+
+    `mig` holds the MIG instances that are in use, `tenants` what its slices are to one another, where that is asked.
+    """
 
     device: Device
     position: int
@@ -31,6 +46,7 @@ class Card:
     used_memory_mib: int = 0
     used_cores: int = 0
     mig: list[MigInstance] = field(default_factory=list)
+    tenants: list[Tenant] = field(default_factory=list)
     score: float = 0.0
     numa: int = 0
     index: int = 0
@@ -40,7 +56,7 @@ class Card:
 
     def copy(self) -> Card:
         """A copy that can be filled without touching this one."""
-        return replace(self, mig=list(self.mig))
+        return replace(self, mig=list(self.mig), tenants=list(self.tenants))
 
     def hold(self, held: DeviceSlice) -> None:
         """Add one slice."""
@@ -48,6 +64,9 @@ class Card:
         self.used_memory_mib += held.memory_mib
         self.used_cores += held.cores_percent
         self.mig.extend(held.mig_instances)
+        tenant = tenant_of(held)
+        if tenant is not None:
+            self.tenants.append(tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +167,6 @@ def of_vendor(device: Device, word: str, by_model: bool) -> bool:
     return word.lower() in device.type.lower() if by_model else device.vendor == word
 
 
-def wanted_cores(request: DeviceRequest, rules: FitRules, card_cores: int) -> int:
-    """The cores that a request takes of a card: at most 100, or its share of the card's own cores, at least one."""
-    asked = min(request.cores_percent, 100)
-    if rules.cores_are_share and asked:
-        return max(1, card_cores * asked // 100)
-    return asked
-
-
 def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
     """The model against the lists of wanted and unwanted types (substrings, case ignored) and the wanted mode."""
     model = device.type.lower()
@@ -223,7 +234,7 @@ class _Walk:
         """The cards taken, each with its slice, or None and the number of cards per reason."""
         if self.request.count > len(cards) and not self._may_repeat(cards):
             return None, Counter()
-        collect_all = self._linked or self._grouped
+        collect_all = self._linked or self._grouped or self._by_tenants
         group: int | None = None
         for card in cards:
             reason = self._unusable(card)
@@ -236,7 +247,7 @@ class _Walk:
             self._try(card, collect_all)
             if not collect_all and len(self.picks) == self.request.count:
                 return self.picks, self.counts
-        chosen = self._choose() if collect_all and len(self.picks) >= self.request.count else None
+        chosen = self._choose(cards) if collect_all and len(self.picks) >= self.request.count else None
         if chosen is None and self.picks:
             self.counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] += len(self.picks)
         return chosen, self.counts
@@ -252,13 +263,28 @@ class _Walk:
 
     @property
     def _grouped(self) -> bool:
-        return self.rules.groups is not CardGroups.ANY and self.request.count > 1
+        match self.rules.groups:
+            case CardGroups.ANY:
+                return False
+            case CardGroups.HALVES:
+                return True
+            case CardGroups.ZONES:
+                return self.constraints.zones and self.request.count > 1 and self.request.cores_percent >= 100
+        return self.request.count > 1
 
-    def _choose(self) -> list[tuple[Card, DeviceSlice]] | None:
+    @property
+    def _by_tenants(self) -> bool:
+        return self.rules.tenant_classes and self.constraints.app_class == ONLINE
+
+    def _choose(self, cards: Iterable[Card]) -> list[tuple[Card, DeviceSlice]] | None:
         """Of all fitting cards those that belong together."""
         if self._linked:
             return choose_linked_cards(self.picks, self.request.count)
-        return choose_grouped_cards(self.picks, self.request.count, self.rules)
+        if self._grouped:
+            unused = frozenset(card.index for card in cards if not card.used_slots)
+            return choose_grouped_cards(self.picks, self.request.count, self.rules, unused)
+        best_first = sorted(self.picks, key=lambda pick: -app_class_score(ONLINE, pick[0].tenants))
+        return best_first[: self.request.count]
 
     def _start_numa_group(self) -> None:
         """Cards of another NUMA node come: what was picked before is discarded (uncounted while links decide)."""
@@ -268,6 +294,8 @@ class _Walk:
 
     def _unusable(self, card: Card) -> DeviceRefusal | None:
         """What rules a card out before NUMA groups are looked at."""
+        if self.rules.split_modes and not in_wanted_mode(card.device, self.rules, self.constraints):
+            return DeviceRefusal.MODE_NOT_FIT
         if not card.device.health:
             return DeviceRefusal.CARD_NOT_HEALTH
         if card.device.cordoned:
@@ -296,16 +324,16 @@ class _Walk:
         if not matches_uuid(device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         memory = self.request.memory_on(device.memory_mib)
-        cores = wanted_cores(self.request, rules, device.cores_percent)
-        if card.used_slots >= device.slots:
+        cores = taken_cores(self.request, rules, device.cores_percent, card.used_cores)
+        if card.used_slots + self.request.slots > device.slots:
             return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
         if rules.mutex and self.context.policy.mutex and card.used_slots > 0:
             return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
-        if rules.resource_quota and not self._within_quota(memory, cores):
+        if rules.resource_quota and not self._within_quota(memory, min(self.request.cores_percent, 100)):
             return DeviceRefusal.RESOURCE_QUOTA_NOT_FIT
         if device.memory_mib - card.used_memory_mib < memory:
             return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
-        if device.cores_percent - card.used_cores < cores:
+        if cores is None:
             return DeviceRefusal.CARD_INSUFFICIENT_CORE
         if rules.exclusive_cores and device.cores_percent == 100 and cores == 100 and card.used_slots > 0:
             return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
@@ -322,7 +350,15 @@ class _Walk:
             part.uuid != device.uuid for part in self.taken if part.vendor == self.request.vendor
         ):
             return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
-        part = DeviceSlice(device.uuid, self.node, memory, cores, device.index, self.request.vendor)
+        if rules.family_counts and not gives_count(device, rules, self.request.count):
+            return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
+        part = DeviceSlice(
+            device.uuid, self.node, memory, cores, device.index, self.request.vendor, slots=self.request.slots
+        )
+        if rules.tenant_classes:
+            return self._as_tenant(card, part)
+        if rules.hardware_profiles:
+            return self._of_profile(card, part)
         if device.mode != MIG_MODE:
             return part
         mine = (held.mig for picked, held in self.picks if picked is card)
@@ -333,6 +369,25 @@ class _Walk:
         profile, placement = chosen
         instance = MigInstance(profile.name, placement)
         return replace(part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, mig=instance)
+
+    def _as_tenant(self, card: Card, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:
+        """The slice with what the pod is among the card's tenants."""
+        mine = self.constraints
+        refused = tenant_refusal(card.device, card.used_slots > 0, card.tenants, self.request, mine)
+        return refused or replace(part, qos_policy=mine.qos_policy, app_class=mine.app_class)
+
+    def _of_profile(self, card: Card, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:
+        """The slice as large as the profile that serves the request."""
+        profile = profile_for(self.request, card.device.mig_profiles)
+        if profile is None:
+            return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
+        if card.used_slots + profile.slice_count > card.device.slots:
+            return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
+        if card.used_memory_mib + profile.memory_mib > card.device.memory_mib:
+            return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
+        return replace(
+            part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, slots=profile.slice_count
+        )
 
     def _within_quota(self, memory: int, cores: int) -> bool:
         if self.context.quota is None:

@@ -13,6 +13,7 @@ from scheduler.core.node_selection import RequiredNodeAffinity, Toleration
 class DeviceRefusal(StrEnum):
     """Why a card (or, without a count, a node) can't serve a request: HAMi's words, in the order of its checks."""
 
+    MODE_NOT_FIT = "ModeNotFit"
     CARD_NOT_HEALTH = "CardNotHealth"
     CARD_CORDONED = "CardCordoned"
     CARD_TYPE_MISMATCH = "CardTypeMismatch"
@@ -24,6 +25,8 @@ class DeviceRefusal(StrEnum):
     CARD_INSUFFICIENT_MEMORY = "CardInsufficientMemory"
     CARD_INSUFFICIENT_CORE = "CardInsufficientCore"
     CARD_COMPUTE_UNITS_EXHAUSTED = "CardComputeUnitsExhausted"
+    CARD_QOS_POLICY_MISMATCH = "CardQosPolicyMismatch"
+    CARD_APP_CLASS_MISMATCH = "CardAppClassMismatch"
     CARD_MIG_TOPOLOGY_INFEASIBLE = "CardMigTopologyInfeasible"
     CARD_NOT_FOUND_CUSTOM_FILTER_RULE = "CardNotFoundCustomFilterRule"
     ALLOCATED_CARDS_INSUFFICIENT_REQUEST = "AllocatedCardsInsufficientRequest"
@@ -52,7 +55,11 @@ class ScoringWeights:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraints:
-    """What a pod's annotations demand of one vendor's cards. Types are substrings of the model, case ignored."""
+    """What a pod's annotations demand of one vendor's cards. Types are substrings of the model, case ignored.
+
+    `qos_policy` and `app_class` are what the pod is among a card's tenants; `zones`: it wants several whole cards to be
+    of one zone.
+    """
 
     use_types: tuple[str, ...] = ()
     nouse_types: tuple[str, ...] = ()
@@ -60,6 +67,9 @@ class DeviceConstraints:
     nouse_uuids: tuple[str, ...] = ()
     numa_bind: bool = False
     mode: str | None = None
+    qos_policy: str = ""
+    app_class: str = ""
+    zones: bool = False
 
 
 @dataclass(frozen=True, slots=True)

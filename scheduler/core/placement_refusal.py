@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.device import DeviceRequest, DeviceSlice
+from scheduler.core.device import PERCENTAGE_UNSET, DeviceRequest, DeviceSlice
+from scheduler.core.device_cores import cards_with_cores
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_fit import Card, CardRefusals, of_vendor
 from scheduler.core.placement_model import (
@@ -27,6 +28,7 @@ _RANK = {reason: number for number, reason in enumerate(_ORDER)}
 _SERVING, _OTHER_VENDOR = -1, -2
 
 _WORDS = {
+    DeviceRefusal.MODE_NOT_FIT: "split in another way than the pod asks for",
     DeviceRefusal.CARD_NOT_HEALTH: "unhealthy",
     DeviceRefusal.CARD_CORDONED: "cordoned",
     DeviceRefusal.CARD_TYPE_MISMATCH: "of a type that the pod does not accept",
@@ -38,6 +40,8 @@ _WORDS = {
     DeviceRefusal.CARD_INSUFFICIENT_MEMORY: "short of memory",
     DeviceRefusal.CARD_INSUFFICIENT_CORE: "short of cores",
     DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED: "with all cores reserved",
+    DeviceRefusal.CARD_QOS_POLICY_MISMATCH: "shared under another QoS policy",
+    DeviceRefusal.CARD_APP_CLASS_MISMATCH: "shared by pods that application classes don't mix with",
     DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without a place for a MIG instance",
     DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE: "ruled out by the vendor",
     DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST: "free",
@@ -139,9 +143,6 @@ def _codes(
     rules = vendor.rules
     totals, used = table.totals[:, rows], table.used[:, rows]
     wanted = min(request.cores_percent, 100)
-    needed: NDArray[np.int64] | int = wanted
-    if rules.cores_are_share and wanted:
-        needed = np.maximum(totals[CORES] * wanted // 100, 1)
     if request.memory_mib or request.memory_percentage > 100:
         memory: NDArray[np.int64] | int = request.memory_mib
     else:
@@ -160,10 +161,10 @@ def _codes(
             ~table.card_mask(vendor.word, types, True)[rows] if rules.type_filter else never,
         ),
         (DeviceRefusal.CARD_UUID_MISMATCH, ~table.card_mask(vendor.word, uuids, False)[rows]),
-        (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] >= totals[SLOTS]),
+        (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] + request.slots > totals[SLOTS]),
         (DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT, in_use if rules.mutex and mutex else never),
         (DeviceRefusal.CARD_INSUFFICIENT_MEMORY, totals[MEMORY_MIB] - used[MEMORY_MIB] < memory),
-        (DeviceRefusal.CARD_INSUFFICIENT_CORE, totals[CORES] - used[CORES] < needed),
+        (DeviceRefusal.CARD_INSUFFICIENT_CORE, ~cards_with_cores(request, rules, totals[CORES], used[CORES])),
         (
             DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT,
             in_use & (totals[CORES] == 100) if rules.exclusive_cores and wanted == 100 else never,
@@ -269,6 +270,8 @@ def describe(request: DeviceRequest) -> str:
     """A device request in words."""
     cards = f"{request.count} {request.vendor} card{'' if request.count == 1 else 's'}"
     memory = f"{request.memory_mib} MiB" if request.memory_mib else f"{request.memory_percentage} % of the memory"
+    if not request.memory_mib and request.memory_percentage == PERCENTAGE_UNSET:
+        memory = f"{request.slots} slot{'' if request.slots == 1 else 's'}"
     cores = f" and {request.cores_percent} % of the cores" if request.cores_percent else ""
     return f"{cards} with {memory}{cores}{' each' if request.count > 1 else ''}"
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.core.device import PERCENTAGE_UNSET, DeviceRequest
+from scheduler.core.device_cores import slices_by_cores
 from scheduler.core.device_vendor import DeviceVendor, FitRules
 from scheduler.core.placement_model import PodDeviceRequest
 from scheduler.core.placement_table import CORES, MEMORY_MIB, SLOTS, DeviceTable, Integers
@@ -48,14 +49,13 @@ def _cards_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[Dev
 def _slices(table: DeviceTable, request: DeviceRequest, rules: FitRules, mutex: bool) -> Integers:
     """How many slices of the request each card has room for, by slots, memory and cores; serving or not."""
     free = table.totals - table.used
-    room = np.minimum(free[SLOTS], 1) if mutex and rules.mutex else free[SLOTS]
+    room = np.minimum(free[SLOTS], 1) if mutex and rules.mutex else free[SLOTS] // request.slots
     memory = np.full_like(room, request.memory_mib)
     if not request.memory_mib and request.memory_percentage != PERCENTAGE_UNSET:
         memory = table.totals[MEMORY_MIB] * request.memory_percentage // 100
     room = np.where(memory > 0, np.minimum(room, free[MEMORY_MIB] // np.maximum(memory, 1)), room)
-    wanted = min(request.cores_percent, 100)
-    if wanted:
-        share = np.maximum(table.totals[CORES] * wanted // 100, 1) if rules.cores_are_share else wanted
-        room = np.minimum(room, free[CORES] // share)
+    by_cores = slices_by_cores(request, rules, table.totals[CORES], table.used[CORES])
+    if by_cores is not None:
+        room = np.minimum(room, by_cores)
     slices: Integers = np.maximum(room, 0)
     return slices

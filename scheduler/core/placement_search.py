@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from scheduler.core.device import DeviceRequest
-from scheduler.core.device_vendor import CardGroups, DeviceVendor
+from scheduler.core.device_vendor import CardGroups, DeviceVendor, NodeScore
 from scheduler.core.placement_candidates import CandidateNodes
 from scheduler.core.placement_fit import Card, FitContext, fit_pod
 from scheduler.core.placement_model import (
@@ -25,7 +25,7 @@ from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import Ranking, Scores
 from scheduler.core.placement_refusal import Finding, Findings, Gang, refusal, refused_cards
 from scheduler.core.placement_table import Booleans, DeviceTable, Floats, Integers
-from scheduler.core.placement_topology import group_bonus
+from scheduler.core.placement_vendor_scores import Outcome, vendor_score
 
 
 class NodeTies(StrEnum):
@@ -153,26 +153,28 @@ class PodSetSearch:
         """Per node, larger is better."""
         if self._node_ranking is not None:
             return self._node_ranking.node_scores(self._table, self._pod_set, self._fitting)
-        scores = self._table.base_scores + self._group_bonuses()
+        scores = self._table.base_scores + self._vendor_scores()
         if self._settings.score_includes_request:
             scores = self._table.scores_with([request for container in self._pod.containers for request in container])
         return -scores if self._node_policy == Policy.SPREAD else scores
 
-    def _group_bonuses(self) -> Floats | float:
+    def _vendor_scores(self) -> Floats | float:
         """What the vendors asked for add to each node's score; that needs the pod fitted on every node."""
-        asked = {request.vendor for request in self._asked}
-        vendors = [
-            vendor for word, vendor in self._settings.vendors.items() if word in asked and vendor.rules.group_weight
-        ]
-        if not vendors:
+        vendors = self._settings.vendors
+        scoring = [vendors[word] for word in sorted({request.vendor for request in self._asked}) if word in vendors]
+        scoring = [vendor for vendor in scoring if vendor.rules.node_score is not NodeScore.NONE]
+        if not scoring:
             return 0.0
-        bonuses = np.zeros(len(self._table.nodes), dtype=np.float32)
+        scores = np.zeros(len(self._table.nodes), dtype=np.float32)
         for row in np.flatnonzero(self._fitting).tolist():
-            cards = self._cards(row)
-            containers, _ = fit_pod(self._table.nodes[row].name, cards, self._pod, self._context)
+            node, cards = self._table.nodes[row], self._cards(row)
+            containers, _ = fit_pod(node.name, cards, self._pod, self._context)
             if containers is not None:
-                bonuses[row] = sum(group_bonus(containers, cards, vendor) for vendor in vendors)
-        return bonuses
+                outcome = Outcome(node, cards, containers, self._node_policy)
+                scores[row] = sum(
+                    vendor_score(outcome, vendor, self._pod.constraints_of(vendor.word)) for vendor in scoring
+                )
+        return scores
 
     def refusal(self, gang: Gang) -> PlacementRefusal:
         """Why no node takes the next pod."""
@@ -247,4 +249,11 @@ def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceReque
 
 def _looks_beyond_a_card(vendor: DeviceVendor) -> bool:
     rules = vendor.rules
-    return rules.equal_slices or rules.one_card_per_pod or rules.groups is not CardGroups.ANY
+    return (
+        rules.equal_slices
+        or rules.one_card_per_pod
+        or rules.split_modes
+        or rules.tenant_classes
+        or rules.hardware_profiles
+        or rules.groups is not CardGroups.ANY
+    )

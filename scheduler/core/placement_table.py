@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.core.device import MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
+from scheduler.core.device_cores import cards_with_cores
 from scheduler.core.device_vendor import FitRules
 from scheduler.core.node import CPU, MEMORY, PODS, Node
 from scheduler.core.placement_fit import Card, matches_type, matches_uuid, of_vendor
 from scheduler.core.placement_model import DeviceConstraints
+from scheduler.core.placement_vendor_fit import Tenant, tenant_of
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -75,6 +77,7 @@ class DeviceTable:
         self._other_mode: Integers = np.zeros(shape[1:], dtype=np.int64)
         self.has_mig: Booleans = np.zeros(len(self.nodes), dtype=np.bool_)
         self.mig: dict[str, list[MigInstance]] = {}
+        self.tenants: dict[tuple[str, str], list[Tenant]] = {}
         self.places: dict[tuple[str, str], tuple[int, int]] = {}
         self.base_scores: Floats = np.zeros(len(self.nodes), dtype=np.float32)
         self._columns = {name: number for number, name in enumerate(sorted(_resource_names(self.nodes)))}
@@ -162,6 +165,10 @@ class DeviceTable:
             if bool(part.mig_instances) != (self.nodes[row].devices[column].mode == MIG_MODE):
                 self._other_mode[row, column] += sign
                 self._load_health(row)
+            tenant = tenant_of(part)
+            if tenant is not None:
+                tenants = self.tenants.setdefault((node, part.uuid), [])
+                tenants.append(tenant) if sign > 0 else tenants.remove(tenant)
         self._score_row(row)
         self.changes.note(row)
 
@@ -201,6 +208,7 @@ class DeviceTable:
                 used[MEMORY_MIB][column],
                 used[CORES][column],
                 self._mig(device.uuid),
+                list(self.tenants.get((node.name, device.uuid), ())),
             )
             for column, device in enumerate(node.devices)
         ]
@@ -243,17 +251,14 @@ class DeviceTable:
         used_slots, used_cores, used_memory = self.used[:, rows]
         serving = self.card_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
         serving &= ~self.cordoned[rows]
-        serving &= used_slots < slots
+        serving &= used_slots + request.slots <= slots
         free_memory = memory - used_memory
         if request.memory_mib or request.memory_percentage > 100:
             serving &= free_memory >= request.memory_mib
         else:
             serving &= free_memory >= memory * request.memory_percentage // 100
         wanted = min(request.cores_percent, 100)
-        if rules.cores_are_share and wanted:
-            serving &= cores - used_cores >= np.maximum(cores * wanted // 100, 1)
-        else:
-            serving &= cores - used_cores >= wanted
+        serving &= cards_with_cores(request, rules, cores, used_cores)
         if rules.mutex and mutex:
             serving &= used_slots == 0
         if rules.exclusive_cores and wanted == 100:

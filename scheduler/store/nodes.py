@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpus.annotations import count_scores
 from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceModel
 from gpus.models import Node as NodeModel
-from scheduler.core.device import HAMI_CORE_MODE, Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
+from gpus.vendors import VENDORS
+from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
 from scheduler.core.node import Node
 from scheduler.core.node_selection import Taint
 
@@ -27,7 +29,7 @@ def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[
 
 
 def _node(row: NodeModel, found: Iterable[DeviceAllocation]) -> Node:
-    devices = tuple(_device(device) for device in row.devices.all())
+    devices = tuple(read_device(device) for device in row.devices.all())
     return Node(
         name=row.name,
         labels=row.labels,
@@ -38,6 +40,7 @@ def _node(row: NodeModel, found: Iterable[DeviceAllocation]) -> Node:
         unschedulable=row.unschedulable or row.cordoned or row.draining,
         devices=devices,
         found=tuple(_slice(row.name, allocation) for allocation in found if allocation.device is not None),
+        count_scores=count_scores(row.annotations, VENDORS),
     )
 
 
@@ -55,6 +58,8 @@ def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
         vendor=device.vendor,
         mig=None if whole else _mig_instance(allocation.mig_instance),
         slots=device.slots if whole else max(allocation.slots, 1),
+        qos_policy=allocation.qos_policy,
+        app_class=allocation.app_class,
     )
 
 
@@ -62,7 +67,8 @@ def _mig_instance(fields: Mapping[str, Any] | None) -> MigInstance | None:
     return MigInstance(fields["profile"], MigPlacement(fields["start"], fields["size"])) if fields else None
 
 
-def _device(row: DeviceModel) -> Device:
+def read_device(row: DeviceModel) -> Device:
+    """The card of a row, as its node describes it."""
     return Device(
         uuid=row.uuid,
         index=row.index,
@@ -72,7 +78,7 @@ def _device(row: DeviceModel) -> Device:
         memory_mib=row.memory_mib,
         cores_percent=row.cores_percent,
         numa=row.numa,
-        mode=row.mode or HAMI_CORE_MODE,
+        mode=row.mode,
         health=row.healthy and row.missing_since is None,
         cordoned=row.cordoned or row.draining,
         mig_profiles=tuple(_mig_profile(fields) for fields in row.mig_profiles),

@@ -119,14 +119,15 @@ def write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
 
 _INSERT_SLICES: Final = """
 INSERT INTO gpus_deviceallocation (cluster_id, node_id, device_id, device_uuid, source, workload_id, pod_set, replica,
-    container, container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, slots, mig_instance, malformed,
-    created_at)
+    container, container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, slots, mig_instance, qos_policy,
+    app_class, malformed, created_at)
 SELECT %s, v.node_id, v.device_id, v.device_uuid, 'decided', v.workload_id, v.pod_set, v.replica, v.container,
-    v.container_index, v.namespace, '', '', v.memory_mib, v.cores_percent, v.slots, v.mig_instance::jsonb, '', now()
+    v.container_index, v.namespace, '', '', v.memory_mib, v.cores_percent, v.slots, v.mig_instance::jsonb, v.qos_policy,
+    v.app_class, '', now()
 FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s::int[], %s::text[], %s::int[],
-    %s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[])
+    %s::text[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[])
     AS v(node_id, device_id, device_uuid, workload_id, pod_set, replica, container, container_index, namespace,
-    memory_mib, cores_percent, slots, mig_instance)
+    memory_mib, cores_percent, slots, mig_instance, qos_policy, app_class)
 """
 
 _UPDATE_DEVICES: Final = """
@@ -178,6 +179,8 @@ def _slice_values(batch: Batch, write: WorkloadWrite, held: HeldSlice) -> tuple[
         part.cores_percent,
         part.slots,
         _json({"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size}) if mig else None,
+        part.qos_policy,
+        part.app_class,
     )
 
 

@@ -80,6 +80,7 @@ def test_settings_stand_at_the_top_or_under_nvidia(wrapped: bool) -> None:
         "split_count": 4,
         "memory_scaling": 1.5,
         "default_count": 1,
+        "overwrite_env": False,
     }
 
 

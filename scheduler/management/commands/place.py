@@ -109,7 +109,9 @@ def _cards(placement: Placement) -> list[dict[str, Any]]:
 def _node(manifest: Mapping[str, Any]) -> Node:
     """A recorded node: only its cards decide; HAMi leaves the rest to other filters."""
     metadata = manifest["metadata"]
-    found = node_devices(metadata["name"], metadata.get("annotations") or {}, {}, {}, VENDORS, now=0)
+    found = node_devices(
+        metadata["name"], metadata.get("annotations") or {}, {}, {}, VENDORS, 0, metadata.get("labels") or {}
+    )
     return Node(
         metadata["name"],
         labels=metadata.get("labels") or {},
