@@ -40,7 +40,15 @@ class DriftSerializer(Shape):
     """Where what the cluster says and what was decided part ways."""
 
     kind = serializers.ChoiceField(
-        ["malformed", "unknown-device", "misplaced", "overcommitted", "missing-device", "unhealthy-device"]
+        [
+            "malformed",
+            "unknown-device",
+            "misplaced",
+            "other-device",
+            "overcommitted",
+            "missing-device",
+            "unhealthy-device",
+        ]
     )
     node = serializers.CharField()
     device = serializers.CharField(allow_blank=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.postgres.aggregates import JSONBAgg
 from django.db.models import F, Q, QuerySet
 
 from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
@@ -21,6 +22,7 @@ class Drift:
 
     `kind`: `unknown-device` (a slice names a card that its node does not list), `malformed` (an annotation that cannot
     be read: it counts as the whole card), `misplaced` (a pod of ours is on another node than was decided),
+    `other-device` (a pod of ours is on its node, but its annotations name other cards than were decided),
     `overcommitted` (more is held than the card has), `missing-device` (slices of a card that its node lists no more),
     `unhealthy-device` (a card that fell ill under its tenants).
     """
@@ -34,7 +36,7 @@ class Drift:
 
 
 def drifts(cluster_id: int) -> Iterator[Drift]:
-    """Every drift of a cluster, by node and card: four queries at most."""
+    """Every drift of a cluster, by node and card: five queries at most."""
     found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.FOUND)
     odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
     for allocation in odd:
@@ -50,6 +52,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
             frozenset({allocation.namespace}), (holder,),
         )  # fmt: skip
     yield from _misplaced(cluster_id)
+    yield from _on_other_cards(cluster_id)
     over = (
         Q(slots__lt=F("used_slots") + F("found_slots"))
         | Q(memory_mib__lt=F("used_memory_mib") + F("found_memory_mib"))
@@ -62,7 +65,8 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
         yield _device_drift(device)
 
 
-def _misplaced(cluster_id: int) -> Iterator[Drift]:
+def _bound(cluster_id: int) -> QuerySet[DeviceAllocation]:
+    """What was decided, beside the bound pods that it was decided for, as the cluster shows them."""
     seen = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.DECIDED).annotate(
         seen_pod_set=F("workload__pods__pod_set"),
         seen_replica=F("workload__pods__replica"),
@@ -70,12 +74,36 @@ def _misplaced(cluster_id: int) -> Iterator[Drift]:
         seen_terminating=F("workload__pods__terminating"),
         seen_node=F("workload__pods__node_name"),
         seen_name=F("workload__pods__name"),
+        seen_cards=F("workload__pods__cards"),
     )
-    bound = seen.filter(
+    return seen.filter(
         seen_pod_set=F("pod_set"), seen_replica=F("replica"), seen_phase__in=("Pending", "Running"), seen_node__gt="",
         seen_terminating=False,
     )  # fmt: skip
-    strayed = bound.exclude(seen_node=F("node__name")).order_by("node__name", "seen_name", "device_uuid")
+
+
+def _on_other_cards(cluster_id: int) -> Iterator[Drift]:
+    pods = (
+        _bound(cluster_id)
+        .filter(seen_node=F("node__name"), seen_cards__isnull=False)
+        .values("node__name", "namespace", "seen_name", "seen_cards")
+        .annotate(decided=JSONBAgg("device_uuid", distinct=True))
+        .exclude(decided__contains=F("seen_cards"), decided__contained_by=F("seen_cards"))
+        .order_by("node__name", "seen_name")
+    )
+    for pod in pods:
+        holder, decided = f"{pod['namespace']}/{pod['seen_name']}", sorted(pod["decided"])
+        named = ", ".join(pod["seen_cards"]) or "no card that can be read"
+        said = f"its annotations name {named}, and what was decided is {', '.join(decided)}"
+        card = next((uuid for uuid in decided if uuid not in pod["seen_cards"]), decided[0])
+        yield Drift(
+            "other-device", pod["node__name"], card, f"Pod {holder}: {said}",
+            frozenset({pod["namespace"]}), (holder,),
+        )  # fmt: skip
+
+
+def _misplaced(cluster_id: int) -> Iterator[Drift]:
+    strayed = _bound(cluster_id).exclude(seen_node=F("node__name")).order_by("node__name", "seen_name", "device_uuid")
     columns = ("node__name", "namespace", "seen_name", "seen_node", "device_uuid")
     for node, namespace, name, seen_on, device in strayed.distinct("node__name", "seen_name").values_list(*columns):
         holder = f"{namespace}/{name}"

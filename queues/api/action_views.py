@@ -60,7 +60,7 @@ class CancelView(_ActionView):
 
     @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """End a workload for good. One that runs keeps its quota until its pods have stopped."""
+        """End a workload for good. One that runs keeps its devices until its pods have stopped."""
         return self.act(namespace, name, lambda *what: workloads.cancel(*what, actor=self.access.username))
 
 

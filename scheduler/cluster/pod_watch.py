@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import orjson
 from django.db.models import Prefetch
 
 from gpus.annotations import FoundAllocation, found_allocation
@@ -136,6 +137,8 @@ class PodWatch:
         if not pod.ended:
             vendors = configured_vendors(self._cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
             pod.found = found_allocation(manifest, vendors)
+            if pod.row is not None and pod.found is not None:
+                pod.row = replace(pod.row, cards=_cards(pod.found))
         before = self._pods.get(pod.uid)
         if before is not None and before.workload_uid != pod.workload_uid:
             batch.moved.add(pod.uid)
@@ -224,6 +227,11 @@ class PodWatch:
             and not pod.ended
             and not self._placed.get((pod.namespace, pod.workload_uid), False)
         )
+
+
+def _cards(found: FoundAllocation) -> str:
+    """The cards that a pod's annotations name; none where they cannot be read."""
+    return orjson.dumps(sorted({held.uuid for held in found.slices})).decode()
 
 
 def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:

@@ -782,7 +782,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description End a workload for good. One that runs keeps its quota until its pods have stopped. */
+        /** @description End a workload for good. One that runs keeps its devices until its pods have stopped. */
         post: operations["workloads_cancel_create"];
         delete?: never;
         options?: never;
@@ -1494,12 +1494,13 @@ export interface components {
          * @description * `malformed` - malformed
          *     * `unknown-device` - unknown-device
          *     * `misplaced` - misplaced
+         *     * `other-device` - other-device
          *     * `overcommitted` - overcommitted
          *     * `missing-device` - missing-device
          *     * `unhealthy-device` - unhealthy-device
          * @enum {string}
          */
-        KindEnum: "malformed" | "unknown-device" | "misplaced" | "overcommitted" | "missing-device" | "unhealthy-device";
+        KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "overcommitted" | "missing-device" | "unhealthy-device";
         /** @description The largest request of so many cards of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;

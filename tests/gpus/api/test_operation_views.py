@@ -102,6 +102,34 @@ class TestDrift:
         Pod.objects.filter(replica=1).update(terminating=True)
         assert alice.get("/api/v1/drift/").json()["results"] == []
 
+    @pytest.mark.parametrize(
+        ("cards", "named"),
+        [(["n1-1", "n1-0"], None), (None, None), (["n1-0"], "n1-0"), (["n1-0", "n1-1", "x"], "n1-0, n1-1, x"),
+         (["y", "n1-0"], "y, n1-0"), ([], "no card that can be read")],
+    )  # fmt: skip
+    def test_a_pod_of_ours_whose_annotations_name_other_cards(
+        self, cluster: Cluster, alice: SchemaClient, node: Node, cards: list[str] | None, named: str | None
+    ) -> None:
+        workload = make_workload(cluster, "pair", namespace="team-a")
+        for device in Device.objects.all():
+            DeviceAllocation.objects.create(
+                cluster=cluster, node=node, device=device, device_uuid=device.uuid, source="decided", created_at=EPOCH,
+                workload=workload, pod_set="main", replica=0, namespace="team-a", memory_mib=1, cores_percent=0,
+            )  # fmt: skip
+        Pod.objects.create(
+            workload=workload, pod_set="main", replica=0, namespace="team-a", name="pair-0", uid="uid-0",
+            phase="Running", node_name="n1", cards=cards,
+        )  # fmt: skip
+        found = alice.get("/api/v1/drift/").json()["results"]
+        assert [entry["kind"] for entry in found] == ([] if named is None else ["other-device"])
+        if named is not None:
+            assert found[0]["holders"] == ["team-a/pair-0"]
+            assert found[0]["message"] == (
+                f"Pod team-a/pair-0: its annotations name {named}, and what was decided is n1-0, n1-1"
+            )
+        Pod.objects.update(phase="Succeeded")
+        assert alice.get("/api/v1/drift/").json()["results"] == []
+
     def test_another_tenants_pods_are_not_named(self, charlie: SchemaClient, node: Node) -> None:
         self.found(node, None, device_uuid="gone")
         [entry] = charlie.get("/api/v1/drift/").json()["results"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation, Node
 from queues.models import Pod
 from scheduler.cluster.client import NODES, PODS, Listing, WatchEvent
@@ -49,6 +50,24 @@ def test_pods_that_succeeded_count_as_ready(system: System) -> None:
     system.watcher.resync()
     assert set(Pod.objects.values_list("phase", flat=True)) == {"Succeeded", "Running"}
     assert system.workload().pods_ready_at is not None
+
+
+def test_the_cards_that_a_pod_of_ours_names_are_kept_and_compared(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    held = DeviceAllocation.objects.get(source="decided")
+    assert Pod.objects.get().cards == [held.device_uuid]
+    assert not list(drifts(system.cluster.pk))
+    [bound] = system.pods()
+    other = Device.objects.filter(node=held.node).exclude(uuid=held.device_uuid)[0].uuid
+    for text, cards in ((f"{other},NVIDIA,4000,30:;", [other]), ("GPU-1,NVIDIA,much,50:;", [])):
+        annotations = {"hami.io/vgpu-devices-allocated": text}
+        system.client.patch(PODS, "team", bound["metadata"]["name"], {"metadata": {"annotations": annotations}})
+        system.watcher.resync()
+        assert Pod.objects.get().cards == cards
+        [drift] = drifts(system.cluster.pk)
+        assert (drift.kind, drift.device) == ("other-device", held.device_uuid)
+    assert not DeviceAllocation.objects.filter(source="found").exists(), "the decided cards stay taken, no others"
 
 
 def test_rows_of_pods_follow_and_go(system: System) -> None:
