@@ -64,10 +64,13 @@ def priority_class(name: str, value: int, *, default: bool = False) -> str:
 POD = "restartPolicy: Never, containers: [{name: main, resources: {requests: {cpu: 1}}}]"
 
 
-def job(name: str = "train", queue: str = "queue", spec: str = "", labels: str = "", pod: str = POD) -> str:
+def job(
+    name: str = "train", queue: str = "queue", spec: str = "", labels: str = "", pod: str = POD, annotations: str = ""
+) -> str:
     """A batch/v1 Job of namespace `team`; an empty queue leaves the label out."""
     queue_label = f"kueue.x-k8s.io/queue-name: {queue}, " if queue else ""
-    metadata = f"{{name: {name}, namespace: team, labels: {{{queue_label}{labels}}}}}"
+    noted = f", annotations: {{{annotations}}}" if annotations else ""
+    metadata = f"{{name: {name}, namespace: team, labels: {{{queue_label}{labels}}}{noted}}}"
     return f"apiVersion: batch/v1\nkind: Job\nmetadata: {metadata}\nspec: {{template: {{spec: {{{pod}}}}}, {spec}}}\n"
 
 

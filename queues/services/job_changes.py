@@ -21,6 +21,8 @@ _COLUMNS: Final = (
 )  # fmt: skip
 _SAME: Final = "can't be changed while quota is held for it"
 _ENDED: Final = "can't be changed: it has ended"
+_FEWER: Final = "may lose gates once it is there, but gain none"
+_GATES_PATH: Final = f"metadata.annotations[{keys.ADMISSION_GATED_BY}]"
 
 _PATHS: Final[dict[str, dict[str, str]]] = {
     "Workload": {
@@ -54,11 +56,12 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
 
     While a workload waits, everything may change; while it holds quota, neither its pods nor its queue, nor where its
     priority comes from (a WorkloadPriorityClass may be swapped for another); once it has ended, nothing that decides.
-    An elastic workload that holds quota may ask for fewer pods (12.1).
+    An elastic workload that holds quota may ask for fewer pods (12.1). Admission gates may only be taken away (12.3).
     """
     finished = workload.status == WorkloadStatus.FINISHED
+    gates = {_GATES_PATH: _FEWER} if _gates(spec) - _gates(workload) else {}
     if workload.quota_reserved_at is None and not finished:
-        return {}
+        return gates
     there = pod_set_specs(workload)
     same_pods = _without_counts(there) == _without_counts(spec.pod_sets)
     changed = {
@@ -70,7 +73,12 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
         "priority_class": _class_source(workload) != _class_source(spec),
     }
     paths = {**_JOB_PATHS, **_PATHS[kind]}
-    return {paths[field]: _ENDED if finished else _SAME for field, differs in changed.items() if differs}
+    return gates | {paths[field]: _ENDED if finished else _SAME for field, differs in changed.items() if differs}
+
+
+def _gates(holder: Workload | WorkloadSpec) -> set[str]:
+    """The admission gates that its annotation names."""
+    return {word.strip() for word in holder.annotations.get(keys.ADMISSION_GATED_BY, "").split(",") if word.strip()}
 
 
 def _without_counts(pod_sets: Sequence[PodSetSpec]) -> list[PodSetSpec]:

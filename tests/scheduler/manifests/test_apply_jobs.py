@@ -137,6 +137,20 @@ def test_what_is_frozen_while_quota_is_held_is_refused(apply: Apply, changed: st
     assert Workload.objects.values().get() == before
 
 
+def test_admission_gates_may_be_taken_away_and_none_added(apply: Apply) -> None:
+    gate = "kueue.x-k8s.io/admission-gated-by"
+    apply(texts.job(annotations=f"{gate}: 'example.com/budget, example.com/audit'"))
+    assert Workload.objects.get().annotations[gate] == "example.com/budget, example.com/audit"
+    for more in ("example.com/more", "example.com/budget,example.com/audit,example.com/more"):
+        with pytest.raises(ManifestErrors) as caught:
+            apply(texts.job(annotations=f"{gate}: '{more}'"))
+        assert refusals(caught) == [(f"metadata.annotations[{gate}]", MistakeReason.IMMUTABLE)]
+    apply(texts.job(annotations=f"{gate}: example.com/audit"))
+    assert Workload.objects.get().annotations[gate] == "example.com/audit"
+    apply(texts.job())
+    assert gate not in Workload.objects.get().annotations
+
+
 def test_a_class_may_be_swapped_and_other_labels_change_while_quota_is_held(apply: Apply) -> None:
     label = "kueue.x-k8s.io/priority-class: "
     apply(
