@@ -122,14 +122,16 @@ class ManifestAdmin(ConfigurationAdmin):
     """A kind that is edited as a manifest."""
 
     named_by = ("cluster",)
-    list_filter = ("cluster",)
+    list_filter: ClassVar[Any] = ("cluster",)
     fields = ("cluster", "manifest_text")
 
 
 def _form(model_: type[Model], api_version: str, body: str) -> type[forms.ManifestForm]:
+    place = "  namespace: \n" if KINDS[model_.__name__].namespaced else ""
+
     class Form(forms.ManifestForm):
         kind = model_.__name__
-        example = f"apiVersion: {api_version}\nkind: {model_.__name__}\nmetadata:\n  name: \n{body}"
+        example = f"apiVersion: {api_version}\nkind: {model_.__name__}\nmetadata:\n  name: \n{place}{body}"
 
         class Meta:
             model = model_
@@ -179,3 +181,31 @@ class AdmissionCheckAdmin(ManifestAdmin):
 
     form = _form(models.AdmissionCheck, _KUEUE, "spec:\n  controllerName: \n")
     list_display = ("name", "cluster", "controller_name", "active")
+
+
+@admin.register(models.ResourceQuota)
+class ResourceQuotaAdmin(ManifestAdmin):
+    """ResourceQuotas; here they limit device memory and cores."""
+
+    form = _form(models.ResourceQuota, "v1", "spec:\n  hard:\n    limits.nvidia.com/gpumem: 10000\n")
+    list_display = ("__str__", "cluster", "hard")
+    list_filter = ("cluster", "namespace")
+
+
+@admin.register(models.LimitRange)
+class LimitRangeAdmin(ManifestAdmin):
+    """LimitRanges."""
+
+    form = _form(
+        models.LimitRange, "v1", "spec:\n  limits:\n  - type: Container\n    defaultRequest:\n      cpu: 100m\n"
+    )
+    list_display = ("__str__", "cluster")
+    list_filter = ("cluster", "namespace")
+
+
+@admin.register(models.RuntimeClass)
+class RuntimeClassAdmin(ManifestAdmin):
+    """RuntimeClasses."""
+
+    form = _form(models.RuntimeClass, "node.k8s.io/v1", "handler: \n")
+    list_display = ("name", "cluster", "handler", "pod_overhead")

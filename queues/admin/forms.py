@@ -261,9 +261,10 @@ class ManifestForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class
             raise InvalidRequest(f"There must be one document, not {len(documents)}.")
         manifest = documents[0].content
         metadata = manifest.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, Mapping) else None
-        if self.instance.pk and name != self.instance.name:
-            raise InvalidRequest(f"metadata.name must stay {self.instance.name}.")
+        metadata = metadata if isinstance(metadata, Mapping) else {}
+        for field in ("name", *(["namespace"] if KINDS[self.kind].namespaced else [])):
+            if self.instance.pk and metadata.get(field) != getattr(self.instance, field):
+                raise InvalidRequest(f"metadata.{field} must stay {getattr(self.instance, field)}.")
         return manifest
 
     def _cluster(self) -> Cluster:

@@ -196,6 +196,32 @@ class PriorityClassSerializer(WorkloadPriorityClassSerializer):
     preemption_policy = serializers.CharField(allow_blank=True)
 
 
+class ResourceQuotaSerializer(ObjectSerializer):
+    """A ResourceQuota; of what it limits, device memory and cores count here."""
+
+    namespace = serializers.CharField()
+    hard = _texts(help_text="{resource: quantity}")
+    scopes = serializers.ListField(child=serializers.CharField())
+    scope_selector = serializers.DictField(help_text="As in Kubernetes.")
+
+
+class LimitRangeSerializer(ObjectSerializer):
+    """A LimitRange."""
+
+    namespace = serializers.CharField()
+    limits = serializers.ListField(
+        child=serializers.DictField(), help_text="`spec.limits` of Kubernetes with its defaults filled in."
+    )
+
+
+class RuntimeClassSerializer(ObjectSerializer):
+    """A RuntimeClass."""
+
+    handler = serializers.CharField()
+    pod_overhead = _texts(help_text="{resource: quantity} that each pod asks for on top of its containers.")
+    scheduling = serializers.DictField(help_text="As in Kubernetes.")
+
+
 class ClusterSerializer(Shape):
     """A cluster."""
 

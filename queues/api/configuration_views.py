@@ -8,13 +8,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api import configuration_serializers as shapes
+from queues.api.filters import NamespaceFilter
 from queues.api.scope import ClusterView
 from queues.models import (
     AdmissionCheck,
     Cluster,
+    LimitRange,
     Namespace,
     PriorityClass,
     ResourceFlavor,
+    ResourceQuota,
+    RuntimeClass,
     Topology,
     WorkloadPriorityClass,
 )
@@ -149,6 +153,65 @@ class NamespaceListView(_Namespaces, KindListView):
 
 class NamespaceView(_Namespaces, KindDetailView):
     """One namespace."""
+
+
+class NamespacedKindView(KindView):
+    """A view of a kind whose objects are in namespaces."""
+
+    def visible(self) -> QuerySet[Any]:
+        """The objects in the namespaces that the user is bound to."""
+        rows = self.get_queryset().filter(cluster=self.cluster)
+        bound = self.access.visible_namespaces()
+        return rows if bound is None else rows.filter(namespace__in=bound)
+
+
+class NamespacedKindListView(KindListView):
+    """All objects of such a kind, by namespace and name."""
+
+    keyset = ("namespace", "name")
+    filterset_class = NamespaceFilter
+
+
+class _ResourceQuotas(NamespacedKindView):
+    kind = "ResourceQuota"
+    queryset = ResourceQuota.objects.all()
+    serializer_class = shapes.ResourceQuotaSerializer
+
+
+class ResourceQuotaListView(_ResourceQuotas, NamespacedKindListView):
+    """The list of ResourceQuotas."""
+
+
+class ResourceQuotaView(_ResourceQuotas, KindDetailView):
+    """One ResourceQuota."""
+
+
+class _LimitRanges(NamespacedKindView):
+    kind = "LimitRange"
+    queryset = LimitRange.objects.all()
+    serializer_class = shapes.LimitRangeSerializer
+
+
+class LimitRangeListView(_LimitRanges, NamespacedKindListView):
+    """The list of LimitRanges."""
+
+
+class LimitRangeView(_LimitRanges, KindDetailView):
+    """One LimitRange."""
+
+
+class _RuntimeClasses(KindView):
+    kind = "RuntimeClass"
+    queryset = RuntimeClass.objects.all()
+    serializer_class = shapes.RuntimeClassSerializer
+
+
+class RuntimeClassListView(_RuntimeClasses, KindListView):
+    """The list of RuntimeClasses."""
+
+
+class RuntimeClassView(_RuntimeClasses, KindDetailView):
+    """One RuntimeClass."""
 
 
 class ClusterListView(ListModelMixin, ClusterView):

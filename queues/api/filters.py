@@ -40,6 +40,12 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         return workloads.filter(namespace__iendswith=namespace, name__istartswith=rest)
 
 
+class NamespaceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of lists of objects that are in namespaces."""
+
+    namespace = filters.CharFilter()
+
+
 class LocalQueueFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Of `local-queues/`."""
 

@@ -25,6 +25,7 @@ OPEN_KINDS: Final = frozenset(
         "ResourceFlavor",
         "WorkloadPriorityClass",
         "PriorityClass",
+        "RuntimeClass",
         "Topology",
         "AdmissionCheck",
         "Cluster",

@@ -10,10 +10,13 @@ from queues.models import (
     AdmissionCheck,
     ClusterQueue,
     Cohort,
+    LimitRange,
     LocalQueue,
     PriorityClass,
     ResourceFlavor,
     ResourceGroup,
+    ResourceQuota,
+    RuntimeClass,
     Topology,
     WorkloadPriorityClass,
 )
@@ -154,14 +157,40 @@ def _priority_class_json(row: PriorityClass) -> dict[str, Any]:
     }
 
 
+def _resource_quota_json(row: ResourceQuota) -> dict[str, Any]:
+    return {
+        **_object_json(row),
+        "namespace": row.namespace,
+        "hard": row.hard,
+        "scopes": row.scopes,
+        "scope_selector": row.scope_selector,
+    }
+
+
+def _limit_range_json(row: LimitRange) -> dict[str, Any]:
+    return {**_object_json(row), "namespace": row.namespace, "limits": row.limits}
+
+
+def _runtime_class_json(row: RuntimeClass) -> dict[str, Any]:
+    return {
+        **_object_json(row),
+        "handler": row.handler,
+        "pod_overhead": row.pod_overhead,
+        "scheduling": row.scheduling,
+    }
+
+
 RENDERERS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "AdmissionCheck": _admission_check_json,
     "ClusterQueue": cluster_queue_json,
     "Cohort": cohort_json,
+    "LimitRange": _limit_range_json,
     "LocalQueue": local_queue_json,
     "Namespace": _object_json,
     "PriorityClass": _priority_class_json,
     "ResourceFlavor": resource_flavor_json,
+    "ResourceQuota": _resource_quota_json,
+    "RuntimeClass": _runtime_class_json,
     "Topology": _topology_json,
     "WorkloadPriorityClass": _workload_priority_class_json,
 }

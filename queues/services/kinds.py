@@ -9,6 +9,7 @@ from django.db.models import Q
 from queues.manifests.admission_check import AdmissionCheckSpec, read_admission_check, write_admission_check
 from queues.manifests.cluster_queue import ClusterQueueSpec, read_cluster_queue, write_cluster_queue
 from queues.manifests.cohort import CohortSpec, read_cohort, write_cohort
+from queues.manifests.limit_range import LimitRangeSpec, read_limit_range, write_limit_range
 from queues.manifests.local_queue import LocalQueueSpec, read_local_queue, write_local_queue
 from queues.manifests.namespace import NamespaceSpec, read_namespace, write_namespace
 from queues.manifests.priority_class import (
@@ -27,17 +28,27 @@ from queues.manifests.resource_flavor import (
     write_resource_flavor,
     write_topology,
 )
+from queues.manifests.resource_quota import ResourceQuotaSpec, read_resource_quota, write_resource_quota
+from queues.manifests.runtime_class import (
+    RUNTIME_CLASS_VERSION,
+    RuntimeClassSpec,
+    read_runtime_class,
+    write_runtime_class,
+)
 from queues.models import (
     AdmissionCheck,
     Cluster,
     ClusterQueue,
     Cohort,
     Job,
+    LimitRange,
     LocalQueue,
     Namespace,
     PriorityClass,
     ResourceFlavor,
     ResourceGroup,
+    ResourceQuota,
+    RuntimeClass,
     Topology,
     Workload,
     WorkloadPriorityClass,
@@ -117,6 +128,8 @@ def _users_of_namespace(cluster: Cluster, name: str) -> str:
         _listed("it has the LocalQueues", LocalQueue.objects.filter(**inside).values_list("name", flat=True))
         or _listed("it has the workloads", _keys(Workload.objects.filter(**inside).exclude(status="Finished")))
         or _listed("it has the jobs", Job.objects.filter(**inside).values_list("name", flat=True))
+        or _listed("it has the ResourceQuotas", ResourceQuota.objects.filter(**inside).values_list("name", flat=True))
+        or _listed("it has the LimitRanges", LimitRange.objects.filter(**inside).values_list("name", flat=True))
     )
 
 
@@ -173,6 +186,38 @@ KINDS: Final[Mapping[str, ConfigurationKind]] = {
                 "preemptionPolicy": lambda old, new: old.preemption_policy != new.preemption_policy,
             },
             _nobody,
+        ),
+        ConfigurationKind(
+            "RuntimeClass",
+            (RUNTIME_CLASS_VERSION,),
+            RuntimeClass,
+            RuntimeClassSpec,
+            read_runtime_class,
+            write_runtime_class,
+            {"handler": lambda old, new: old.handler != new.handler},
+            _nobody,
+        ),
+        ConfigurationKind(
+            "LimitRange",
+            ("v1",),
+            LimitRange,
+            LimitRangeSpec,
+            read_limit_range,
+            write_limit_range,
+            {},
+            _nobody,
+            namespaced=True,
+        ),
+        ConfigurationKind(
+            "ResourceQuota",
+            ("v1",),
+            ResourceQuota,
+            ResourceQuotaSpec,
+            read_resource_quota,
+            write_resource_quota,
+            {},
+            _nobody,
+            namespaced=True,
         ),
         ConfigurationKind(
             "Topology",

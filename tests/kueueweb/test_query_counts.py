@@ -14,7 +14,15 @@ from django.test.utils import CaptureQueriesContext
 
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import Cluster, Topology, Workload, WorkloadPriorityClass
+from queues.models import (
+    Cluster,
+    LimitRange,
+    ResourceQuota,
+    RuntimeClass,
+    Topology,
+    Workload,
+    WorkloadPriorityClass,
+)
 from queues.services.submission import create_workloads
 from scheduler.models import Decision, SchedulingCycle
 from tests.accounts import EPOCH
@@ -36,6 +44,7 @@ ENDPOINTS = (
     "devices/GPU-0/samples/",
     "drift/",
     "fragmentation/",
+    "limit-ranges/",
     "local-queues/",
     "manifests/clusterqueue/",
     "namespaces/",
@@ -43,6 +52,8 @@ ENDPOINTS = (
     "nodes/node-0/",
     "overview/",
     "resource-flavors/",
+    "resource-quotas/",
+    "runtime-classes/",
     "scheduling-cycles/",
     "topologies/",
     "workload-priority-classes/",
@@ -101,6 +112,10 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
         )
         Topology.objects.create(cluster=cluster, name=f"topology-{index}", levels=["rack"], created_at=EPOCH)
         WorkloadPriorityClass.objects.create(cluster=cluster, name=f"class-{index}", value=index, created_at=EPOCH)
+        in_team = {"cluster": cluster, "namespace": "team-a", "created_at": EPOCH}
+        ResourceQuota.objects.create(name=f"quota-{index}", **in_team)
+        LimitRange.objects.create(name=f"limits-{index}", **in_team)
+        RuntimeClass.objects.create(cluster=cluster, name=f"runtime-{index}", created_at=EPOCH)
     Workload.objects.update(cluster_queue_name="queue-0")
 
 

@@ -12,10 +12,13 @@ from queues.models import (
     ClusterQueue,
     Cohort,
     FlavorQuota,
+    LimitRange,
     LocalQueue,
     Namespace,
     PriorityClass,
     ResourceFlavor,
+    ResourceQuota,
+    RuntimeClass,
     Topology,
     Workload,
     WorkloadPriorityClass,
@@ -172,6 +175,9 @@ def test_the_other_forms(site: Client, cluster: Cluster) -> None:
         (PriorityClass, "value: 10"),
         (Topology, "spec: {levels: [{nodeLabel: rack}]}"),
         (AdmissionCheck, "spec: {controllerName: example.com/budget}"),
+        (RuntimeClass, "handler: kata"),
+        (ResourceQuota, "  namespace: team\nspec: {hard: {limits.nvidia.com/gpumem: 10000}}"),
+        (LimitRange, "  namespace: team\nspec: {limits: [{type: Pod, max: {cpu: 4}}]}"),
     ],
 )
 def test_kinds_that_are_edited_as_manifests(site: Client, cluster: Cluster, model: Any, spec: str) -> None:
@@ -185,6 +191,18 @@ def test_kinds_that_are_edited_as_manifests(site: Client, cluster: Cluster, mode
     assert site.post(url, fields(site, url)).status_code == 302
     for wrong in (text.replace("mine", "other"), text + "---\n" + text, "x: [", text + "colour: red\n"):
         assert "manifest_text" in errors(site.post(url, {"manifest_text": wrong}))
+
+
+def test_an_object_stays_in_its_namespace(site: Client, cluster: Cluster) -> None:
+    row = ResourceQuota.objects.create(
+        cluster=cluster, namespace="team", name="gpus", hard={"pods": "1"}, created_at=cluster.created_at
+    )
+    url = f"/admin/queues/resourcequota/{row.pk}/change/"
+    text = fields(site, url)["manifest_text"]
+    assert "manifest_text" in errors(site.post(url, {"manifest_text": text.replace("namespace: team", "namespace: b")}))
+    assert site.post(url, {"manifest_text": text.replace("'1'", "'2'")}).status_code == 302
+    row.refresh_from_db()
+    assert (row.namespace, row.hard) == ("team", {"pods": "2"})
 
 
 def test_a_class_changes_the_workloads_that_name_it(site: Client, cluster: Cluster) -> None:

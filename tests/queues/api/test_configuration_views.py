@@ -4,13 +4,24 @@ from typing import Any
 
 import pytest
 
-from queues.models import AdmissionCheck, Cluster, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass
+from queues.models import (
+    AdmissionCheck,
+    Cluster,
+    LimitRange,
+    PriorityClass,
+    ResourceFlavor,
+    ResourceQuota,
+    RuntimeClass,
+    Topology,
+    WorkloadPriorityClass,
+)
 from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
 
 OPEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "admission-checks": (AdmissionCheck, {"controller_name": "example.com/budget"}),
     "priority-classes": (PriorityClass, {"value": 10}),
+    "runtime-classes": (RuntimeClass, {"handler": "kata", "pod_overhead": {"cpu": "250m"}, "scheduling": {}}),
     "resource-flavors": (ResourceFlavor, {"node_labels": {"gpu": "v100"}, "tolerations": [{"key": "gpu"}]}),
     "topologies": (Topology, {"levels": ["rack", "host"]}),
     "workload-priority-classes": (WorkloadPriorityClass, {"value": 100}),
@@ -36,6 +47,35 @@ def test_what_everybody_with_a_role_may_read(
     assert bob.get(f"{url}elsewhere/").status_code == 404
     assert bob.get(f"{url}elsewhere/", {"cluster": "other"}).status_code == 200
     assert nobody.get(url).status_code == 403
+
+
+NAMESPACED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "limit-ranges": (LimitRange, {"limits": [{"type": "Container", "max": {"cpu": "4"}}]}),
+    "resource-quotas": (ResourceQuota, {"hard": {"limits.nvidia.com/gpumem": "10000"}, "scopes": ["BestEffort"]}),
+}
+
+
+@pytest.mark.parametrize("kind", NAMESPACED)
+def test_what_is_in_a_namespace_is_for_those_in_it(
+    kind: str, cluster: Cluster, alice: SchemaClient, bob: SchemaClient
+) -> None:
+    model, fields = NAMESPACED[kind]
+    for namespace in ("team-b", "team-a"):
+        for name in ("y", "x"):
+            model.objects.create(cluster=cluster, namespace=namespace, name=name, created_at=EPOCH, **fields)
+    url = f"/api/v1/{kind}/"
+    rows = alice.get(url).json()["results"]
+    assert [(row["namespace"], row["name"]) for row in rows] == [
+        ("team-a", "x"), ("team-a", "y"), ("team-b", "x"), ("team-b", "y")
+    ]  # fmt: skip
+    page = alice.get(url, {"limit": 3}).json()
+    assert [row["name"] for row in alice.get(url, {"after": page["next"]}).json()["results"]] == ["y"]
+    assert len(alice.get(url, {"namespace": "team-b"}).json()["results"]) == 2
+    assert {row["namespace"] for row in bob.get(url).json()["results"]} == {"team-a"}
+    one: dict[str, Any] = bob.get(f"{url}team-a/x/").json()
+    assert {name: one[name] for name in fields} == fields
+    assert bob.get(f"{url}team-b/x/").status_code == 404
+    assert alice.get(f"{url}team-a/z/").status_code == 404
 
 
 def test_namespaces(alice: SchemaClient, bob: SchemaClient) -> None:

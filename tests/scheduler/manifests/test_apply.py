@@ -13,15 +13,24 @@ from queues.models import (
     LocalQueue,
     Namespace,
     ResourceFlavor,
+    ResourceQuota,
     Role,
     RoleBinding,
     Workload,
     WorkloadEvent,
 )
+from queues.services.configuration import delete_object
 from scheduler.core.manifest import MistakeReason
 from scheduler.manifests import apply_manifests
 from tests import manifest_texts as texts
 from tests.manifest_texts import Apply, actions, joined
+
+
+def quota(mib: int) -> str:
+    return (
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: gpus, namespace: team}\n"
+        f"spec: {{hard: {{limits.nvidia.com/gpumem: {mib}}}}}\n"
+    )
 
 
 def hold_quota(**filters: object) -> None:
@@ -131,6 +140,11 @@ def test_a_missing_namespace_is_created_with_one_warning(apply: Apply) -> None:
             "spec.controllerName",
         ),
         (
+            "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: r}\nhandler: a\n",
+            "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: r}\nhandler: b\n",
+            "handler",
+        ),
+        (
             texts.kueue("Topology", "t", "{levels: [{nodeLabel: rack}]}"),
             texts.kueue("Topology", "t", "{levels: [{nodeLabel: block}]}"),
             "spec.levels",
@@ -212,6 +226,12 @@ def test_a_submitter_applies_nothing_else(cluster: Cluster, submitter: User) -> 
     assert not Namespace.objects.exists()
 
 
+def test_a_submitter_sets_no_limits_of_its_namespace(cluster: Cluster, submitter: User) -> None:
+    with pytest.raises(NotPermitted, match="1 of 1 objects"):
+        apply_manifests(cluster, quota(1), user=submitter)
+    assert not ResourceQuota.objects.exists()
+
+
 def test_a_submitter_does_not_prune(cluster: Cluster, submitter: User) -> None:
     with pytest.raises(NotPermitted):
         apply_manifests(cluster, texts.job(), user=submitter, applied_set="a", prune=True)
@@ -242,6 +262,18 @@ def test_prune_removes_what_the_set_no_longer_holds(apply: Apply) -> None:
     assert [cohort.name for cohort in Cohort.objects.all()] == ["other"]
     assert not ClusterQueue.objects.exists()
     assert not Workload.objects.exists()
+
+
+def test_a_namespace_waits_for_what_limits_it(apply: Apply, cluster: Cluster) -> None:
+    apply(texts.namespace() + "---\n" + quota(10), applied_set="a")
+    assert actions(apply(texts.namespace(), applied_set="a", prune=True)) == [
+        "Namespace team unchanged",
+        "ResourceQuota team/gpus pruned",
+    ]
+    apply(quota(10))
+    assert "ResourceQuotas gpus" in delete_object(cluster, "Namespace", "team", actor="x")
+    delete_object(cluster, "ResourceQuota", "gpus", "team", actor="x")
+    assert not Namespace.objects.filter(name="team").exists()
 
 
 def test_prune_needs_a_set(apply: Apply) -> None:

@@ -31,6 +31,12 @@ EVERYTHING = joined(
     "conditions: [{type: Ready, status: 'False'}]}\n",
     "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nwaitForPodsReady: {enable: true, timeout: 5m}\n"
     "fairSharing: {enable: false}\n",
+    "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: gpus, namespace: team}\n"
+    "spec: {hard: {limits.nvidia.com/gpumem: 10000, requests.cpu: 4}, scopes: [NotTerminating]}\n",
+    "apiVersion: v1\nkind: LimitRange\nmetadata: {name: sizes, namespace: team}\n"
+    "spec: {limits: [{type: Container, max: {cpu: 4}, defaultRequest: {cpu: 100m}}, {type: Pod, max: {cpu: 8}}]}\n",
+    "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: kata}\nhandler: kata\n"
+    "overhead: {podFixed: {cpu: 250m}}\nscheduling: {nodeSelector: {a: b}, tolerations: [{operator: Exists}]}\n",
     "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hami}\ndata: {config.yaml: 'deviceSplitCount: 4'}\n",
 )
 
@@ -122,3 +128,18 @@ def test_text_that_looks_like_something_else_is_quoted() -> None:
     text = to_yaml([{"values": values}])
     assert yaml.safe_load(text) == {"values": values}
     assert "- '1e3'\n" in text
+
+
+def test_a_limit_range_is_given_back_with_kubernetes_defaults(apply: Apply, cluster: Cluster) -> None:
+    apply(
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: sizes, namespace: team}\n"
+        "spec: {limits: [{type: Container, max: {cpu: 4}}]}\n"
+    )
+    (manifest,) = get_manifests(cluster, "limits")
+    (entry,) = manifest["spec"]["limits"]
+    assert entry == {"type": "Container", "max": {"cpu": "4"}, "default": {"cpu": "4"}, "defaultRequest": {"cpu": "4"}}
+
+
+@pytest.mark.parametrize("word", ["quota", "quotas", "resourcequota", "resourcequotas"])
+def test_a_quota_by_kubectl_s_words(word: str) -> None:
+    assert kind_named(word).name == "ResourceQuota"
