@@ -8,7 +8,7 @@ stopped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -172,9 +172,10 @@ def simulate(scenario: Mapping[str, Any]) -> dict[str, Any]:
             if names:
                 result[key][name] = names
         view = world.cluster_queue_view(name)
+        usage = [row for row in view.usage if row.listed]  # Kueue reports on the flavors of the spec only (1.2.2)
         entry: dict[str, Any] = {
-            "flavorsReservation": _by_flavor(view.usage, "used"),
-            "borrowed": _by_flavor([usage for usage in view.usage if usage.borrowed], "borrowed"),
+            "flavorsReservation": _by_flavor(usage, "used"),
+            "borrowed": _by_flavor([row for row in usage if row.borrowed], "borrowed"),
         }
         if fair:
             share = view.weighted_share
@@ -183,7 +184,7 @@ def simulate(scenario: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _by_flavor(rows: Iterator[Usage] | tuple[Usage, ...] | list[Usage], field_name: str) -> dict[str, dict[str, str]]:
+def _by_flavor(rows: list[Usage], field_name: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for row in rows:
         amount = row.used if field_name == "used" else row.borrowed

@@ -14,7 +14,8 @@ from scheduler.core.workload_info import Place
 @dataclass(frozen=True, slots=True)
 class Usage:
     """One row of a usage table, in base units. `subtree_quota` is what the node and those below it may lend and use
-    together (for a ClusterQueue: its nominal quota)."""
+    together (for a ClusterQueue: its nominal quota). `listed`: the node gives it a quota; what it uses without one is
+    what workloads hold since the quota was taken off."""
 
     flavor: str
     resource: str
@@ -24,6 +25,7 @@ class Usage:
     subtree_quota: int
     used: int
     borrowed: int
+    listed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
             cell.subtree,
             cell.usage,
             max(0, cell.usage - cell.subtree) if node.parent is not None else 0,
+            cell.listed,
         )
         for key, cell in node.cells.items()
         if cell.listed or cell.usage

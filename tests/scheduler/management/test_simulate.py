@@ -86,6 +86,19 @@ def test_fair_sharing_adds_the_weighted_share(tmp_path: Path) -> None:
     assert result["result"]["clusterQueues"]["q"]["weightedShare"] == 0.0
 
 
+def test_usage_is_reported_of_the_flavors_of_the_spec_only(tmp_path: Path) -> None:
+    now = {"lastTransitionTime": "2025-12-31T23:00:00Z"}
+    assignment = {"name": "main", "count": 1, "flavors": {"cpu": "taken-off"}, "resourceUsage": {"cpu": "2"}}
+    running = job("running", "2") | {
+        "status": {
+            "admission": {"clusterQueue": "q", "podSetAssignments": [assignment]},
+            "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"} | now],
+        }
+    }
+    (result,) = run(tmp_path, [{"name": "one", "scenario": scenario(workloads=[running])}])
+    assert result["result"]["clusterQueues"]["q"]["flavorsReservation"] == {"default": {"cpu": "0"}}
+
+
 def test_a_malformed_scenario_is_named(tmp_path: Path) -> None:
     broken = scenario(workloads=[job("w", "lots")])
     with pytest.raises(CommandError, match=r'scenario bad: InvalidQuantity: "lots"'):
