@@ -98,6 +98,7 @@ class TestMetax:
         equip(system, {"metax-tech.com/node-gpu-devices": METAX})
         others(system, self.LIMITS)
         submit(system, self.LIMITS, "first", sgpu_qos_policy="fixed-share")
+        system.engine.run()
         submit(system, self.LIMITS, "second", sgpu_qos_policy="burst-share")
         system.engine.run()
         held = DeviceAllocation.objects.get()

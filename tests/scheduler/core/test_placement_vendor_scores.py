@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpus.vendors import KUNLUN, METAX_GPU, METAX_SGPU, NVIDIA, VASTAI
+from gpus.vendors import KUNLUN, METAX_GPU, METAX_SGPU, VASTAI
 from scheduler.core.device import Device, DeviceRequest, DeviceSlice
-from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.node import CountScores, Node
 from scheduler.core.placement_fit import Card
 from scheduler.core.placement_model import DeviceConstraints
