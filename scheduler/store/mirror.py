@@ -119,6 +119,9 @@ class Mirror:
         world = self._world
         table: dict[str, tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]] = {
             "namespace": (objects.read_namespaces, lambda found: world.set_namespace(*found), world.delete_namespace),
+            "runtimeclass": (objects.read_runtime_classes, world.set_runtime_class, world.delete_runtime_class),
+            "limitrange": (objects.read_limit_ranges, world.set_limit_range, world.delete_limit_range),
+            "resourcequota": (objects.read_resource_quotas, world.set_resource_quota, world.delete_resource_quota),
             "resourceflavor": (objects.read_resource_flavors, world.set_resource_flavor, world.delete_resource_flavor),
             "topology": (objects.read_topologies, world.set_topology, world.delete_topology),
             "admissioncheck": (objects.read_admission_checks, world.set_admission_check, world.delete_admission_check),
@@ -324,6 +327,9 @@ class Mirror:
 
 _KINDS = (
     "namespace",
+    "runtimeclass",
+    "limitrange",
+    "resourcequota",
     "resourceflavor",
     "topology",
     "admissioncheck",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from gpus.annotations import count_scores
@@ -28,7 +28,7 @@ def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[
     return [(row, _node(row, found.get(row.pk, ()))) for row in nodes]
 
 
-def _node(row: NodeModel, found: Iterable[DeviceAllocation]) -> Node:
+def _node(row: NodeModel, found: Collection[DeviceAllocation]) -> Node:
     devices = tuple(read_device(device) for device in row.devices.all())
     return Node(
         name=row.name,
@@ -40,8 +40,20 @@ def _node(row: NodeModel, found: Iterable[DeviceAllocation]) -> Node:
         unschedulable=row.unschedulable or row.cordoned or row.draining,
         devices=devices,
         found=tuple(_slice(row.name, allocation) for allocation in found if allocation.device is not None),
+        found_usage=_usage(found),
         count_scores=count_scores(row.annotations, VENDORS),
     )
+
+
+def _usage(found: Iterable[DeviceAllocation]) -> dict[tuple[str, str], tuple[int, int]]:
+    """What pods of others hold, for ResourceQuotas: HAMi counts none that it can't read."""
+    usage: dict[tuple[str, str], tuple[int, int]] = {}
+    for allocation in found:
+        if allocation.device is not None and not allocation.malformed:
+            key = (allocation.namespace, allocation.device.vendor)
+            memory_mib, cores = usage.get(key, (0, 0))
+            usage[key] = (memory_mib + allocation.memory_mib, cores + allocation.cores_percent)
+    return usage
 
 
 def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:

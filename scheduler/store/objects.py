@@ -15,10 +15,13 @@ from django.db.models import Model, QuerySet
 from queues.models import AdmissionCheck as AdmissionCheckRow
 from queues.models import ClusterQueue as ClusterQueueRow
 from queues.models import Cohort as CohortRow
+from queues.models import LimitRange as LimitRangeRow
 from queues.models import LocalQueue as LocalQueueRow
 from queues.models import Namespace as NamespaceRow
 from queues.models import ResourceFlavor as ResourceFlavorRow
 from queues.models import ResourceGroup as ResourceGroupRow
+from queues.models import ResourceQuota as ResourceQuotaRow
+from queues.models import RuntimeClass as RuntimeClassRow
 from queues.models import Topology as TopologyRow
 from scheduler.core.admission_check import AdmissionCheck
 from scheduler.core.cluster_queue import (
@@ -40,8 +43,11 @@ from scheduler.core.decisions import (
     WithinClusterQueuePolicy,
 )
 from scheduler.core.label_selector import LabelSelector
+from scheduler.core.limit_range import LimitRange, LimitRangeItem
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node_selection import Taint, Toleration
+from scheduler.core.placement_quota import NamespaceQuota, whole_amounts
+from scheduler.core.pod_defaults import RuntimeClass
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.topology import Topology
 
@@ -60,6 +66,26 @@ def rows_of(queryset: QuerySet[Row], cluster_id: int, ids: Ids) -> Iterable[Row]
 def read_namespaces(cluster_id: int, ids: Ids = None) -> dict[int, tuple[str, Mapping[str, str]]]:
     """(name, labels) of each namespace."""
     return {row.pk: (row.name, row.labels) for row in rows_of(NamespaceRow.objects.all(), cluster_id, ids)}
+
+
+def read_resource_quotas(cluster_id: int, ids: Ids = None) -> dict[int, NamespaceQuota]:
+    """ResourceQuotas, in whole units."""
+    rows = rows_of(ResourceQuotaRow.objects.all(), cluster_id, ids)
+    return {row.pk: NamespaceQuota(row.namespace, row.name, whole_amounts(row.hard)) for row in rows}
+
+
+def read_limit_ranges(cluster_id: int, ids: Ids = None) -> dict[int, LimitRange]:
+    """LimitRanges."""
+    return {
+        row.pk: LimitRange(row.namespace, row.name, tuple(LimitRangeItem.from_manifest(item) for item in row.limits))
+        for row in rows_of(LimitRangeRow.objects.all(), cluster_id, ids)
+    }
+
+
+def read_runtime_classes(cluster_id: int, ids: Ids = None) -> dict[int, RuntimeClass]:
+    """RuntimeClasses."""
+    rows = rows_of(RuntimeClassRow.objects.all(), cluster_id, ids)
+    return {row.pk: RuntimeClass(row.name, row.pod_overhead) for row in rows}
 
 
 def read_resource_flavors(cluster_id: int, ids: Ids = None) -> dict[int, ResourceFlavor]:

@@ -41,3 +41,15 @@ def test_and_its_mig_instance(cluster: Cluster) -> None:
 def test_what_could_not_be_read_takes_the_whole_card(cluster: Cluster) -> None:
     held = found(cluster, malformed="?", mig_instance={"profile": "1g.5gb", "start": 2, "size": 1})
     assert (held.slots, held.memory_mib, held.cores_percent, held.mig) == (4, 16_000, 100, None)
+
+
+def test_what_others_hold_counts_in_their_namespace(cluster: Cluster) -> None:
+    make_node(cluster, "n1", [{}, {}])
+    common = {"cluster": cluster, "source": "found", "created_at": START, "cores_percent": 5}
+    for device in Device.objects.select_related("node"):
+        for namespace, malformed in (("team", ""), ("others", ""), ("team", "?")):
+            DeviceAllocation.objects.create(
+                device=device, node=device.node, namespace=namespace, malformed=malformed, memory_mib=10, **common
+            )
+    [(_, node)] = read_nodes(cluster.pk)
+    assert node.found_usage == {("team", "NVIDIA"): (20, 10), ("others", "NVIDIA"): (20, 10)}
