@@ -8,70 +8,22 @@ fragmentation is the mean over the typical tasks, weighted by how often they com
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import DeviceVendor
-from scheduler.core.node import CPU
-from scheduler.core.placement_model import NO_CONSTRAINTS, DeviceConstraints, PodSetToPlace
+from scheduler.core.placement_model import DeviceConstraints
 from scheduler.core.placement_table import CORES, MEMORY_MIB, SLOTS, DeviceTable
+from scheduler.core.typical_tasks import TypicalTask
 
 MILLI = 1000.0
-COVERAGE = 0.95
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class TaskShape:
-    """What makes two pods alike for fragmentation: cpu in milli and one container's device request, if any."""
-
-    cpu_milli: int
-    request: DeviceRequest | None = None
-    constraints: DeviceConstraints = NO_CONSTRAINTS
-
-
-@dataclass(frozen=True, slots=True)
-class TypicalTask:
-    """A shape and how often it comes, as a share of all typical tasks."""
-
-    shape: TaskShape
-    share: float
-
-
-def task_shape(pod_set: PodSetToPlace) -> TaskShape:
-    """The shape of a pod set's pods; of several device requests the one for the most cards, then memory, counts."""
-    pod = pod_set.devices
-    asked = [request for container in (*pod.containers, *pod.init_containers) for request in container]
-    cpu = pod_set.requests.get(CPU, 0)
-    if not asked:
-        return TaskShape(cpu)
-    largest = max(asked, key=lambda request: (request.count, request.memory_mib, request.memory_percentage % 101))
-    return TaskShape(cpu, largest, pod.constraints_of(largest.vendor))
-
-
-def typical_tasks(shapes: Iterable[TaskShape], coverage: float = COVERAGE) -> tuple[TypicalTask, ...]:
-    """The most frequent shapes that together make up `coverage` of the pods; equal counts keep their first order.
-
-    Their shares add up to 1.
-    """
-    counts = Counter(shapes)
-    wanted = coverage * counts.total()
-    chosen: list[tuple[TaskShape, int]] = []
-    covered = 0
-    for shape, count in counts.most_common():
-        if covered >= wanted:
-            break
-        covered += count
-        chosen.append((shape, count))
-    return tuple(TypicalTask(shape, count / covered) for shape, count in chosen)
 
 
 class FragmentationModel:

@@ -68,7 +68,7 @@ def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
     rows = np.array(sorted(table.rows[name] for name in names if name in table.rows), dtype=np.int64)
     model = fleet.fragmentation.model(table)
     usable = table.healthy[rows] & ~table.cordoned[rows]
-    fragmented = float(model.fragmentation[rows].sum()) if fleet.fragmentation.tasks else None
+    fragmented = float(model.fragmentation[rows].sum()) if fleet.mix.now() else None
     return FragmentationReport(
         cards=sum(len(table.nodes[row].devices) for row in rows.tolist()),
         idle_milli=float(model.total_idle[rows].sum()),

@@ -11,20 +11,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from scheduler.core.bid_price_ranking import BidPriceRanking
 from scheduler.core.device import DeviceSlice
 from scheduler.core.device_requests import device_resource_names
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+from scheduler.core.fragmentation_ranking import FragmentationRanking
 from scheduler.core.node import Node
 from scheduler.core.placement_candidates import CandidateNodes
 from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodPlacement, PodSetToPlace
 from scheduler.core.placement_policy import Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
-from scheduler.core.placement_ranking import FragmentationRanking, Ranking
+from scheduler.core.placement_ranking import Ranking
 from scheduler.core.placement_refusal import Gang
 from scheduler.core.placement_room import most_pods
 from scheduler.core.placement_search import NodeTies, PodSetSearch, SearchSettings
 from scheduler.core.placement_table import DeviceTable
+from scheduler.core.typical_tasks import TaskMix
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class Fleet:
     `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `match_vendor_by_model`
     recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
     `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
-    `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policy `fgd` needs
-    typical tasks (`fragmentation.set_tasks`).
+    `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policies `fgd` and
+    `bid-price` need typical tasks (`mix`).
     """
 
     def __init__(
@@ -59,7 +62,8 @@ class Fleet:
         rankings: Mapping[str, Ranking] | None = None,
     ) -> None:
         rows = {vendor.word: vendor for vendor in vendors}
-        self.fragmentation = FragmentationRanking(rows)
+        self.mix = TaskMix()
+        self.fragmentation = FragmentationRanking(rows, self.mix)
         self.settings = SearchSettings(
             rows,
             node_policy,
@@ -68,7 +72,7 @@ class Fleet:
             score_includes_request,
             node_ties,
             device_resource_names(rows.values()),
-            {Policy.FGD: self.fragmentation, **(rankings or {})},
+            {Policy.FGD: self.fragmentation, Policy.BID_PRICE: BidPriceRanking(rows, self.mix), **(rankings or {})},
         )
         self.quotas = NamespaceQuotas(rows.values())
         self._nodes: dict[str, Node] = {}
@@ -84,8 +88,8 @@ class Fleet:
     def copy_without_reservations(self) -> Fleet:
         """A fleet of the same nodes, settings and quotas that nobody holds anything of."""
         copy = Fleet(self.settings.vendors.values())
-        copy.settings = replace(self.settings, rankings={**self.settings.rankings, Policy.FGD: copy.fragmentation})
-        copy.fragmentation.set_tasks(self.fragmentation.tasks)
+        copy.settings = replace(self.settings, rankings={**self.settings.rankings, **copy.settings.rankings})
+        copy.mix.tasks = self.mix.now()
         copy._take_over(self)
         return copy
 

@@ -19,7 +19,8 @@ from scheduler.core.placement_model import ScoringWeights
 
 
 class Policy(StrEnum):
-    """Policy words. For nodes every other word means binpack, for cards spread, as in HAMi; `fgd` is ours."""
+    """Policy words. For nodes every other word means binpack, for cards spread, as in HAMi; `fgd` and
+    `bid-price` are ours."""
 
     BINPACK = "binpack"
     SPREAD = "spread"
@@ -27,10 +28,19 @@ class Policy(StrEnum):
     NUMA = "numa"
     TOPOLOGY_AWARE = "topology-aware"
     FGD = "fgd"
+    BID_PRICE = "bid-price"
 
 
-NODE_POLICIES = (Policy.BINPACK, Policy.SPREAD, Policy.FGD)
-DEVICE_POLICIES = (Policy.BINPACK, Policy.SPREAD, Policy.MUTEX, Policy.NUMA, Policy.TOPOLOGY_AWARE, Policy.FGD)
+NODE_POLICIES = (Policy.BINPACK, Policy.SPREAD, Policy.FGD, Policy.BID_PRICE)
+DEVICE_POLICIES = (
+    Policy.BINPACK,
+    Policy.SPREAD,
+    Policy.MUTEX,
+    Policy.NUMA,
+    Policy.TOPOLOGY_AWARE,
+    Policy.FGD,
+    Policy.BID_PRICE,
+)
 
 
 class RankedCard(Protocol):

@@ -34,6 +34,7 @@ from scheduler.core.topology import Topology
 from scheduler.core.topology_flavor import TopologyFlavors
 from scheduler.core.workload import Admission
 from scheduler.core.workload_info import Place, TopologyCharge, WorkloadInfo
+from scheduler.core.workloads import Workloads
 
 
 class State:
@@ -49,7 +50,7 @@ class State:
         self.checks: dict[str, AdmissionCheck] = {}
         self.local_queues: dict[str, LocalQueue] = {}
         self.cluster_queues: dict[str, ClusterQueueState] = {}
-        self.workloads: dict[str, WorkloadInfo] = {}
+        self.workloads = Workloads()
         self.by_local_queue: dict[str, dict[str, None]] = {}
         self.tree = CohortTree()
         self.members: dict[int, list[ClusterQueueState]] = {}
@@ -60,8 +61,7 @@ class State:
         self.fleet = Fleet(self.vendors)
         self.pod_defaults = PodDefaults()
         self.has_devices = False
-        self.now = 0.0
-        self.cycle = 0
+        self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
         """ClusterQueues that may have active workloads."""
         self.touched: set[str] = set()

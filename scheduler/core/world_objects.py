@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable, Mapping, Sequence
 
 from scheduler.core.admission_check import AdmissionCheck
 from scheduler.core.circles import stir
@@ -13,13 +12,10 @@ from scheduler.core.cohort import Cohort
 from scheduler.core.configuration import Configuration
 from scheduler.core.cycle_parts import CycleParts
 from scheduler.core.device_advice import Fragmentation, MoveAdvice, advise_moves, fragmentation
-from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
-from scheduler.core.fragmentation import TaskShape, task_shape
 from scheduler.core.limit_range import LimitRange
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
-from scheduler.core.placement_model import PodSetToPlace
 from scheduler.core.placement_quota import NamespaceQuota
 from scheduler.core.placing import Placer
 from scheduler.core.pod_defaults import RuntimeClass, names_runtime_class
@@ -27,6 +23,7 @@ from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.state import State
 from scheduler.core.structure import Structure
 from scheduler.core.topology import Topology
+from scheduler.core.typical_tasks import TypicalTask
 from scheduler.core.workload import Workload
 from scheduler.core.workload_info import Place, WorkloadInfo
 
@@ -70,10 +67,14 @@ class WorldObjects:
             self._state.touched.update(self._state.cluster_queues)
 
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
-        """Replace the policies by which pods without their own choose nodes and cards; `fgd` learns what is typical
-        from the workloads that are known. To be called after `set_vendors`."""
+        """Replace the policies by which pods without their own choose nodes and cards; `fgd` and `bid-price` learn what
+        is typical from the workloads that are known. To be called after `set_vendors`."""
         self._state.fleet.set_policies(node_policy, device_policy)
-        self._state.fleet.fragmentation.source = self._task_shapes
+        self._state.fleet.mix.source = self.typical_tasks
+
+    def typical_tasks(self) -> tuple[TypicalTask, ...]:
+        """What is typical of the pods that wait or run now."""
+        return self._state.workloads.typical_tasks(self._state.vendors)
 
     def fragmentation(self) -> Fragmentation:
         """How fragmented the devices are: in all, per flavor and per node."""
@@ -83,15 +84,6 @@ class WorldObjects:
         """Advice: the fewest moves of running pods that would give a waiting workload its devices (`device_advice`)."""
         self._structure.settle()
         return advise_moves(self._state, key)
-
-    def _task_shapes(self) -> Iterator[TaskShape]:
-        """The shapes of all pods that wait or run."""
-        for info in self._state.workloads.values():
-            for pod_set in info.pod_sets:
-                if pod_set.devices is None:
-                    pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, self._state.vendors)
-                shape = task_shape(PodSetToPlace(pod_set.name, 1, pod_set.node_requests, pod_set.devices))
-                yield from repeat(shape, pod_set.count)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace and its labels, which ClusterQueues select."""

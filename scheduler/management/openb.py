@@ -17,7 +17,6 @@ from pathlib import Path
 from statistics import fmean
 
 from scheduler.core.device import Device, DeviceRequest
-from scheduler.core.fragmentation import task_shape, typical_tasks
 from scheduler.core.node import CPU, MEMORY, Node
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import (
@@ -29,6 +28,7 @@ from scheduler.core.placement_model import (
 )
 from scheduler.core.placement_policy import Policy
 from scheduler.core.placement_ranking import Ranking
+from scheduler.core.typical_tasks import task_shape, typical_tasks
 from scheduler.management.baselines import BestFit, DotProduct, RandomChoice
 
 MILLI = 1000
@@ -164,7 +164,7 @@ def arrivals(pods: Sequence[TracePod], capacity_milli: int, chance: random.Rando
 def fleet_of(nodes: Sequence[TraceNode], policy: str, chance: random.Random) -> Fleet:
     """An empty fleet; node names start with a random number, so that ties go by a random but fixed order."""
     rankings: dict[str, Ranking] = {"random": RandomChoice(chance), "best-fit": BestFit(), "dot-product": DotProduct()}
-    cards = {"random": "random", Policy.FGD: Policy.FGD, Policy.SPREAD: Policy.SPREAD}.get(policy, Policy.BINPACK)
+    cards = policy if policy in ("random", Policy.FGD, Policy.BID_PRICE, Policy.SPREAD) else Policy.BINPACK
     fleet = Fleet(node_policy=policy, device_policy=cards, rankings=rankings)
     numbers = list(range(len(nodes)))
     chance.shuffle(numbers)
@@ -185,7 +185,7 @@ def run(nodes: Sequence[TraceNode], pods: Sequence[TracePod], policy: str, seed:
     arriving = arrivals(pods, capacity, chance)
     fleet = fleet_of(nodes, policy, chance)
     sets = {pod: pod.pod_set() for pod in pods}
-    fleet.fragmentation.set_tasks(typical_tasks(task_shape(sets[pod]) for pod in pods))
+    fleet.mix.tasks = typical_tasks(task_shape(sets[pod]) for pod in pods)
     asked = used = placed = 0
     at_the_end: list[float] = []
     started = time.process_time()

@@ -20,7 +20,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from scheduler.management.openb import PUBLISHED, Outcome, TraceNode, TracePod, read_nodes, read_pods, run
 
-POLICIES = ("random", "spread", "binpack", "dot-product", "best-fit", "fgd")
+POLICIES = ("random", "spread", "binpack", "dot-product", "best-fit", "fgd", "bid-price")
 FIRST_SEED = 42
 WHERE = (
     "The openb files are not part of this project: download openb_node_list_gpu_node.csv and a pod list such as "

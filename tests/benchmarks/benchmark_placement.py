@@ -17,12 +17,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from scheduler.core.device import Device, DeviceRequest
-from scheduler.core.fragmentation import task_shape, typical_tasks
 from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_fit import FitContext, fit_pod
 from scheduler.core.placement_model import Placement, PodDeviceRequest, PodSetToPlace, ScoringWeights
 from scheduler.core.placement_policy import device_policy
+from scheduler.core.typical_tasks import task_shape, typical_tasks
 
 NODES, ROUNDS = 1213, 3000
 SIZES = [8] * 588 + [4] * 17 + [2] * 608
@@ -75,7 +75,7 @@ def run(node_policy: str, cards: str, kind: str) -> None:
     chance = random.Random(1)
     made = fleet(node_policy, cards)
     arriving = [pods(chance, kind) for _ in range(ROUNDS)]
-    made.fragmentation.set_tasks(typical_tasks(task_shape(pod) for pod in arriving))
+    made.mix.tasks = typical_tasks(task_shape(pod) for pod in arriving)
     made.place([arriving[0]])
     watch = Stopwatch()
     placing: list[float] = []
@@ -113,6 +113,6 @@ def walk_every_node(made: Fleet, pod: PodSetToPlace) -> int:
 
 if __name__ == "__main__":
     print(f"{'policy':<9} {'pods':<15}   place     p99   +reserve   p99     refuse     p99 refusals  vs. walking")
-    for policies in (("binpack", "spread"), ("spread", "spread"), ("fgd", "fgd")):
+    for policies in (("binpack", "spread"), ("spread", "spread"), ("fgd", "fgd"), ("bid-price", "bid-price")):
         for each in ("slices", "whole cards", "two containers"):
             run(*policies, each)

@@ -10,18 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.core.device import Device
-from scheduler.core.fragmentation import (
-    FragmentationModel,
-    TaskShape,
-    TypicalTask,
-    fgd_scores,
-    task_shape,
-    typical_tasks,
-)
+from scheduler.core.fragmentation import FragmentationModel, fgd_scores
 from scheduler.core.fragmentation_report import cluster_report, flavor_report, node_reports
 from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import DeviceConstraints, Placement
+from scheduler.core.typical_tasks import TaskShape, TypicalTask
 from tests.scheduler.core.fleet_helpers import ask, card, cards_of, node, pod, pod_set, try_place
 
 SHARE = TaskShape(1000, ask(1, 3000))
@@ -33,7 +27,7 @@ A100_ONLY = TaskShape(0, ask(1, 1000), DeviceConstraints(use_types=("A100",)))
 
 def fgd(*nodes: Node, tasks: tuple[tuple[TaskShape, float], ...]) -> Fleet:
     fleet = Fleet(node_policy="fgd", device_policy="fgd")
-    fleet.fragmentation.set_tasks([TypicalTask(shape, share) for shape, share in tasks])
+    fleet.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in tasks)
     for each in nodes:
         fleet.set_node(each)
     return fleet
@@ -85,23 +79,6 @@ class TestDefinition:
         assert 100 / (1 + math.exp(-1)) == pytest.approx(73.1, abs=0.1)
 
 
-class TestTypicalTasks:
-    def test_the_most_frequent_up_to_the_coverage(self) -> None:
-        shapes = [SHARE] * 60 + [WHOLE] * 30 + [PAIR] * 6 + [NO_CARD] * 4
-        found = typical_tasks(shapes)
-        assert [(task.shape, round(task.share, 4)) for task in found] == [
-            (SHARE, 0.625),
-            (WHOLE, 0.3125),
-            (PAIR, 0.0625),
-        ]
-        assert typical_tasks([]) == ()
-
-    def test_a_pod_set_s_shape_is_its_largest_request(self) -> None:
-        shaped = task_shape(pod_set(pod(ask(1, 100), ask(2, 50)), requests={"cpu": 7, "memory": 1}))
-        assert shaped == TaskShape(7, ask(2, 50), DeviceConstraints())
-        assert task_shape(pod_set(pod(None))) == TaskShape(0)
-
-
 STEPS = st.lists(
     st.tuples(st.integers(0, 15), st.sampled_from([(1, 3000), (1, 8100), (2, 10_000), (1, 10_000)]), st.booleans()),
     max_size=25,
@@ -126,7 +103,7 @@ def test_rows_are_brought_up_to_date(steps: list[tuple[int, tuple[int, int], boo
             )
             nodes.reserve(key, outcome)
             assert chosen[nodes.table.rows[outcome.pods[0].node]] == chosen.max()
-        fresh = FragmentationModel(nodes.table, nodes.fragmentation.tasks, nodes.settings.vendors)
+        fresh = FragmentationModel(nodes.table, nodes.mix.tasks, nodes.settings.vendors)
         assert fragmentation(nodes) == pytest.approx(fresh.fragmentation.tolist())
 
 

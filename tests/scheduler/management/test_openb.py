@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduler.core.fragmentation import task_shape, typical_tasks
 from scheduler.core.placement_model import Placement
+from scheduler.core.typical_tasks import task_shape, typical_tasks
 from scheduler.management.openb import MILLI, TraceNode, TracePod, arrivals, fleet_of, read_nodes, read_pods, run
 from scheduler.management.placement_benchmark import POLICIES
 
@@ -69,7 +69,7 @@ def test_where_a_share_goes(policy: str, beside: bool) -> None:
     nodes = [TraceNode(name, 32_000, 65_536, 1, "T4") for name in "abcd"]
     half, whole = TracePod("half", 1000, 1024, 1, 500, ()), TracePod("whole", 1000, 1024, 1, 1000, ())
     fleet = fleet_of(nodes, policy, random.Random(3))
-    fleet.fragmentation.set_tasks(typical_tasks(task_shape(pod.pod_set()) for pod in (half, whole)))
+    fleet.mix.tasks = typical_tasks(task_shape(pod.pod_set()) for pod in (half, whole))
     chosen = []
     for key in ("first", "second"):
         placement = fleet.place([half.pod_set()])

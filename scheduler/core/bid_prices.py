@@ -1,0 +1,99 @@
+"""Bid prices of requests: what each would have to pay for a card that is cut up in the best way for the whole demand.
+
+The linear program of cutting stock (Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem",
+Operations Research, 1961): patterns of requests that fit a card together, as few cards as possible for all requests.
+Its dual values are the prices: no pattern pays more than 1, a whole card, and each that is used pays exactly 1. To
+value what is left by such prices is bid-price control (Talluri and van Ryzin, Management Science, 1998).
+
+Unit of sizes: thousandths of a card, 1 to 1000. Unit of prices and worth: cards.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+WHOLE = 1000
+
+Doubles = NDArray[np.float64]
+
+_NOTHING = 1e-9
+_MAX_PATTERNS = 2_000
+
+
+def bid_prices(demand: dict[int, float]) -> dict[int, float]:
+    """Size -> price, for a demand of size -> how much of it comes (only the proportions matter; none may be 0)."""
+    sizes = sorted(demand)
+    prices = _solve(sizes, np.array([demand[size] for size in sizes], dtype=np.float64))
+    return dict(zip(sizes, prices.tolist(), strict=True))
+
+
+@lru_cache(maxsize=256)
+def card_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
+    """What each rest of a card is worth, shape (1001,): the most that requests which fit into it together would pay.
+
+    `demand` as for `bid_prices`, as pairs. Without any a rest is worth its size.
+    """
+    if not demand:
+        return np.arange(WHOLE + 1, dtype=np.float64) / WHOLE
+    prices = bid_prices(dict(demand))
+    worth = _best_payment(list(prices), np.array(list(prices.values())))
+    worth.setflags(write=False)
+    return worth
+
+
+def _solve(sizes: list[int], demand: Doubles) -> Doubles:
+    """Column generation: start with one size per card, and add the pattern that pays most until none pays over 1."""
+    patterns = np.diag([float(WHOLE // size) for size in sizes])
+    costs = np.ones(len(sizes))
+    prices: Doubles = np.linalg.solve(patterns.T, costs).astype(np.float64)
+    for _ in range(_MAX_PATTERNS):
+        column = _improving(sizes, prices)
+        if column is None:
+            break
+        amounts = np.linalg.solve(patterns, demand)
+        slopes = np.linalg.solve(patterns, column)
+        falling = slopes > _NOTHING
+        ratios = np.full(len(sizes), np.inf)
+        ratios[falling] = np.maximum(amounts[falling], 0) / slopes[falling]
+        leaving = int(np.argmin(ratios))
+        patterns[:, leaving] = column
+        costs[leaving] = float(column.min() >= 0)
+        prices = np.linalg.solve(patterns.T, costs).astype(np.float64)
+    return prices.clip(min=0.0)
+
+
+def _improving(sizes: list[int], prices: Doubles) -> Doubles | None:
+    """A column that lowers the number of cards: one that allows a surplus of a request, else the best pattern."""
+    cheapest = int(np.argmin(prices))
+    column = np.zeros(len(sizes))
+    if prices[cheapest] < -_NOTHING:
+        column[cheapest] = -1.0
+        return column
+    payment = _best_payment(sizes, prices)
+    if payment[WHOLE] <= 1 + _NOTHING:
+        return None
+    left = WHOLE
+    while left:
+        for number, size in enumerate(sizes):
+            pays = prices[number] > _NOTHING
+            if pays and size <= left and payment[left] <= payment[left - size] + prices[number] + _NOTHING / WHOLE:
+                column[number] += 1
+                left -= size
+                break
+        else:
+            left -= 1
+    return column
+
+
+def _best_payment(sizes: list[int], prices: Doubles) -> Doubles:
+    """The most that requests pay which fit together into 0 to 1000 (an unbounded knapsack, by doubling)."""
+    best = np.zeros(WHOLE + 1)
+    for size, price in zip(sizes, prices.tolist(), strict=True):
+        taken = size
+        while price > 0 and taken <= WHOLE:
+            best[taken:] = np.maximum(best[taken:], best[:-taken] + price * (taken // size))
+            taken *= 2
+    return best
