@@ -172,6 +172,8 @@ class Recorder:
             self._replacement(replacement)
         for outcome in result.outcomes:
             self._outcome(outcome)
+        for failure in result.second_pass_failures:
+            self._note(self._current(failure.workload), "SecondPassFailed", failure.message, "Warning")
         self.settle([preemption.workload for preemption in result.preemptions])
         self.settle([eviction.workload for eviction in result.evictions])
         self.settle([admission.workload for admission in result.admissions])
@@ -195,7 +197,8 @@ class Recorder:
         if slices:
             detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
         reason = "Admitted" if admission.admitted else "QuotaReserved"
-        self._note(workload, "QuotaReserved", _described(admission, workload))
+        if not admission.second_pass:
+            self._note(workload, "QuotaReserved", _described(admission, workload))
         if admission.replaces is not None:
             self._replace(admission.replaces, admission.workload)
         if admission.admitted:

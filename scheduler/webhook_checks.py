@@ -28,7 +28,7 @@ import msgspec
 from django.conf import settings
 from django.core.cache import cache
 
-from queues.exceptions import QueuesError
+from queues.exceptions import ManifestErrors, QueuesError
 from queues.models import AdmissionCheck, Cluster, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.core.decisions import AdmissionCheckStatus
@@ -157,6 +157,9 @@ def _store(question: Question, answer: CheckAnswer) -> None:
     name = question.check.name
     try:
         set_check_state(question.cluster, workload.namespace, workload.name, name, answer, actor=name)
+    except ManifestErrors as error:
+        _log.warning("check %s of %s: the answer can't be taken: %s", name, workload, error)
+        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Its answer can't be taken: {error}"))
     except QueuesError as error:
         # It was cancelled or evicted while we asked.
         _log.info("check %s of %s: the answer is not needed any more: %s", name, workload, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from queues.events import wake_scheduler
 from queues.exceptions import Conflict, NotFound
+from queues.manifests.pod_set_updates import read_pod_set_updates
 from queues.models import Cluster, Workload, WorkloadEvent
 from scheduler.core.decisions import AdmissionCheckStatus
 
@@ -24,7 +25,8 @@ class CheckAnswer:
     """What a check says of a workload.
 
     `requeue_after_seconds` goes with Retry. `pod_set_updates` are labels, annotations, node selectors and tolerations
-    that the job's pods get when it starts, as in Kueue; they stand once the check is Ready.
+    that the job's pods get when it starts, as in Kueue ({name, labels, annotations, nodeSelector, tolerations}); they
+    stand once the check is Ready.
     """
 
     state: AdmissionCheckStatus
@@ -46,7 +48,8 @@ def set_check_state(
     """Store the answer; the engine acts on it. Returns whether anything changed.
 
     Raises `NotFound` for a missing workload or one that does not have the check, and `Conflict` when it holds no quota:
-    before that there is nothing to check, and an eviction has set every check back to Pending.
+    before that there is nothing to check, and an eviction has set every check back to Pending; `ManifestErrors` for
+    pod set updates that can't be.
     """
     now = now or timezone.now()
     with transaction.atomic():
@@ -58,6 +61,9 @@ def set_check_state(
         if stored is None:
             raise NotFound(f"Workload {namespace}/{name} has no admission check {check!r}.")
         _refuse_out_of_turn(workload)
+        if answer.pod_set_updates:
+            names = set(workload.pod_sets.values_list("name", flat=True))
+            answer = replace(answer, pod_set_updates=read_pod_set_updates(answer.pod_set_updates, names))
         if not _write(stored, answer, now):
             return False
         Workload.objects.filter(pk=workload.pk).update(admission_check_states=states, updated_at=now)

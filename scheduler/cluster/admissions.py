@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,14 @@ from gpus.vendors import VENDORS
 from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmission
+from scheduler.core.admission_check import AdmissionCheckState, updates_of
 from scheduler.core.decisions import WorkloadStatus
 from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_model import PodPlacement
 from scheduler.core.topology import TopologyRequest
 from scheduler.store.nodes import read_device
-from scheduler.store.workloads import read_topology_assignment
+from scheduler.store.workloads import read_check_state, read_topology_assignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +67,17 @@ def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | 
 
 def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) -> AdmittedWorkload:
     """A workload with its admission; its pod sets must be prefetched."""
+    checks = [read_check_state(state) for state in workload.admission_check_states]
     return AdmittedWorkload(
         name=workload.name,
         uid=str(workload.uid),
         queue_name=workload.queue_name,
         cluster_queue_name=workload.cluster_queue_name,
-        pod_sets=tuple(_pod_set(row, flavors) for row in workload.pod_sets.all()),
+        pod_sets=tuple(_pod_set(row, flavors, checks) for row in workload.pod_sets.all()),
     )
 
 
-def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes]) -> PodSetAdmission:
+def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes], checks: Sequence[AdmissionCheckState]) -> PodSetAdmission:
     labels: dict[str, str] = {}
     tolerations: list[Mapping[str, Any]] = []
     for name in sorted(set(row.flavors.values())):
@@ -93,6 +95,7 @@ def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes]) -> PodSetAdmission
         tuple(node or "" for node in row.nodes),
         read_topology_assignment(row.topology_assignment),
         TopologyRequest.from_manifest(row.topology_request),
+        tuple(updates_of(checks, row.name)),
     )
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.job_kinds import JobKind, Stopping
+from scheduler.core.admission_check import PodSetUpdate
 from scheduler.core.device_additions import completed_pod
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.topology import TopologyAssignment, TopologyRequest
@@ -71,6 +72,7 @@ class PodSetAdmission:
     * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty where the
       cluster's own scheduler does.
     * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks.
+    * updates: what its admission checks add to its pods.
     """
 
     name: str
@@ -80,6 +82,7 @@ class PodSetAdmission:
     nodes: tuple[str, ...] = ()
     topology: TopologyAssignment | None = None
     topology_request: TopologyRequest | None = None
+    updates: tuple[PodSetUpdate, ...] = ()
 
     @property
     def replicas(self) -> Sequence[int]:
@@ -189,13 +192,16 @@ def waiting_job(source: JobSource) -> JsonObject:
 def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int, hami: Mapping[str, str]) -> JsonObject:
     """The merge patch that makes a pod a replica of a workload: its labels, its number and its slices' annotations."""
     pod_set = workload.pod_sets[0]
+    labels, annotations = _added(pod_set, "labels"), _added(pod_set, "annotations")
     patch: JsonObject = {
         "metadata": {
             "uid": pod["metadata"]["uid"],
-            "labels": _admission_labels(workload, pod_set),
-            "annotations": {WORKLOAD_ANNOTATION: workload.name, REPLICA_ANNOTATION: str(replica), **hami},
+            "labels": {**labels, **_admission_labels(workload, pod_set)},
+            "annotations": {
+                **annotations, WORKLOAD_ANNOTATION: workload.name, REPLICA_ANNOTATION: str(replica), **hami,
+            },
         }
-    }
+    }  # fmt: skip
     return patch
 
 
@@ -208,26 +214,26 @@ def ungated_pod(
     kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE]
     if len(kept) == len(gates):
         return None
-    chosen = {HOSTNAME_LABEL: node} if node else {**pod_set.node_labels, **domain}
+    chosen = {HOSTNAME_LABEL: node} if node else {**pod_set.node_labels, **_added(pod_set, "node_selector"), **domain}
     spec: JsonObject = {
         "schedulingGates": kept,
         "nodeSelector": {**(pod["spec"].get("nodeSelector") or {}), **chosen},
     }
-    if pod_set.tolerations:
-        spec["tolerations"] = _merged_tolerations(pod["spec"].get("tolerations") or (), pod_set.tolerations)
+    tolerations = (*pod_set.tolerations, *_added_tolerations(pod_set))
+    if tolerations:
+        spec["tolerations"] = _merged_tolerations(pod["spec"].get("tolerations") or (), tolerations)
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "spec": spec}
 
 
 def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> JsonObject:
     template = source.template
     metadata, spec = template["metadata"], template["spec"]
-    labels = {
-        **(metadata.get("labels") or {}),
-        **_common_labels(source),
-        **_admission_labels(workload, pod_set),
-    }
-    spec["nodeSelector"] = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
-    spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), pod_set.tolerations)
+    own = _with_updates(metadata.get("labels") or {}, pod_set, "labels")
+    labels = {**own, **_common_labels(source), **_admission_labels(workload, pod_set)}
+    selector = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
+    spec["nodeSelector"] = _with_updates(selector, pod_set, "node_selector")
+    tolerations = (*pod_set.tolerations, *_added_tolerations(pod_set))
+    spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), tolerations)
     gated = source.elastic or bool(pod_set.nodes) if source.found_in_cluster else False
     if gated or (pod_set.topology is not None and not pod_set.nodes):
         # The name of a running template's scheduler can't be changed; a gate can be added while it is suspended.
@@ -240,7 +246,8 @@ def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: Po
     for field in ("nodeSelector", "tolerations"):
         if not spec[field]:
             del spec[field]
-    annotations = {**(metadata.get("annotations") or {}), WORKLOAD_ANNOTATION: workload.name}
+    annotations = _with_updates(metadata.get("annotations") or {}, pod_set, "annotations")
+    annotations[WORKLOAD_ANNOTATION] = workload.name
     return {"metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
 
 
@@ -308,6 +315,26 @@ def _merged_selector(own: Mapping[str, str], flavor: Mapping[str, str]) -> dict[
         if own.get(key, value) != value:
             raise CannotStart(f"its node selector asks for {key}={own[key]}, its flavor for {key}={value}")
     return {**own, **flavor}
+
+
+def _with_updates(own: Mapping[str, str], pod_set: PodSetAdmission, field: str) -> dict[str, str]:
+    """With what the admission checks add; nobody may say otherwise than another (9.3)."""
+    merged = dict(own)
+    for update in pod_set.updates:
+        added: Mapping[str, str] = getattr(update, field)
+        for key, value in added.items():
+            if merged.setdefault(key, value) != value:
+                what = f"{field.replace('_', ' ').removesuffix('s')} {key}={value}"
+                raise CannotStart(f"an admission check asks for the {what}, and it is {merged[key]} already")
+    return merged
+
+
+def _added(pod_set: PodSetAdmission, field: str) -> dict[str, str]:
+    return {key: value for update in pod_set.updates for key, value in getattr(update, field).items()}
+
+
+def _added_tolerations(pod_set: PodSetAdmission) -> tuple[Mapping[str, Any], ...]:
+    return tuple(toleration for update in pod_set.updates for toleration in update.tolerations)
 
 
 def _merged_tolerations(

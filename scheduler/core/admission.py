@@ -18,6 +18,7 @@ from scheduler.core.decisions import (
 from scheduler.core.nomination import Entry
 from scheduler.core.placement_model import Placement
 from scheduler.core.preemption import Target
+from scheduler.core.second_pass import PENDING, READY
 from scheduler.core.state import State
 from scheduler.core.workload import Admission, PodSetAssignment, Workload
 
@@ -40,6 +41,7 @@ class Admitter:
                 {name: choice.flavor for name, choice in result.flavors.items()},
                 {name: result.requests[name] for name in result.flavors},
                 result.topology,
+                PENDING if result.delayed else "",
             )
             for result in assignment.pod_sets
         )
@@ -65,11 +67,40 @@ class Admitter:
             info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement, replaces=replaces
         )
 
+    def place(self, entry: Entry) -> Admit:
+        """Give a workload that holds quota the topology and the devices that had waited for its checks."""
+        state, info = self._state, entry.info
+        assert info.admission is not None  # it holds quota
+        found = {result.name: result.topology for result in entry.assignment.pod_sets}
+        pod_sets = tuple(
+            replace(assigned, topology_assignment=found[assigned.name], delayed_topology_request=READY)
+            if assigned.delayed_topology_request == PENDING
+            else assigned
+            for assigned in info.admission.pod_set_assignments
+        )
+        admission, placement = replace(info.admission, pod_set_assignments=pod_sets), entry.assignment.placement
+        state.move(info, admission, tuple(entry.assignment.topology_usage))
+        if placement is not None:
+            state.fleet.reserve(info.key, placement)
+            state.journal.note(state.fleet.release, info.key)
+        info.placement = placement
+        info.admitted = True
+        info.attempt = None
+        del state.second_pass[info.key]
+        state.rank_changed(info)
+        if state.history is not None:
+            state.history.admit(info)
+        now = state.now
+        info.change(lambda workload: sync_admitted(replace(workload, admission=admission, placement=placement), now))
+        return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
+
     def _is_admitted_at_once(self, entry: Entry) -> bool:
         """Whether no admission check is left: all that its flavors require are there and Ready (9.1)."""
         rules = entry.cq.spec.admission_checks
         if not rules:
             return True
+        if entry.assignment.delayed:
+            return False
         flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
         states = {check.name: check.state for check in entry.info.workload.admission_checks}
         return all(states.get(name) is AdmissionCheckStatus.READY for name in required_checks(rules, flavors))

@@ -6,11 +6,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from scheduler.core.admission_check import AdmissionCheckState
 from scheduler.core.decisions import PendingReason
 from scheduler.core.placement_model import Placement
-from scheduler.core.quota import Cell
+from scheduler.core.quota import Cell, QuotaNode
+from scheduler.core.resources import FlavorResource
 from scheduler.core.topology import TopologyAssignment
-from scheduler.core.workload_info import PodSetRequests, TopologyCharge
+from scheduler.core.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo
 
 
 class Mode(IntEnum):
@@ -80,7 +82,7 @@ class Choice:
 class PodSetResult:
     """What was found for one pod set. `fits`: every resource group found a flavor whose worst resource fits."""
 
-    __slots__ = ("fits", "flavors", "gained", "kept", "name", "pod_set", "requests", "topology")
+    __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "name", "pod_set", "requests", "topology")
 
     def __init__(self, pod_set: PodSetRequests, requests: dict[str, int]) -> None:
         """Nothing found yet; `requests` includes `pods` where the ClusterQueue covers it."""
@@ -94,6 +96,8 @@ class PodSetResult:
         """The part of `topology` where pods of the slice that it replaces are already (11.12)."""
         self.gained: TopologyAssignment | None = None
         """The part of `topology` where pods are to come."""
+        self.delayed = False
+        """Whether its pods are placed in a second pass, after the admission checks."""
 
     @property
     def mode(self) -> Mode:
@@ -110,7 +114,7 @@ class Assignment:
     """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing
     level."""
 
-    __slots__ = ("level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
+    __slots__ = ("checks", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
 
     def __init__(self) -> None:
         """Nothing assigned."""
@@ -122,11 +126,18 @@ class Assignment:
         """Per pod set group and resource group that does not simply fit."""
         self.topology_usage: list[TopologyCharge] = []
         self.placement: Placement | None = None
+        self.checks: tuple[AdmissionCheckState, ...] = ()
+        """The admission checks of a workload in its second pass."""
 
     @property
     def tried(self) -> list[dict[str, int]]:
         """Per pod set, the index of the last flavor tried of each resource (`Attempt.tried`)."""
         return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
+
+    @property
+    def delayed(self) -> bool:
+        """Whether pods are placed in a second pass: then all of them are, a gang is placed whole."""
+        return any(ps.delayed for ps in self.pod_sets)
 
     @property
     def no_fit_reason(self) -> PendingReason:
@@ -151,3 +162,20 @@ class Assignment:
     def flavor_names(self) -> list[dict[str, str]]:
         """Per pod set the flavor of each resource."""
         return [{name: choice.flavor for name, choice in ps.flavors.items()} for ps in self.pod_sets]
+
+
+def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
+    """What a workload holds quota for, to be placed: every flavor fits, nothing is placed yet."""
+    assert info.admission is not None  # it holds quota
+    pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
+    assignment = Assignment()
+    assignment.usage = dict(info.usage)
+    assignment.checks = info.workload.admission_checks
+    for held in info.admission.pod_set_assignments:
+        pod_set = pod_sets[held.name]
+        result = PodSetResult(pod_set.scaled_to(min(held.count, pod_set.count)), dict(held.resource_usage))
+        for resource, flavor in held.flavors.items():
+            cell = node.cell(FlavorResource(flavor, resource))
+            result.flavors[resource] = Choice(flavor, cell, Mode.FIT, 0, -1)
+        assignment.pod_sets.append(result)
+    return assignment

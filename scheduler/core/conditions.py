@@ -78,8 +78,16 @@ def sync_admitted(workload: Workload, now: float) -> Workload:
     if waiting:
         message = f"Waiting for admission checks: {', '.join(waiting)}"
         return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, UNSATISFIED_CHECKS, message, now)
-    message = "Waiting for its topology to be assigned"
-    return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, message, now)
+    before = workload.condition(ConditionType.ADMITTED)
+    if before is not None and before.status is ConditionStatus.FALSE and before.reason == PENDING_TOPOLOGY:
+        return workload  # which says why, after an attempt
+    return topology_delayed(workload, "it is looked for", now)
+
+
+def topology_delayed(workload: Workload, message: str, now: float) -> Workload:
+    """Its checks are ready, and its pods have no place yet (3.11)."""
+    text = f"Waiting for its topology to be assigned: {message}"
+    return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, text, now)
 
 
 def reserved(workload: Workload, message: str, now: float) -> Workload:
@@ -142,6 +150,7 @@ def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
         state=AdmissionCheckStatus.PENDING,
         message=f"Reset by the eviction; it was {check.state}: {check.message}",
         last_transition_time=now,
+        pod_set_updates=(),
         retry_count=check.retry_count + 1 if check.state is AdmissionCheckStatus.RETRY else 0,
     )
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from scheduler.core.admission import Admitter
 from scheduler.core.assignment import Assignment, Mode, RefusalKind
 from scheduler.core.circles import describe_pause, wake_at
-from scheduler.core.conditions import blocked_on_gates
+from scheduler.core.conditions import blocked_on_gates, topology_delayed
 from scheduler.core.decisions import (
     Admit,
     CycleResult,
@@ -24,6 +24,7 @@ from scheduler.core.decisions import (
     PendingReason,
     Preempt,
     ReclaimWithinCohortPolicy,
+    SecondPassFailed,
 )
 from scheduler.core.entry_order import classical_order, fair_order
 from scheduler.core.explain import describe_preemption, describe_refusals
@@ -36,6 +37,7 @@ from scheduler.core.workload_info import Attempt, TopologyCharge, WorkloadInfo
 
 _IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
 _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
+WAITING_FOR_PODS_READY = "waiting for the pods of all admitted workloads to be ready"
 
 
 class Cycle:
@@ -61,15 +63,21 @@ class Cycle:
         self._admissions: list[Admit] = []
         self._preemptions: list[Preempt] = []
         self._outcomes: list[Outcome] = []
+        self._failures: list[SecondPassFailed] = []
         self._moved = False
         self._reserved = False
         """Whether devices were given away in this cycle, so that places found before may be gone."""
 
-    def run(self) -> CycleResult:
-        """Run it; the state's time and parked workloads are up to date."""
-        entries = self._nominate_heads()
-        for entry in self._in_order(entry for entry in entries if not entry.refused):
+    def run(self, *, blocked: bool = False) -> CycleResult:
+        """Run it; the state's time and parked workloads are up to date. `blocked`: only who holds quota already is
+        looked at, in a second pass (4.5, T63)."""
+        entries = self._nominate_second_passes()
+        for entry in entries:
             self._decide(entry)
+        heads = [] if blocked else self._nominate_heads()
+        for entry in self._in_order(entry for entry in heads if not entry.refused):
+            self._decide(entry)
+        entries += heads
         self._take_back()
         for entry in entries:
             if entry.status is not Status.ASSUMED:
@@ -82,9 +90,21 @@ class Cycle:
             tuple(self._outcomes),
             heads=len(entries),
             progressed=bool(self._admissions or self._preemptions or self._moved),
+            second_pass_failures=tuple(self._failures),
         )
 
     # -- steps 1 to 4 --------------------------------------------------------------------------------------------------
+
+    def _nominate_second_passes(self) -> list[Entry]:
+        state = self._state
+        due = [found.info for found in state.second_pass.values() if found.due <= state.now and not found.info.admitted]
+        entries: list[Entry] = []
+        for info in sorted(due, key=lambda info: info.order):
+            cq = state.cluster_queues[info.cluster_queue]
+            if cq.active:
+                state.journal.note_once(info)
+                entries.append(self._nominator.nominate_again(info, cq))
+        return entries
 
     def _nominate_heads(self) -> list[Entry]:
         state, cycle = self._state, self._state.cycle
@@ -110,7 +130,9 @@ class Cycle:
         fits = self._recompute_if_needed(entry)
         assignment = entry.assignment
         if fits and assignment.mode is Mode.FIT:
-            if self._state.not_ready:
+            if entry.is_second_pass:
+                self._place(entry)
+            elif self._state.not_ready:
                 self._wait_for_pods_ready(entry)
             else:
                 self._admit(entry)
@@ -190,6 +212,9 @@ class Cycle:
 
     def _recompute(self, entry: Entry) -> None:
         entry.info.attempt = None
+        if entry.is_second_pass:
+            entry.assignment, entry.targets = self._nominator.assign_again(entry.info, entry.cq)
+            return
         entry.replaced = self._state.replaced_slice(entry.info, entry.cq)
         pins = entry.assignment.flavor_names()
         entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
@@ -213,7 +238,7 @@ class Cycle:
 
     def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
         assignment = entry.assignment
-        for cell, amount in assignment.usage.items():
+        for cell, amount in () if entry.is_second_pass else assignment.usage.items():
             if amount > max(0, cell.available()):
                 return False, False
         if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
@@ -275,7 +300,7 @@ class Cycle:
     def _wait_for_pods_ready(self, entry: Entry) -> None:
         """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it (4.7.11)."""
         entry.status = Status.SKIPPED
-        entry.message = "waiting for the pods of all admitted workloads to be ready"
+        entry.message = WAITING_FOR_PODS_READY
         self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_PODS_READY)
 
     def _admit(self, entry: Entry) -> None:
@@ -286,10 +311,18 @@ class Cycle:
         self._reserved = self._reserved or entry.assignment.placement is not None
         self._admissions.append(self._admitter.admit(entry))
 
+    def _place(self, entry: Entry) -> None:
+        entry.status = Status.ASSUMED
+        self._reserved = self._reserved or entry.assignment.placement is not None
+        self._admissions.append(self._admitter.place(entry))
+
     # -- step 6 --------------------------------------------------------------------------------------------------------
 
     def _requeue(self, entry: Entry) -> None:
         """Back to the queue: active when trying again at once makes sense, else parked (3.5)."""
+        if entry.is_second_pass:
+            self._try_again_later(entry)
+            return
         state, info, cq = self._state, entry.info, entry.cq
         reason = entry.requeue
         if reason is RequeueReason.GENERIC and entry.status is not Status.NOT_NOMINATED:
@@ -313,6 +346,17 @@ class Cycle:
         message = entry.message or describe_refusals(entry.assignment)
         if info.outcome != (entry.reason, message):
             self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
+
+    def _try_again_later(self, entry: Entry) -> None:
+        """A second pass that failed keeps its reservation, and has another one later (3.11, 4.10)."""
+        info, now = entry.info, self._state.now
+        info.attempt = None
+        self._state.second_pass[info.key] = self._state.second_pass[info.key].again(now)
+        message = entry.message or describe_refusals(entry.assignment)
+        before = info.current()
+        info.change(lambda workload: topology_delayed(workload, message, now))
+        if info.current() is not before:
+            self._failures.append(SecondPassFailed(info.key, entry.cq.name, message, self._state.cycle))
 
     def _park_likes(self, entry: Entry) -> None:
         """Park all that would fare alike (3.8). Said once on each: a new text with the same reason tells nothing new.

@@ -63,9 +63,8 @@ class CycleParts:
         replacer = NodeReplacer(self._state, self._devices)
         self._state.cycle += 1
         replacer.run()
-        result = CycleResult(self._state.cycle)
-        if not self.is_blocked():
-            result = Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter).run()
+        cycle = Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter)
+        result = cycle.run(blocked=self.is_blocked())
         if not replacer.decided:
             return result
         return replace(

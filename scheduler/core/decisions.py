@@ -273,7 +273,7 @@ class DecisionKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Admit:
     """A workload got its quota (and its topology and devices); `admitted` is False while admission checks are
-    pending."""
+    pending. `second_pass`: it held the quota already, and got the topology that had waited for the checks."""
 
     workload: str
     cluster_queue: str
@@ -283,6 +283,7 @@ class Admit:
     message: str = ""
     placement: Placement | None = None
     replaces: str | None = None
+    second_pass: bool = False
     kind: DecisionKind = field(default=DecisionKind.ADMIT, init=False)
 
 
@@ -339,6 +340,16 @@ class Outcome:
     cycle: int
 
 
+@dataclass(frozen=True, slots=True)
+class SecondPassFailed:
+    """`workload` keeps the quota that it holds, and waits for a place to be free; told when the reason is new."""
+
+    workload: str
+    cluster_queue: str
+    message: str
+    cycle: int
+
+
 Decision = Admit | Preempt | Evict | ReplaceNode | Outcome
 
 
@@ -358,6 +369,7 @@ class CycleResult:
     heads: int = 0
     progressed: bool = False
     replacements: tuple[ReplaceNode, ...] = ()
+    second_pass_failures: tuple[SecondPassFailed, ...] = ()
 
     @property
     def decided(self) -> bool:

@@ -120,6 +120,7 @@ class FlavorAssigner:
     def device_refusal(
         self,
         info: WorkloadInfo,
+        cq: ClusterQueueState,
         assignment: Assignment,
         results: Sequence[PodSetResult],
         group: GroupState,
@@ -129,7 +130,7 @@ class FlavorAssigner:
         choose, and the whole assignment is placed afterwards."""
         if not group.last or not slot.selective or not self._devices.concerns(info):
             return None
-        return self._devices.refusal_of(info, assignment, results, slot)
+        return self._devices.refusal_of(info, cq, assignment, results, slot)
 
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
@@ -288,7 +289,7 @@ class _GroupSearch:
         self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
     ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
         """A flavor with quota but no place does not fit; it needs preemption where that is allowed for devices."""
-        refused = self._assigner.device_refusal(self._info, self._assignment, self._results, group, slot)
+        refused = self._assigner.device_refusal(self._info, self._cq, self._assignment, self._results, group, slot)
         if refused is None:
             return FIT, fits
         refusals.append(refused.refusal(slot.name))

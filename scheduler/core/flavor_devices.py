@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from scheduler.core.admission_check import added_selection
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot
 from scheduler.core.decisions import PendingReason
@@ -24,9 +25,10 @@ from scheduler.core.placement_model import (
     PodSetToPlace,
 )
 from scheduler.core.placement_room import MOST
+from scheduler.core.second_pass import is_delayed_in
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyAssignment
-from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
+from scheduler.core.workload_info import Place, PodSetRequests, WorkloadInfo
 
 
 class NoPlace(NamedTuple):
@@ -50,7 +52,18 @@ class DeviceAssigner:
 
     def concerns(self, info: WorkloadInfo) -> bool:
         """Whether the workload's pods must be placed on devices."""
-        return self._state.has_devices and any(self._request(ps).asks_for_devices for ps in info.pod_sets)
+        return any(self.concerns_pod_set(pod_set) for pod_set in info.pod_sets)
+
+    def concerns_pod_set(self, pod_set: PodSetRequests) -> bool:
+        """Whether the pods must be placed on devices."""
+        return self._state.has_devices and self._request(pod_set).asks_for_devices
+
+    def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
+        """Whether pods in the flavor are placed in a second pass, after the admission checks. Not those of an elastic
+        job that grows: its other pods run."""
+        if not cq.spec.admission_checks or info.place is Place.RESERVING:
+            return False
+        return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
 
     def problem(self, info: WorkloadInfo) -> str | None:
         """What is wrong with a device request so that no scheduler would take it, or None."""
@@ -60,9 +73,16 @@ class DeviceAssigner:
         return next((problem.message for problem in problems), None)
 
     def refusal_of(
-        self, info: WorkloadInfo, assignment: Assignment, members: Sequence[PodSetResult], slot: FlavorSlot
+        self,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        assignment: Assignment,
+        members: Sequence[PodSetResult],
+        slot: FlavorSlot,
     ) -> NoPlace | None:
         """Why the pod sets, and those before them, find no place on the nodes of a flavor, or None."""
+        if self.waits_for_checks(info, cq, slot.name):
+            return None
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
             flavors = [choice.flavor for choice in result.flavors.values()]
@@ -104,13 +124,13 @@ class DeviceAssigner:
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find a place with the workloads gone that the simulation has removed then; None when
         devices are not concerned."""
-        if not self.concerns(info):
+        if assignment.delayed or not self.concerns(info):
             return None
         return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
 
     def still_fits(self, info: WorkloadInfo, assignment: Assignment) -> bool:
         """Whether the pods have a place now; a new one is taken when the one found before is gone."""
-        if not self.concerns(info):
+        if assignment.delayed or not self.concerns(info):
             return True
         found = self.find(info, assignment)
         assignment.placement = None if isinstance(found, PlacementRefusal) else found
@@ -174,14 +194,16 @@ class DeviceAssigner:
         labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
         tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
         template = pod_set.pod_set.template
+        checks = info.workload.admission_checks
+        selector, added = added_selection(checks, pod_set.name) if checks else ({}, ())
         return PodSetToPlace(
             name=pod_set.name,
             count=count,
             requests=pod_set.node_requests,
             devices=self._request(pod_set),
-            node_selector=template.node_selector,
+            node_selector={**template.node_selector, **selector},
             affinity=template.affinity,
-            tolerations=template.tolerations,
+            tolerations=(*template.tolerations, *added),
             flavor_labels=labels,
             flavor_tolerations=tolerations,
             allowed_nodes=nodes,

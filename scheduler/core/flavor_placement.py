@@ -31,14 +31,29 @@ class PlacementAssigner:
     def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Place what fits the quota. What fits neither now nor on empty nodes does not fit; what only other workloads
         are in the way of needs preemption (6.10), for devices where the ClusterQueue says so."""
+        self._delay(info, cq, assignment)
         self._topology.place(cq, assignment)
-        if assignment.mode is not Mode.FIT or not self._devices.concerns(info):
+        if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):
             return
         found = self._find(info, assignment)
         if isinstance(found, Placement):
             assignment.placement = found
         else:
             self._devices.refuse(cq, assignment, found)
+
+    def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """Leave to the second pass what waits for admission checks (11.2)."""
+        if not cq.spec.admission_checks:
+            return
+        waiting = [
+            result
+            for result in assignment.pod_sets
+            if (self._topology.concerns(result) or self._devices.concerns_pod_set(result.pod_set))
+            and any(self._devices.waits_for_checks(info, cq, choice.flavor) for choice in result.flavors.values())
+        ]
+        if waiting:
+            for result in assignment.pod_sets:
+                result.delayed = result in waiting or self._topology.concerns(result)
 
     def can_place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find their place in the usage as it is then; None when neither is concerned."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from scheduler.core.admission_check import AdmissionCheckState, added_selection
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import PendingReason
@@ -121,8 +122,8 @@ class TopologyAssigner:
         found: dict[str, list[PodSetTopologyRequest]] = {}
         for result in assignment.pod_sets:
             flavor = self._topology_flavor(result)
-            if flavor is not None and result.pod_set.count > 0:
-                request = topology_request(result.pod_set, ignored)
+            if flavor is not None and result.pod_set.count > 0 and not result.delayed:
+                request = topology_request(result.pod_set, ignored, assignment.checks)
                 if result.kept is not None:
                     more = max(0, request.count - result.kept.count)
                     request = replace(request, count=more, kept=result.kept)
@@ -136,6 +137,10 @@ class TopologyAssigner:
         """The nodes of a domain that the pod set was assigned."""
         flavor = self._topology_flavor(result)
         return self._topologies[flavor].node_names(domain) if flavor is not None else frozenset()
+
+    def concerns(self, result: PodSetResult) -> bool:
+        """Whether the pod set goes to a flavor with a topology."""
+        return result.pod_set.count > 0 and self._topology_flavor(result) is not None
 
     def exists(self, result: PodSetResult, topology: TopologyAssignment) -> bool:
         """Whether no domain of an earlier assignment is gone from the topology of the pod set's flavor."""
@@ -208,8 +213,12 @@ def left_out(info: WorkloadInfo, refusals: Iterable[Refusal], state: State) -> s
     return "; ".join(parts)
 
 
-def topology_request(pod_set: PodSetRequests, ignored_resources: frozenset[str]) -> PodSetTopologyRequest:
-    """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use."""
+def topology_request(
+    pod_set: PodSetRequests, ignored_resources: frozenset[str], checks: Sequence[AdmissionCheckState] = ()
+) -> PodSetTopologyRequest:
+    """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use; `checks` are those
+    of its workload, which may add to both."""
+    selector, tolerations = added_selection(checks, pod_set.name) if checks else ({}, ())
     template = pod_set.pod_set.template
     requests = pod_set.node_requests
     if ignored_resources and not ignored_resources.isdisjoint(requests):
@@ -219,7 +228,7 @@ def topology_request(pod_set: PodSetRequests, ignored_resources: frozenset[str])
         count=pod_set.count,
         requests=requests,
         topology=pod_set.pod_set.topology_request,
-        tolerations=template.tolerations,
-        node_selector=template.node_selector,
+        tolerations=(*template.tolerations, *tolerations),
+        node_selector={**template.node_selector, **selector},
         affinity=template.affinity,
     )

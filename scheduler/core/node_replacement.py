@@ -1,4 +1,4 @@
-"""The second pass for failed nodes (3.11, 11.10): admitted workloads whose topology assignment names one.
+"""The second pass for failed nodes (3.11 b, 11.10): admitted workloads whose topology assignment names one.
 
 The pods of the failed node get another leaf, and other devices, at once, before the heads of the queues are looked at;
 quota does not change and nobody is preempted for them. A workload that finds none, or that lost a second node, is
@@ -57,8 +57,9 @@ class NodeReplacer:
 
     def run(self) -> None:
         """Decide on all of them, in queue order; each is decided on once."""
-        waiting, self._state.second_pass = self._state.second_pass, {}
-        for info in sorted(waiting.values(), key=lambda info: info.order):
+        waiting = [found.info for found in self._state.second_pass.values() if found.info.admitted]
+        for info in sorted(waiting, key=lambda info: info.order):
+            del self._state.second_pass[info.key]
             hosts = failed_hosts(info.current())
             if info.evicted or not hosts:
                 continue
@@ -102,7 +103,8 @@ class NodeReplacer:
             if flavor is None:
                 return TopologyFailure(assignment.name, f"flavor {name} has no topology any more")
             pod_set = pod_sets[assignment.name]
-            request = topology_request(pod_set, self._state.device_resources())
+            checks = info.workload.admission_checks
+            request = topology_request(pod_set, self._state.device_resources(), checks)
             request = replace(request, room=self._devices.room_for(pod_set))
             after = replace_failed_node(flavor, request, before, host, moved)
             if isinstance(after, TopologyFailure):

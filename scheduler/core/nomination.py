@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import TypeVar
 
-from scheduler.core.assignment import Assignment, Mode
+from scheduler.core.assignment import Assignment, Mode, reserved_assignment
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import (
     AdmissionCheckStatus,
@@ -65,6 +65,11 @@ class Entry:
         self.reason = PendingReason.PENDING_EVALUATION
         self.message = ""
         self.refused = False
+
+    @property
+    def is_second_pass(self) -> bool:
+        """Whether it holds its quota already, and is to be placed: it takes its own place."""
+        return self.replaced is self.info
 
     def net_usage(self) -> CellAmounts:
         """What it would use beyond what the slice uses that it replaces."""
@@ -135,6 +140,23 @@ class Nominator:
             return entry
         entry.assignment, entry.targets = self.find_assignment(info, cq)
         return entry
+
+    def nominate_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
+        """A place for a workload that holds quota, in the flavors that it has (3.11 a)."""
+        entry = Entry(info, cq)
+        entry.replaced = info
+        entry.assignment, entry.targets = self.assign_again(info, cq)
+        return entry
+
+    def assign_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> tuple[Assignment, list[Target]]:
+        """The assignment of `nominate_again`: as if the workload's own usage were gone."""
+        assignment = reserved_assignment(info, cq.node)
+        self._state.simulation.remove(info)
+        self._placement.place(info, cq, assignment)
+        targets = self._find_targets(info, cq, assignment)
+        self._topology.place_despite_preemption(info, cq, assignment, targets)
+        self._state.simulation.restore(info)
+        return assignment, targets
 
     def _is_stopping(self, key: str | None) -> bool:
         """Whether a slice's pods run still, though it is evicted."""

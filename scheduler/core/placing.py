@@ -13,6 +13,7 @@ from scheduler.core.decisions import (
 from scheduler.core.placement_model import Placement
 from scheduler.core.quota import Cell
 from scheduler.core.resources import FlavorResource
+from scheduler.core.second_pass import SecondPass, first_attempt, waits_for_topology
 from scheduler.core.state import State
 from scheduler.core.topology import TopologyDomain, TopologyUsage
 from scheduler.core.workload import Admission, PodSetAssignment, Workload
@@ -70,12 +71,17 @@ class Placer:
             state.history.admit(before)
         if before.priority != known.effective_priority:
             state.touched.add(before.cluster_queue)
-        self._note_failed_node(before)
+        self._note_second_pass(before)
         return True
 
-    def _note_failed_node(self, info: WorkloadInfo) -> None:
-        if info.workload.unhealthy_nodes and info.topology_usage and info.admitted and not info.evicted:
-            self._state.second_pass[info.key] = info
+    def _note_second_pass(self, info: WorkloadInfo) -> None:
+        waiting, now = self._state.second_pass, self._state.now
+        if waits_for_topology(info.workload):
+            waiting.setdefault(info.key, first_attempt(info, now))
+        elif info.workload.unhealthy_nodes and info.topology_usage and info.admitted and not info.evicted:
+            waiting[info.key] = SecondPass(info, now)
+        else:
+            waiting.pop(info.key, None)
 
     def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
         """Exchange a parked workload for its new version when nothing changed that could let it in (3.7)."""
@@ -121,7 +127,7 @@ class Placer:
         info.topology_usage = topology_charges(info, admission, state.topology_flavors)
         info.place_as_stated()
         state.charge(info, cq, tuple(usage.items()))
-        self._note_failed_node(info)
+        self._note_second_pass(info)
 
     def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
         """The ClusterQueue in whose queue a workload without quota belongs; None when it may not be queued (3.1)."""

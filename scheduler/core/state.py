@@ -29,6 +29,7 @@ from scheduler.core.placement import Fleet
 from scheduler.core.pod_defaults import PodDefaults
 from scheduler.core.quota import CellAmounts, add_usage, remove_usage
 from scheduler.core.resource_flavor import ResourceFlavor
+from scheduler.core.second_pass import SecondPass
 from scheduler.core.simulation import Simulation
 from scheduler.core.topology import Topology
 from scheduler.core.topology_flavor import TopologyFlavors
@@ -70,8 +71,8 @@ class State:
         """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
         self.not_ready: set[str] = set()
         """Admitted workloads whose pods are not ready, where that blocks admission."""
-        self.second_pass: dict[str, WorkloadInfo] = {}
-        """Admitted workloads with a failed node, which the next cycle decides on first."""
+        self.second_pass: dict[str, SecondPass] = {}
+        """Workloads with quota that cycles decide on first: a node failed, or their topology was delayed."""
         self.history = usage_history(configuration.admission_fair_sharing)
         """Past usage of LocalQueues; None without admission fair sharing."""
         self.protected: dict[str, float] = {}

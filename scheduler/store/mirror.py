@@ -16,6 +16,7 @@ from scheduler.core.lifecycle_facts import Facts
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node import Node
 from scheduler.core.placement_model import Placement
+from scheduler.core.second_pass import is_delayed
 from scheduler.core.workload import Workload
 from scheduler.core.world import World
 from scheduler.store import objects
@@ -298,7 +299,7 @@ class Mirror:
         return ", ".join(sorted(nodes | cards))
 
     def _lacks_devices(self, workload: Workload) -> bool:
-        if not self.devices or workload.admission is None or workload.placement is not None:
+        if not self.devices or workload.admission is None or workload.placement is not None or is_delayed(workload):
             return False
         templates = (pod_set.template.manifest for pod_set in workload.pod_sets)
         return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 from django.db import connection
 
-from scheduler.core.admission_check import AdmissionCheckState
+from scheduler.core.admission_check import AdmissionCheckState, PodSetUpdate
 from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
 from scheduler.core.placement_model import PodPlacement
 from scheduler.core.pod import PodTemplate
@@ -101,7 +101,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         admission=_admission(row[10], stored_sets) if row[22] else None,
         requeue_state=RequeueState(row[11], seconds(row[12])) if row[11] or row[12] else None,
         reclaimable_pods={fields[0]: fields[5] for fields in stored_sets if fields[5]},
-        admission_checks=tuple(_check_state(fields) for fields in _loads(row[13])),
+        admission_checks=tuple(read_check_state(fields) for fields in _loads(row[13])),
         maximum_execution_time_seconds=row[14],
         admission_gates=_words(annotations.get(ADMISSION_GATES)),
         closed_preemption_gates=tuple(_loads(row[16])),
@@ -237,7 +237,8 @@ def why(workload: Workload) -> tuple[str, str]:
     return (str(condition.reason), condition.message) if condition else ("", "")
 
 
-def _check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
+def read_check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
+    """One of a workload's stored check states."""
     return AdmissionCheckState(
         name=fields["name"],
         state=AdmissionCheckStatus(fields.get("state", AdmissionCheckStatus.PENDING)),
@@ -245,14 +246,12 @@ def _check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
         last_transition_time=_seconds_of_text(fields.get("lastTransitionTime")),
         requeue_after_seconds=fields.get("requeueAfterSeconds"),
         retry_count=fields.get("retryCount", 0),
+        pod_set_updates=tuple(PodSetUpdate.from_manifest(update) for update in fields.get("podSetUpdates") or ()),
     )
 
 
-def write_check_states(
-    states: Sequence[AdmissionCheckState], stored: Sequence[Mapping[str, Any]] = ()
-) -> list[dict[str, Any]]:
-    """Check states as Kubernetes writes them; `podSetUpdates` of a stored check that is Ready stay."""
-    updates = {fields["name"]: fields.get("podSetUpdates") for fields in stored}
+def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, Any]]:
+    """Check states as Kubernetes writes them."""
     written: list[dict[str, Any]] = []
     for state in states:
         fields: dict[str, Any] = {
@@ -264,8 +263,8 @@ def write_check_states(
         }
         if state.requeue_after_seconds is not None:
             fields["requeueAfterSeconds"] = state.requeue_after_seconds
-        if state.state is AdmissionCheckStatus.READY and updates.get(state.name):
-            fields["podSetUpdates"] = updates[state.name]
+        if state.pod_set_updates:
+            fields["podSetUpdates"] = [update.manifest() for update in state.pod_set_updates]
         written.append(fields)
     return written
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from queues.models import Cluster, Role, RoleBinding, Workload, WorkloadEvent
+from queues.models import Cluster, PodSet, Role, RoleBinding, Workload, WorkloadEvent
 from tests.accounts import EPOCH, client_of, make_user
 from tests.api_client import SchemaClient
 
@@ -17,10 +17,12 @@ URL = "/api/v1/workloads/team-a/one/admission-checks/billing/"
 @pytest.fixture
 def workload(cluster: Cluster) -> Workload:
     state = {"name": "billing", "state": "Pending", "message": "", "lastTransitionTime": "2026-01-05T09:00:00Z"}
-    return Workload.objects.create(
+    row = Workload.objects.create(
         cluster=cluster, namespace="team-a", name="one", created_at=EPOCH, status="QuotaReserved",
         quota_reserved_at=EPOCH, admission_check_states=[state],
     )  # fmt: skip
+    PodSet.objects.create(workload=row, template={}, requests={})
+    return row
 
 
 def put(client: SchemaClient, **body: Any) -> Any:
@@ -37,6 +39,24 @@ def test_a_cluster_admin_answers(alice: SchemaClient, workload: Workload) -> Non
     assert stored["lastTransitionTime"] > "2026-01-05T09:00:00Z"
     event = WorkloadEvent.objects.get()
     assert (event.reason, event.actor, event.message) == ("AdmissionCheckUpdated", "alice", "billing is Ready: paid")
+
+
+@pytest.mark.parametrize(
+    ("update", "path"),
+    [
+        ({"name": "other"}, "pod_set_updates[0].name"),
+        ({"labels": {"a": "b"}}, "pod_set_updates[0].name"),
+        ({"name": "main", "nodeselector": {}}, "pod_set_updates[0].nodeselector"),
+        ({"name": "main", "labels": {"a": 1}}, "pod_set_updates[0].labels[a]"),
+        ({"name": "main", "tolerations": [{"operator": "Equal"}]}, "pod_set_updates[0].tolerations[0].operator"),
+    ],
+)
+def test_updates_that_can_not_be_are_refused(
+    alice: SchemaClient, workload: Workload, update: dict[str, Any], path: str
+) -> None:
+    answer = put(alice, state="Ready", pod_set_updates=[update])
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, path)
+    assert Workload.objects.get().admission_check_states[0]["state"] == "Pending"
 
 
 def test_the_same_answer_again_changes_nothing(alice: SchemaClient, workload: Workload) -> None:

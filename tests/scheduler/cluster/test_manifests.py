@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from scheduler.cluster.manifests import (
     ungated_pod,
     waiting_job,
 )
+from scheduler.core.admission_check import PodSetUpdate
 from tests.simulated_cluster import job, pod
 
 UID = "0b0e7a52-0000-4000-8000-000000000001"
@@ -79,6 +81,50 @@ def test_a_selector_that_contradicts_the_flavor_can_not_start() -> None:
     manifest["spec"]["template"]["spec"]["nodeSelector"] = {"gpu": "off"}
     with pytest.raises(CannotStart, match="gpu=off"):
         started_job(source(manifest=manifest), workload())
+
+
+UPDATE = PodSetUpdate(
+    "main", {"paid": "yes"}, {"request": "r-1"}, {"pool": "provisioned"}, ({"key": "new", "operator": "Exists"},)
+)
+
+
+def updated(*updates: PodSetUpdate) -> AdmittedWorkload:
+    (pod_set,) = workload().pod_sets
+    return replace(workload(), pod_sets=(replace(pod_set, updates=updates),))
+
+
+def test_what_admission_checks_add_is_in_the_template() -> None:
+    template = started_job(source(), updated(UPDATE))["spec"]["template"]
+    assert template["metadata"]["labels"]["paid"] == "yes"
+    assert template["metadata"]["annotations"]["request"] == "r-1"
+    assert template["spec"]["nodeSelector"] == {"gpu": "on", "pool": "provisioned"}
+    assert template["spec"]["tolerations"] == [TOLERATION, {"key": "new", "operator": "Exists"}]
+
+
+@pytest.mark.parametrize(
+    ("updates", "message"),
+    [
+        ((PodSetUpdate("main", node_selector={"gpu": "off"}),), "the node selector gpu=off, and it is on already"),
+        ((UPDATE, PodSetUpdate("main", {"paid": "no"})), "the label paid=no, and it is yes already"),
+        ((UPDATE, PodSetUpdate("main", annotations={"request": "r-2"})), "the annotation request=r-2"),
+    ],
+)
+def test_checks_that_contradict_can_not_start(updates: tuple[PodSetUpdate, ...], message: str) -> None:
+    with pytest.raises(CannotStart, match=message):
+        started_job(source(), updated(*updates))
+
+
+def test_a_pod_at_the_gate_gets_what_the_checks_add() -> None:
+    gated = pod()
+    gated["metadata"]["uid"] = "p-uid"
+    placed = placed_pod(gated, updated(UPDATE), 0, {})
+    assert placed["metadata"]["labels"]["paid"] == "yes"
+    assert placed["metadata"]["annotations"]["request"] == "r-1"
+    gated["spec"]["schedulingGates"] = [{"name": "kueueweb.io/placement"}]
+    ungated = ungated_pod(gated, updated(UPDATE).pod_sets[0], "")
+    assert ungated is not None
+    assert ungated["spec"]["nodeSelector"] == {"gpu": "on", "pool": "provisioned"}
+    assert ungated["spec"]["tolerations"] == [TOLERATION, {"key": "new", "operator": "Exists"}]
 
 
 def test_names_too_long_for_a_label_are_left_out() -> None:
