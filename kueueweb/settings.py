@@ -120,6 +120,8 @@ CHANNEL_LAYERS = {
     }
 }
 
+MAXIMUM_BODY_BYTES = 2**20 * env.integer("MAXIMUM_BODY_MIB", 64, minimum=1)
+
 # --- Clusters ---------------------------------------------------------------------------------------------------------
 
 KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, else the kubeconfig's

@@ -83,6 +83,7 @@ class Engine:
         *,
         clock: Callable[[], float] = time.time,
         save: Callable[[Batch], None] = save,
+        batch_seconds: float = BATCH_SECONDS,
     ) -> None:
         self.cluster_id = cluster.pk
         self.cluster_name = cluster.name
@@ -92,6 +93,7 @@ class Engine:
         self.frames = LiveFrames(self.cluster_name, self.epoch)
         self._clock = clock
         self._save = save
+        self._batch_seconds = batch_seconds
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
         self._kept_house_at = 0.0
@@ -156,7 +158,7 @@ class Engine:
         self._catch_up(changes, now)
         point = self.world.savepoint()
         recorder = Recorder(self.world, self.mirror, self._configuration, now)
-        self._decide(recorder, now, min(deadline, time.monotonic() + BATCH_SECONDS))
+        self._decide(recorder, now, min(deadline, time.monotonic() + self._batch_seconds))
         recorder.unfinished = not self._settled or len(changes.ids) > 0
         batch = recorder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
         if not batch and not changes:

@@ -1,16 +1,15 @@
 """How bodies are read and answers are written: orjson, and a limit to what is read."""
 
 from collections.abc import Mapping
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import orjson
+from django.conf import settings
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 
 from kueueweb.api.exceptions import TooLarge
-
-MAXIMUM_BODY_BYTES: Final = 64 * 2**20
 
 
 class JSONRenderer(BaseRenderer):
@@ -36,10 +35,11 @@ class BodyParser(BaseParser):
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The bytes; raises `TooLarge` above `MAXIMUM_BODY_BYTES`."""
-        body = stream.read(MAXIMUM_BODY_BYTES + 1)
-        if len(body) > MAXIMUM_BODY_BYTES:
-            raise TooLarge(f"The body has more than {MAXIMUM_BODY_BYTES // 2**20} MiB; send it in several requests.")
+        """The bytes; raises `TooLarge` above the setting MAXIMUM_BODY_BYTES."""
+        most: int = settings.MAXIMUM_BODY_BYTES
+        body = stream.read(most + 1)
+        if len(body) > most:
+            raise TooLarge(f"The body has more than {most / 2**20:g} MiB; send it in several requests.")
         return body
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -17,9 +17,6 @@ from queues.exceptions import HostileManifest, ManifestErrors
 from scheduler.core.manifest import LocatedError, MistakeReason
 
 MOST_BYTES: Final = 32 * 2**20
-MOST_DOCUMENTS: Final = 50_000
-MOST_DEPTH: Final = 64
-MOST_VALUES: Final = 4_000_000
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAGS: Final = frozenset({"!", "tag:yaml.org,2002:str"})
@@ -37,6 +34,18 @@ _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30}|0x[0-9a-fA-F]{1,16}|0o
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,4})?", re.ASCII)
 
 
+class Limits(NamedTuple):
+    """What one call may hold."""
+
+    bytes: int = MOST_BYTES
+    documents: int = 50_000
+    values: int = 4_000_000
+    depth: int = 64
+
+
+NO_MORE_THAN: Final = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document of a call: its place there, its content and, where it came from a file, the file's name."""
@@ -46,15 +55,17 @@ class Document:
     source: str = ""
 
 
-def read_documents(text: str | bytes, *, source: str = "", first_index: int = 0) -> list[Document]:
+def read_documents(
+    text: str | bytes, *, source: str = "", first_index: int = 0, limits: Limits = NO_MORE_THAN
+) -> list[Document]:
     """The documents of a YAML text in order; empty ones are counted but left out.
 
     Raises `HostileManifest` for aliases, tags and whatever is too large, and `ManifestErrors` for text that is not
     YAML, for a key that stands twice and for a document that is no mapping.
     """
-    reader = _Reader(source, first_index)
-    if len(text) > MOST_BYTES:
-        raise reader.hostile("", f"{len(text)} bytes", f"must have at most {MOST_BYTES} bytes in one call")
+    reader = _Reader(source, first_index, limits)
+    if len(text) > limits.bytes:
+        raise reader.hostile("", f"{len(text)} bytes", f"must have at most {limits.bytes} bytes in one call")
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         return list(reader.read(decoded))
@@ -95,10 +106,11 @@ class _Frame:
 class _Reader:
     """Builds one document after the other from YAML events."""
 
-    def __init__(self, source: str, first_index: int) -> None:
+    def __init__(self, source: str, first_index: int, limits: Limits) -> None:
         self._source = source
+        self._limits = limits
         self._index = first_index
-        self._last_index = first_index + MOST_DOCUMENTS
+        self._last_index = first_index + limits.documents
         self._stack: list[_Frame] = []
         self._root: Any = None
         self._values = 0
@@ -133,7 +145,7 @@ class _Reader:
         self._index += 1
         if self._index >= self._last_index:
             raise self.hostile(
-                "", self._index, f"must have at most {MOST_DOCUMENTS} documents in one call", "Split it."
+                "", self._index, f"must have at most {self._limits.documents} documents in one call", "Split it."
             )
 
     def _take(self, event: yaml.Event) -> None:
@@ -169,15 +181,17 @@ class _Reader:
             raise self.hostile(self._path(), event.tag, "tags are not taken", "Remove it.")
         if self._stack and self._stack[-1].key is None and isinstance(self._stack[-1].container, dict):
             raise self.malformed(self._path(), None, "a key must be a word, not a mapping or a list")
-        if len(self._stack) >= MOST_DEPTH:
-            raise self.hostile(self._path(), len(self._stack), f"must not nest more than {MOST_DEPTH} deep")
+        if len(self._stack) >= self._limits.depth:
+            raise self.hostile(self._path(), len(self._stack), f"must not nest more than {self._limits.depth} deep")
         self._add(container)
         self._stack.append(_Frame(container))
 
     def _add(self, value: Any) -> None:
         self._values += 1
-        if self._values > MOST_VALUES:
-            raise self.hostile("", self._values, f"must have at most {MOST_VALUES} values in one call", "Split it.")
+        if self._values > self._limits.values:
+            raise self.hostile(
+                "", self._values, f"must have at most {self._limits.values} values in one call", "Split it."
+            )
         if not self._stack:
             self._root = value
             return

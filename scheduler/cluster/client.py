@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 FIELD_MANAGER: Final = "kueueweb"
 MERGE_PATCH: Final = "application/merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
-_PAGE_SIZE: Final = 500
+PAGE_SIZE: Final = 500
 _CONNECT_SECONDS: Final = 5.0
 _REQUEST_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 300
@@ -141,9 +141,11 @@ class ClusterClient:
 
     * configuration: from `connect`.
     * pace: a bucket that may be shared; None: 50 requests a second, bursts of 100.
+    * page_size: how many objects a list asks for at once.
     """
 
-    def __init__(self, configuration: Any, pace: TokenBucket | None = None) -> None:
+    def __init__(self, configuration: Any, pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE) -> None:
+        self._page_size = page_size
         self._api = kubernetes_client.ApiClient(configuration)
         self._api.user_agent = FIELD_MANAGER
         self._pace = pace or TokenBucket(50.0, 100.0)
@@ -160,7 +162,7 @@ class ClusterClient:
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
         """All objects, page by page; begins anew once where the pages expire underway."""
-        query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE_SIZE)}
+        query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(self._page_size)}
         try:
             return self._list(kind, namespace, query)
         except ClusterError as error:
@@ -307,7 +309,7 @@ class ClusterClient:
         return answer  # type: ignore[no-any-return]  # the package is not typed
 
 
-def connect(server: str = "", pace: TokenBucket | None = None) -> ClusterClient:
+def connect(server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE) -> ClusterClient:
     """A client of the server at that URL; with none, in a pod of its own cluster, else of the kubeconfig's.
 
     Raises ClusterUnreachable where there is no configuration at all.
@@ -321,7 +323,7 @@ def connect(server: str = "", pace: TokenBucket | None = None) -> ClusterClient:
                 kubernetes_config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
             except kubernetes_config.ConfigException as error:
                 raise ClusterUnreachable(f"no API server is configured: {error}") from error
-    return ClusterClient(configuration, pace)
+    return ClusterClient(configuration, pace, page_size=page_size)
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import settings as django_settings
+from pytest_django import Settings
 from redis import Redis
 
 from queues import events
@@ -17,7 +18,7 @@ QUEUE = "kueueweb:celery:scheduler"
 @pytest.fixture
 def redis(live_services: None, db: None) -> Iterator[Any]:
     """The broker, without wake-ups of other tests."""
-    with Redis.from_url(settings.REDIS_URL) as redis:
+    with Redis.from_url(django_settings.REDIS_URL) as redis:
         events._redis.cache_clear()
         events._broker._paused_until = 0.0
         for key in redis.keys("kueueweb:*"):
@@ -55,9 +56,9 @@ def test_what_changes_after_the_task_has_begun_wakes_it_again(
 
 
 def test_without_redis_nothing_is_raised_and_little_time_lost(
-    redis: Any, django_capture_on_commit_callbacks: Captured, monkeypatch: pytest.MonkeyPatch
+    redis: Any, django_capture_on_commit_callbacks: Captured, settings: Settings
 ) -> None:
-    monkeypatch.setattr(settings, "REDIS_URL", "unix:///nowhere/valkey.sock")
+    settings.REDIS_URL = "unix:///nowhere/valkey.sock"
     events._redis.cache_clear()
     with django_capture_on_commit_callbacks(execute=True):
         events.wake_scheduler("default")

@@ -234,10 +234,9 @@ class TestPreemption:
         engine.run()
         assert statuses() == {"victim": "Pending", "preemptor": "Admitted"}
 
-    def test_circles_end_however_short_its_batches_are(self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("scheduler.engine.BATCH_SECONDS", 0.0)
+    def test_circles_end_however_short_its_batches_are(self, cluster: Cluster) -> None:
         circling(cluster)
-        engine = start(cluster)
+        engine = Engine(cluster, "test", clock=lambda: NOW, batch_seconds=0.0)
         run = engine.run(run_seconds=30)
         assert (run.more, run.preempted) == (False, 31)
         assert "in circles" in " ".join(Workload.objects.values_list("message", flat=True))

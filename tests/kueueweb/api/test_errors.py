@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.test import Client, RequestFactory
+from pytest_django import Settings
 from redis import ConnectionError as RedisConnectionError
 from rest_framework.exceptions import ValidationError
 
@@ -69,7 +70,7 @@ def test_addresses_that_are_none(path: str, db: None) -> None:
     assert (response.status_code, response.json()["reason"]) == (404, "NotFound")
 
 
-def test_a_body_that_is_too_large(alice: SchemaClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kueueweb.api.content.MAXIMUM_BODY_BYTES", 10)
+def test_a_body_that_is_too_large(alice: SchemaClient, settings: Settings) -> None:
+    settings.MAXIMUM_BODY_BYTES = 10
     response: Any = alice.post("/api/v1/workloads/", [{"name": "much too long"}])
     assert (response.status_code, response.json()["reason"]) == (413, "TooLarge")

@@ -3,8 +3,7 @@
 import pytest
 
 from queues.exceptions import HostileManifest, ManifestErrors
-from queues.manifests import documents
-from queues.manifests.documents import read_documents
+from queues.manifests.documents import Limits, read_documents
 from scheduler.core.manifest import MistakeReason
 
 
@@ -82,16 +81,15 @@ def test_a_bomb_of_aliases_is_refused_at_its_first_alias() -> None:
 @pytest.mark.parametrize(
     ("limit", "text"),
     [
-        ("MOST_BYTES", "a: 1\nb: 2\nc: 3\n"),
-        ("MOST_DOCUMENTS", "a: 1\n---\nb: 2\n---\nc: 3\n---\nd: 4\n"),
-        ("MOST_VALUES", "a: [1, 2, 3, 4, 5]\n"),
+        ("bytes", "a: 1\nb: 2\nc: 3\n"),
+        ("documents", "a: 1\n---\nb: 2\n---\nc: 3\n---\nd: 4\n"),
+        ("values", "a: [1, 2, 3, 4, 5]\n"),
     ],
 )
-def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, limit: str, text: str) -> None:
+def test_what_is_too_large_is_refused(limit: str, text: str) -> None:
     read_documents(text)
-    monkeypatch.setattr(documents, limit, 3)
     with pytest.raises(HostileManifest):
-        read_documents(text)
+        read_documents(text, limits=Limits()._replace(**{limit: 3}))
 
 
 @pytest.mark.parametrize(

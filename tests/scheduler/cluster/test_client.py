@@ -58,8 +58,8 @@ def test_get_list_apply_patch_delete(client: ClusterClient) -> None:
     assert client.delete(JOBS, "default", "train") is False
 
 
-def test_a_list_in_pages_is_whole(client: ClusterClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scheduler.cluster.client._PAGE_SIZE", 3)
+def test_a_list_in_pages_is_whole(server: ServerThread) -> None:
+    client = connect(server.url, TokenBucket(10_000, 10_000), page_size=3)
     for number in range(8):
         client.create(JOBS, job(f"job-{number}", suspend=True))
     listing = client.list(JOBS)
