@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db import DataError, connection, transaction
@@ -38,9 +39,11 @@ class JobWatch:
         self._cluster = cluster
         self._kind = kind
         self._refused: set[str] = set()
+        self._now: datetime | None = None
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Takes in lists and changes, in the order in which they came."""
+        self._now = datetime.fromtimestamp(now, UTC)
         present: dict[str, JsonObject] = {}
         gone: dict[str, JsonObject] = {}
         listed = False
@@ -87,7 +90,7 @@ class JobWatch:
             else:
                 reclaimable[namespace, name] = found.reclaimable
         for (reason, message), keys in ended.items():
-            record_finished(self._cluster, keys, reason, message, actor=_ACTOR)
+            record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
         record_reclaimable(self._cluster, MAIN_POD_SET, reclaimable)
 
     def _follow_size(self, job: JsonObject, row: Job) -> None:
@@ -171,7 +174,8 @@ class JobWatch:
                 again.append(row.uid)
         if orphaned:
             message = "The job is no longer in the cluster"
-            record_finished(self._cluster, orphaned, FinishedReason.OWNER_NOT_FOUND, message, actor=_ACTOR)
+            reason = FinishedReason.OWNER_NOT_FOUND
+            record_finished(self._cluster, orphaned, reason, message, actor=_ACTOR, now=self._now)
         if again:
             _raise_push(self._cluster, again)
             request_push(self._cluster.name)

@@ -118,7 +118,7 @@ class PodWatch:
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
-        self._record_progress(known)
+        self._record_progress(known, datetime.fromtimestamp(now, UTC))
         self._record_found(batch, now)
         if batch.push or any(workload.evicted for workload in known.values()):
             request_push(self._cluster.name)
@@ -173,7 +173,7 @@ class PodWatch:
         )
         return {str(row.uid): _known(row) for row in rows}
 
-    def _record_progress(self, known: Mapping[str, _Known]) -> None:
+    def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
         """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
         ready: dict[tuple[bool, bool], list[tuple[str, str]]] = defaultdict(list)
         for uid, workload in known.items():
@@ -182,22 +182,22 @@ class PodWatch:
             # A label can be written by anyone: it counts in the workload's namespace only.
             pods = [self._pods[pod] for pod in self._of_workload.get(uid, ())]
             pods = [pod for pod in pods if pod.namespace == workload.namespace]
-            self._record_ended(workload, pods)
+            self._record_ended(workload, pods, now)
             enough = sum(1 for pod in pods if pod.ready or pod.phase == "Succeeded") >= workload.count
             if enough != workload.ready:
                 recovering = workload.recovering if enough else True
                 ready[enough, recovering].append((workload.namespace, workload.name))
         for (enough, recovering), keys in ready.items():
-            record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering)
+            record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering, now=now)
 
-    def _record_ended(self, workload: _Known, pods: Iterable[_Pod]) -> None:
+    def _record_ended(self, workload: _Known, pods: Iterable[_Pod], now: datetime) -> None:
         """A job that is its pod ends with it; one that is being stopped has not ended."""
         if workload.job_kind != "Pod":
             return
         for pod in pods:
             if pod.finished is not None and not pod.terminating:
                 key = (workload.namespace, workload.name)
-                record_finished(self._cluster, [key], pod.finished, pod.message)
+                record_finished(self._cluster, [key], pod.finished, pod.message, now=now)
 
     def _record_found(self, batch: _Batch, now: float) -> None:
         """Slices and amounts of pods that stand for no reservation of ours, bound or promised a node by HAMi."""

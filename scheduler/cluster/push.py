@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
@@ -82,7 +83,7 @@ def push_pending(
         if not mine:
             return report
         try:
-            sweep = _Sweep(cluster, client or client_for(cluster), report)
+            sweep = _Sweep(cluster, client or client_for(cluster), report, clock)
             sweep.tell()
             sweep.follow_pods(clock)
         except ClusterError as error:
@@ -91,15 +92,19 @@ def push_pending(
 
 
 class _Sweep:
-    def __init__(self, cluster: Cluster, client: ClusterClient, report: PushReport) -> None:
+    def __init__(self, cluster: Cluster, client: ClusterClient, report: PushReport, clock: Callable[[], float]) -> None:
         self._cluster = cluster
         self._client = client
         self._report = report
+        self._clock = clock
         self._flavors = flavors_of(cluster)
         self._vendors = device_vendors(cluster)
         self._told: list[tuple[int, int]] = []
         self._applied: set[str] = set()
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
 
     def tell(self) -> None:
         """Pushes each unpushed workload, in the order of their keys; one that is refused does not hold up others."""
@@ -122,7 +127,8 @@ class _Sweep:
             self._act(row)
         except CannotStart as refusal:
             key = (row.namespace, row.name)
-            record_finished(self._cluster, [key], FinishedReason.FAILED_TO_START, str(refusal), actor="scheduler")
+            reason = FinishedReason.FAILED_TO_START
+            record_finished(self._cluster, [key], reason, str(refusal), actor="scheduler", now=self._now())
         except ClusterUnreachable:
             raise
         except ClusterError as refusal:
@@ -304,7 +310,7 @@ class _Sweep:
             if str(row.uid) not in alive and self._makes_no_more(row)
         ]
         if stopped:
-            self._report.stopped += len(record_stopped(self._cluster, stopped))
+            self._report.stopped += len(record_stopped(self._cluster, stopped, now=self._now()))
 
     def _makes_no_more(self, row: Workload) -> bool:
         source = job_source(row.job) if row.job is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -44,6 +45,10 @@ class System:
     def now(self) -> float:
         return float(fetch(f"{self._url}/_clock")["now"])
 
+    def moment(self) -> datetime:
+        """The cluster's time."""
+        return datetime.fromtimestamp(self.now(), UTC)
+
     def advance(self, seconds: float) -> None:
         post(f"{self._url}/_clock", {"advance": seconds})
 
@@ -51,7 +56,7 @@ class System:
         post(f"{self._url}/_chaos", changes)
 
     def submit(self, manifest: JsonObject) -> None:
-        create_workloads(self.cluster, workload_specs(manifest), actor="alice")
+        create_workloads(self.cluster, workload_specs(manifest), actor="alice", now=self.moment())
 
     def apply(self, manifest: JsonObject) -> None:
         """As `manage.py apply` does: the object of that name becomes this one."""

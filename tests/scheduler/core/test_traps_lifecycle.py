@@ -160,6 +160,15 @@ def test_t63_blocked_admission_holds_the_whole_scheduler_until_pods_are_ready() 
     assert admissions(cycle(builder.world, 1001.0)) == ["second"]
 
 
+def test_t63_who_is_next_is_told_what_it_waits_for() -> None:
+    builder = Builder(wait_for_pods_ready=WaitForPodsReady(block_admission=True)).queue("a", {"default": 4})
+    builder.pending("first", "a", 1).pending("second", "a", 1, at=1.0).pending("third", "a", 1, at=2.0)
+    results = settled(builder.world)
+    assert [admissions(result) for result in results] == [["first"], []]
+    assert [reason_of(builder.world, name) for name in ("second", "third")] == ["WaitingForPodsReady", ""]
+    assert len(settled(builder.world)) == 0, "said once"
+
+
 def test_t64_waiting_for_ready_pods_takes_half_an_hour_and_does_not_block_by_default() -> None:
     assert WaitForPodsReady().timeout_seconds == 1800
     builder = Builder(wait_for_pods_ready=WaitForPodsReady()).queue("a", {"default": 4}).queue("b", {"default": 4})
