@@ -17,6 +17,7 @@ from scheduler.cluster.job_kinds import JobKind, Stopping
 from scheduler.core.admission_check import PodSetUpdate
 from scheduler.core.device_additions import completed_pod
 from scheduler.core.device_vendor import DeviceVendor
+from scheduler.core.quantity import parse_quantity
 from scheduler.core.topology import TopologyAssignment, TopologyRequest
 
 SCHEDULER_NAME: Final = "kueueweb"
@@ -157,6 +158,22 @@ def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
             spec[kind.count_field] = count
         manifest["spec"] = spec
     return manifest
+
+
+def as_made(source: JobSource, there: Mapping[str, Any] | None) -> JobSource:
+    """The source with pods as those of the job that is there: what containers ask for can't change any more."""
+    if there is None or _limits(source.template) == _limits(source.kind.template(there)):
+        return source
+    return replace(source, vendors=())
+
+
+def _limits(template: Mapping[str, Any]) -> list[dict[str, int]]:
+    """The limits of each container, in nano units."""
+    containers = [each for key in ("initContainers", "containers") for each in template["spec"].get(key) or ()]
+    return [
+        {name: parse_quantity(amount) for name, amount in ((each.get("resources") or {}).get("limits") or {}).items()}
+        for each in containers
+    ]
 
 
 def named_as_started(source: JobSource, workload: AdmittedWorkload, there: Mapping[str, Any]) -> AdmittedWorkload:

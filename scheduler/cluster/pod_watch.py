@@ -99,10 +99,13 @@ class PodWatch:
         self._of_workload: dict[str, set[str]] = defaultdict(set)
         self._placed: dict[tuple[str, str], bool] = {}
         self._usage: dict[str, dict[str, int]] | None = None
+        self._vendors = VENDORS
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Takes in lists and changes, in the order in which they came, and stores what follows from all of them."""
         batch = _Batch()
+        settings = self._cluster.device_plugin_configuration.get("settings") or {}
+        self._vendors = configured_vendors(settings, VENDORS)
         for item in items:
             if isinstance(item, Listing):
                 self._replace(item.items, batch)
@@ -135,8 +138,7 @@ class PodWatch:
     def _note(self, manifest: JsonObject, batch: _Batch) -> None:
         pod = _observed(manifest)
         if not pod.ended:
-            vendors = configured_vendors(self._cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
-            pod.found = found_allocation(manifest, vendors)
+            pod.found = found_allocation(manifest, self._vendors)
             if pod.row is not None and pod.found is not None:
                 pod.row = replace(pod.row, cards=_cards(pod.found))
         before = self._pods.get(pod.uid)

@@ -42,6 +42,7 @@ from scheduler.cluster.manifests import (
     WORKLOAD_UID_LABEL,
     CannotStart,
     JobSource,
+    as_made,
     named_as_started,
     restored_job,
     started_job,
@@ -194,6 +195,7 @@ class _Sweep:
                 self._apply(source.kind.kind, waiting_job(source))
                 self._applied.add(source.uid)
             return
+        source = as_made(source, there)
         workload = admitted_workload(row, self._flavors)
         if there is not None and not there["spec"].get("suspend"):
             workload = named_as_started(source, workload, there)

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
+from gpus.vendors import VENDORS
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.manifests import (
     AdmittedWorkload,
     CannotStart,
     JobSource,
     PodSetAdmission,
+    as_made,
     placed_pod,
     restored_job,
     started_job,
@@ -200,3 +202,33 @@ def test_what_is_told_is_what_kubernetes_models_take(model: Any, told: dict[str,
     assert read.spec is not None
     assert not getattr(read, "additional_properties", {})
     assert read.to_dict()["metadata"]["labels"] == told["metadata"]["labels"]
+
+
+class TestCompletedPods:
+    """Pods that we place pass HAMi's webhook by, so they are completed as it would."""
+
+    LIMITS = {"nvidia.com/gpumem": "3000"}
+    COMPLETED = {"nvidia.com/gpumem": "3000", "nvidia.com/gpu": 1}
+
+    def made(self, kind: str = "Job", found: bool = False) -> JobSource:
+        return replace(source(kind, found, limits=self.LIMITS), vendors=VENDORS)
+
+    def limits(self, told: dict[str, Any]) -> dict[str, Any]:
+        (container,) = told["spec"]["template"]["spec"]["containers"]
+        found: dict[str, Any] = container["resources"]["limits"]
+        return found
+
+    def test_of_jobs_of_ours(self) -> None:
+        assert self.limits(started_job(self.made(), workload(nodes=("n1",)))) == self.COMPLETED
+        assert self.limits(waiting_job(self.made())) == self.COMPLETED
+
+    def test_of_no_others(self) -> None:
+        assert "containers" not in started_job(self.made(found=True), workload())["spec"]["template"]["spec"]
+        assert self.limits(started_job(source(limits=self.LIMITS), workload(nodes=("n1",)))) == self.LIMITS
+
+    def test_those_that_are_there_stay_as_they_were_made(self) -> None:
+        plain = job(limits=self.LIMITS)
+        assert self.limits(started_job(as_made(self.made(), plain), workload())) == self.LIMITS
+        completed = job(limits={name: str(amount) for name, amount in self.COMPLETED.items()})
+        assert self.limits(started_job(as_made(self.made(), completed), workload())) == self.COMPLETED
+        assert self.limits(started_job(as_made(self.made(), None), workload())) == self.COMPLETED
