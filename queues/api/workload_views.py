@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -25,13 +26,18 @@ from queues.api.workload_input import read_workload
 from queues.api.workload_rows import workload_detail_json, workload_values, workloads_json
 from queues.exceptions import ManifestErrors, NotPermitted
 from queues.manifests import workload_specs
+from queues.manifests.job import JobManifest
+from queues.manifests.pod_group import states_group
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload, WorkloadEvent
 from queues.querysets import QueuePositions, WorkloadQuerySet
 from queues.services.access import Access
-from queues.services.submission import create_workloads
+from queues.services.group_submission import submit_group_pods
+from queues.services.jobs import read_job_object
+from queues.services.submission import CreatedWorkload, create_workloads
+from queues.services.submitted import Submitted
 from queues.services.workloads import delete_workloads
-from scheduler.core.manifest import LocatedError, MistakeReason
+from scheduler.core.manifest import LocatedError, MistakeReason, Report
 
 _ORDERINGS = ("-id", "id", "position")
 _ORDERING = OpenApiParameter(
@@ -111,12 +117,17 @@ class WorkloadsView(ClusterView):
         """Submit one workload or thousands, whole or not at all.
 
         JSON: a workload or a list of them; each as below, or as a Job, Pod, Deployment or Workload manifest. YAML:
-        manifests. A mistake in one names it by its index and path, and nothing is stored.
+        manifests. A mistake in one names it by its index and path, and nothing is stored. Pods of a group are one
+        workload, also when they come one by one.
         """
-        specs = _read(request.data)
-        _require_rights(self.access, specs)
+        specs, pods = _read(request.data)
+        _require_rights(self.access, [*specs, *(spec for spec, _ in pods)])
         username = self.access.username
-        created = create_workloads(self.cluster, specs, actor=username, submitted_by=username)
+        with transaction.atomic():
+            created: list[CreatedWorkload | Workload] = [
+                *create_workloads(self.cluster, specs, actor=username, submitted_by=username),
+                *submit_group_pods(self.cluster, [pod for _, pod in pods], actor=username, submitted_by=username),
+            ]
         stored = [
             {"id": workload.id, "uid": workload.uid, "namespace": workload.namespace, "name": workload.name}
             for workload in created
@@ -187,23 +198,29 @@ def _uuid(text: str) -> UUID:
         raise ValidationError({"uid": f"{text!r} is no UUID."}) from None
 
 
-def _read(data: Any) -> list[WorkloadSpec]:
+def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submitted[JobManifest]]]]:
+    """The workloads of a body; and pods of groups, each as if it were alone, and as what it is."""
     documents: Sequence[Any] = data if isinstance(data, list) else [data]
     if not documents:
         raise ValidationError({"": "There is no workload in the body."})
     specs: list[WorkloadSpec] = []
+    pods: list[tuple[WorkloadSpec, Submitted[JobManifest]]] = []
     errors: list[LocatedError] = []
     for index, document in enumerate(documents):
         try:
             if isinstance(document, Mapping) and "apiVersion" in document:
-                specs += workload_specs(document, index)
+                of_document = workload_specs(document, index)
+                if states_group(document):
+                    pods.append((of_document[0], read_job_object(document, Report(index))))
+                else:
+                    specs += of_document
             else:
                 specs.append(read_workload(document, index))
         except ManifestErrors as mistakes:
             errors += mistakes.errors
     if errors:
         raise ManifestErrors(errors)
-    return specs
+    return specs, pods
 
 
 def _require_rights(access: Access, specs: Sequence[WorkloadSpec]) -> None:

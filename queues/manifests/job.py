@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
+from queues.manifests.pod_group import PodGroupMember, read_pod_group
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.protection import NEVER_PREEMPT, read_flag
 from queues.manifests.topology_request import read_topology_annotations
@@ -47,6 +48,8 @@ class JobManifest:
     maximum_execution_seconds: int | None = None
     never_preempt: bool = False
     workload_annotations: Mapping[str, str] = field(default_factory=dict)
+    group: PodGroupMember | None = None
+    """Of a Pod that belongs to a group: the group's pods are one workload."""
     uid: str = ""
     """The cluster's, in the manifest of a job that was found there."""
     document: int = 0
@@ -110,23 +113,18 @@ def read_deployment(top: Fields, version: str) -> JobManifest:
 
 
 def read_pod(top: Fields, version: str) -> JobManifest:
-    """Read a v1 Pod: a workload of one pod."""
+    """Read a v1 Pod: a workload of one pod, or a member of a group of pods that are one workload together."""
     meta, spec = _read_head(top)
-    if keys.POD_GROUP_NAME in meta.labels or keys.POD_GROUP_NAME in meta.annotations:
-        top.report.error(
-            top.at(f"metadata.labels[{keys.POD_GROUP_NAME}]"),
-            meta.labels.get(keys.POD_GROUP_NAME) or meta.annotations.get(keys.POD_GROUP_NAME),
-            "pod groups are not taken yet",
-            "Submit the group as a Job, or each pod without the group's name.",
-            MistakeReason.NOT_SUPPORTED,
-        )
     queue = _queue_name(top, meta)
     content = {"metadata": {"labels": dict(meta.labels), "annotations": dict(meta.annotations)}, "spec": spec.content}
     pod = Fields(top.report, "", content)
     template = read_pod_template(pod, runnable=bool(queue))
-    topology = read_topology_annotations(top.report, top.at("metadata.annotations"), meta.annotations)
-    pod_set = PodSetSpec(MAIN, 1, template.manifest, template.requests, None, topology)
-    return _job(top, meta, "Pod", "v1", dict(spec.content), queue, pod_set, template.priority_class_name)
+    group = read_pod_group(top, meta, content)
+    place, index = top.at("metadata.annotations"), keys.POD_GROUP_POD_INDEX if group else ""
+    topology = read_topology_annotations(top.report, place, meta.annotations, index)
+    pod_set = PodSetSpec(group.role if group else MAIN, 1, template.manifest, template.requests, None, topology)
+    job = _job(top, meta, "Pod", "v1", dict(spec.content), queue, pod_set, template.priority_class_name)
+    return replace(job, group=group)
 
 
 def _read_head(top: Fields) -> tuple[ObjectMeta, Fields]:

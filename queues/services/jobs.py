@@ -1,12 +1,13 @@
 """Jobs, Pods and Deployments as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F
+from django.db.models import Count, F
 from django.utils import timezone
 
 from queues.events import request_push
@@ -18,7 +19,10 @@ from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Cluster, Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
+from queues.services.group_plans import GroupPod, plan_groups
+from queues.services.group_pods import store_groups
 from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs, remove_workloads
+from queues.services.pod_groups import withdraw_members
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
@@ -71,18 +75,20 @@ def apply_jobs(
 
     A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. A job that
     is there is replaced: its waiting workloads follow, what holds quota must not change (Kueue's immutable fields).
-    `found_in_cluster`: somebody made the jobs there, and their rows take the uid that they have there. Raises
-    `ManifestErrors`.
+    `found_in_cluster`: somebody made the jobs there, and their rows take the uid that they have there. Pods of a group
+    are one workload (`queues.services.group_pods`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
-    rows = _rows(cluster, submissions)
     priorities = choose_priorities(cluster, submissions)
     defaults = _namespaces_with_default_queue(cluster, submissions)
-    applied: list[Applied] = []
+    members, others = _split_groups(submissions, priorities, defaults)
+    rows = _rows(cluster, [submitted for submitted, _ in others])
+    groups = plan_groups(cluster, members, actor=actor, found_in_cluster=found_in_cluster, now=now)
+    applied: dict[int, Applied] = {}
     created: list[WorkloadSpec] = []
     alone: list[JobSpec] = []
     changed: list[tuple[_Plan, Job]] = []
-    for submitted, priority in zip(submissions, priorities, strict=True):
+    for submitted, priority in others:
         row = rows.get((submitted.spec.kind, submitted.spec.meta.key))
         plan = _plan(submitted, priority, row, defaults, applied_set, found_in_cluster)
         if row is None:
@@ -96,25 +102,54 @@ def apply_jobs(
         else:
             changed.append((plan, row))
             action = Action.CONFIGURED
-        applied.append(
-            Applied(plan.job.kind, plan.job.namespace, plan.job.name, action, tuple(submitted.report.warnings))
-        )
+        job = plan.job
+        applied[id(submitted)] = Applied(job.kind, job.namespace, job.name, action, tuple(submitted.report.warnings))
     refuse_mistakes(submissions)
     _store_alone(cluster, alone, now)
     for plan, row in changed:
         created += _replace(cluster, plan, row, actor, now)
     refuse_mistakes(submissions)
     create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now)
-    return applied
+    applied |= store_groups(
+        cluster,
+        groups,
+        actor=actor,
+        submitted_by=submitted_by,
+        applied_set=applied_set,
+        found_in_cluster=found_in_cluster,
+        now=now,
+    )
+    return [applied[id(submitted)] for submitted in submissions]
+
+
+def _split_groups(
+    submissions: Sequence[Submitted[JobManifest]], priorities: Sequence[PriorityChoice], defaults: set[str]
+) -> tuple[list[GroupPod], list[tuple[Submitted[JobManifest], PriorityChoice]]]:
+    """Pods of groups that have a queue, and all others."""
+    members: list[GroupPod] = []
+    others: list[tuple[Submitted[JobManifest], PriorityChoice]] = []
+    for submitted, priority in zip(submissions, priorities, strict=True):
+        queue = _queue_name(submitted.spec, defaults)
+        if submitted.spec.group is not None and queue:
+            members.append(GroupPod(submitted, queue, priority))
+        else:
+            others.append((submitted, priority))
+    return members, others
+
+
+def _queue_name(job: JobManifest, namespaces_with_default_queue: set[str]) -> str:
+    has_default = job.meta.namespace in namespaces_with_default_queue
+    return job.queue_name or (DEFAULT_LOCAL_QUEUE if has_default else "")
 
 
 def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datetime) -> dict[int, str]:
     """Delete jobs (with their workloads prefetched) and their workloads; their events stay.
 
     Answers why a job has to wait, by primary key: it leaves when its pods have stopped, or when the cluster, which was
-    told of it, has dropped it; its ended workloads stay as history then.
+    told of it, has dropped it; its ended workloads stay as history then. With all its pods a group goes.
     """
-    waiting: dict[int, str] = {}
+    jobs, members = _with_whole_groups(list(jobs))
+    waiting = withdraw_members(cluster, members, actor=actor, now=now) if members else {}
     for job in jobs:
         workloads = list(job.workloads.all())
         names = [(workload.namespace, workload.name) for workload in workloads]
@@ -129,7 +164,22 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
         Job.objects.filter(pk=job.pk).update(deletion_requested_at=now)
         Workload.objects.filter(job=job).update(push_sequence=F("push_sequence") + 1)
         request_push(cluster.name)
+        waiting |= dict.fromkeys(job.members.values_list("pk", flat=True), waiting[job.pk])
     return waiting
+
+
+def _with_whole_groups(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
+    """The jobs, with groups in place of all their pods; and pods of groups of which others stay."""
+    pods: dict[int, list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.group_id is not None:
+            pods[job.group_id].append(job)
+    groups = Job.objects.filter(pk__in=pods).annotate(size=Count("members")).prefetch_related("workloads")
+    whole = [group for group in groups if group.size == len(pods[group.pk])]
+    gone = {group.pk for group in whole}
+    return [*(job for job in jobs if job.group_id is None), *whole], [
+        job for key, members in pods.items() if key not in gone for job in members
+    ]
 
 
 def _rows(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> dict[tuple[str, str], Job]:
@@ -164,8 +214,7 @@ def _plan(
     found_in_cluster: bool,
 ) -> _Plan:
     job = submitted.spec
-    has_default = job.meta.namespace in namespaces_with_default_queue
-    queue = job.queue_name or (DEFAULT_LOCAL_QUEUE if has_default else "")
+    queue = _queue_name(job, namespaces_with_default_queue)
     name = row.name if row else generated_name(job.meta.name) if job.meta.generate_name else job.meta.name
     stored = job_spec(
         job,
@@ -191,7 +240,16 @@ def _join_set(row: Job, applied_set: str) -> None:
 
 
 def _check(submitted: Submitted[JobManifest], row: Job) -> bool:
-    """Whether the row may be replaced: it is not being deleted."""
+    """Whether the row may be replaced: it is not being deleted, and not a pod of a group."""
+    if row.group_id is not None:
+        submitted.report.error(
+            submitted.at(f"metadata.labels[{keys.POD_GROUP_NAME}]"),
+            None,
+            "can't be removed: the pod belongs to a group",
+            "Use another name for the pod.",
+            MistakeReason.IMMUTABLE,
+        )
+        return False
     if row.deletion_requested_at is None:
         return True
     submitted.report.error(

@@ -1,6 +1,6 @@
 """Jobs that were cancelled or deleted: the rows stay until the cluster has dropped them, then their names are free."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.db.models import F, Q
 
@@ -14,9 +14,10 @@ JobKey = tuple[str, str, str]
 def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
     """Let withdrawn jobs of these names go, if their workloads have ended and the cluster has heard of it.
 
-    The ended workloads stay, as history, without a job.
+    The ended workloads stay, as history, without a job. A group of pods goes whole, with the first of its names.
     """
     wanted = set(keys)
+    wanted |= _groups_of(cluster, {(namespace, name) for kind, namespace, name in wanted if kind == "Pod"})
     if not wanted:
         return
     at_work = Workload.objects.exclude(
@@ -34,3 +35,14 @@ def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
     if gone:
         Workload.objects.filter(job__in=gone).update(job=None)
         Job.objects.filter(pk__in=gone).delete()
+
+
+def _groups_of(cluster: Cluster, pods: Collection[tuple[str, str]]) -> set[JobKey]:
+    """The withdrawn groups to which pods of these namespaces and names belong."""
+    if not pods:
+        return set()
+    rows = Job.objects.filter(
+        cluster=cluster, name__in={name for _, name in pods}, group__deletion_requested_at__isnull=False
+    ).select_related("group")
+    groups = {row.group for row in rows if (row.namespace, row.name) in pods and row.group is not None}
+    return {(group.kind, group.namespace, group.name) for group in groups}

@@ -65,10 +65,14 @@ class _Pruning:
     def jobs(self) -> list[Applied]:
         rows = [
             row
-            for row in Job.objects.filter(cluster=self._cluster, applied_set=self._set).prefetch_related("workloads")
+            for row in Job.objects.filter(cluster=self._cluster, applied_set=self._set)
+            .select_related("group")
+            .prefetch_related("workloads", "group__workloads")
             if (row.kind, row.key) not in self._kept and row.deletion_requested_at is None
         ]
-        held = {row.pk for row in rows if not self._force and any(map(_holds_quota, row.workloads.all()))}
+        held = {
+            row.pk for row in rows if not self._force and any(map(_holds_quota, (row.group or row).workloads.all()))
+        }
         waiting = delete_jobs(
             self._cluster, [row for row in rows if row.pk not in held], actor=self._actor, now=self._now
         )

@@ -1,0 +1,260 @@
+"""Pods of groups as submitted, or as found in the cluster: which group each joins, and whether it may."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from queues.manifests import kueue_keys as keys
+from queues.manifests.job import JobManifest
+from queues.manifests.job_workloads import PriorityChoice
+from queues.manifests.pod_group import MOST_ROLES, PodGroupMember
+from queues.models import Cluster, Job, Workload
+from queues.services.pod_groups import POD_GROUP, Member, members_of
+from queues.services.submitted import Submitted
+from queues.services.withdrawn_jobs import free_names
+from queues.services.workloads import delete_workloads
+from scheduler.core.decisions import WorkloadStatus
+from scheduler.core.manifest import MistakeReason
+
+_FACTS: Final = {
+    "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",
+    "total_count": f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]",
+    "fast_admission": f"metadata.annotations[{keys.POD_GROUP_FAST_ADMISSION}]",
+    "serving": f"metadata.annotations[{keys.POD_GROUP_SERVING}]",
+}
+"""What all pods of a group must say alike, and where it stands; in the order of `GroupPod.facts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPod:
+    """A pod that names a group, with the queue and the priority that it would have alone."""
+
+    submitted: Submitted[JobManifest]
+    queue_name: str
+    priority: PriorityChoice
+
+    @property
+    def group(self) -> PodGroupMember:
+        """What it says of its group."""
+        assert self.submitted.spec.group is not None  # it would not be here
+        return self.submitted.spec.group
+
+    @property
+    def facts(self) -> tuple[str, int, bool, bool]:
+        """What all pods of a group must say alike."""
+        return (self.queue_name, self.group.total_count, self.group.fast_admission, self.group.serving)
+
+    def refuse(self, path: str, value: Any, rule: str, remedy: str, reason: MistakeReason) -> None:
+        """Note a mistake of this pod."""
+        self.submitted.report.error(self.submitted.at(path), value, rule, remedy, reason)
+
+
+@dataclass(slots=True)
+class GroupPlan:
+    """What the pods of one group that were submitted together ask for."""
+
+    namespace: str
+    name: str
+    pods: list[GroupPod]
+    group: Job | None = None
+    workload: Workload | None = None
+    members: list[Member] = field(default_factory=list)
+    rows: dict[str, Job] = field(default_factory=dict)
+    """Pods of these names that are there, whatever group they are in."""
+    taken: bool = False
+    """A workload that is not this group's has its name."""
+
+
+def plan_groups(
+    cluster: Cluster, pods: Sequence[GroupPod], *, actor: str, found_in_cluster: bool = False, now: datetime
+) -> list[GroupPlan]:
+    """The groups that these pods join, each checked; mistakes are noted in the pods' reports."""
+    grouped: dict[tuple[str, str], list[GroupPod]] = defaultdict(list)
+    for pod in pods:
+        grouped[pod.submitted.spec.meta.namespace, pod.group.name].append(pod)
+    plans = [_plan(cluster, GroupPlan(*key, members), actor, now) for key, members in sorted(grouped.items())]
+    for plan in plans:
+        _Checks(plan, found_in_cluster).run()
+    return plans
+
+
+def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> GroupPlan:
+    names = [pod.submitted.spec.meta.name for pod in plan.pods if not pod.submitted.spec.meta.generate_name]
+    free_names(cluster, [(POD_GROUP, plan.namespace, plan.name), *(("Pod", plan.namespace, name) for name in names)])
+    home = Job.objects.filter(cluster=cluster, namespace=plan.namespace)
+    plan.group = home.filter(kind=POD_GROUP, name=plan.name).select_for_update().first()
+    if plan.group is not None:
+        rows = Workload.objects.filter(job=plan.group).select_for_update().prefetch_related("pod_sets")
+        plan.workload = rows.first()
+        plan.members = members_of(plan.group)
+        if _is_over(plan):
+            _dissolve(cluster, plan, actor, now)
+    if plan.group is None:
+        plan.taken = _is_taken(cluster, plan, actor, now)
+    plan.rows = {row.name: row for row in home.filter(kind="Pod", name__in=names).select_for_update().order_by("pk")}
+    return plan
+
+
+def _is_over(plan: GroupPlan) -> bool:
+    """Whether the name is free for another group: its workload is gone, or has ended with pods that others made."""
+    if plan.group is None or plan.group.deletion_requested_at is not None:
+        return False
+    if plan.workload is None:
+        return True
+    found = all(member.row.found_in_cluster for member in plan.members)
+    return found and plan.workload.status == WorkloadStatus.FINISHED
+
+
+def _dissolve(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> None:
+    """Let a group go that is over. Its history stays: events outlive a workload."""
+    if plan.workload is not None:
+        key = (plan.workload.namespace, plan.workload.name)
+        if not delete_workloads(cluster, [key], actor=actor, now=now):
+            return  # it holds slices for a moment yet
+    if plan.group is not None:
+        plan.group.delete()
+    plan.group, plan.workload, plan.members = None, None, []
+
+
+def _is_taken(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> bool:
+    """Whether another workload has the group's name. The ended one of a withdrawn group makes way."""
+    row = Workload.objects.filter(cluster=cluster, namespace=plan.namespace, name=plan.name).first()
+    if row is None:
+        return False
+    over = row.job_id is None and row.status == WorkloadStatus.FINISHED and keys.IS_GROUP_WORKLOAD in row.annotations
+    return not (over and delete_workloads(cluster, [(row.namespace, row.name)], actor=actor, now=now))
+
+
+class _Checks:
+    """Whether the pods of a plan may join their group."""
+
+    def __init__(self, plan: GroupPlan, found: bool) -> None:
+        self._plan = plan
+        self._found = found
+        self._holds = plan.workload is not None and plan.workload.quota_reserved_at is not None
+
+    def run(self) -> None:
+        """All checks; each mistake is noted where it stands."""
+        plan = self._plan
+        for pod in plan.pods:
+            row = self._row(pod)
+            if row is not None:
+                self._check_row(pod, row)
+        if plan.taken:
+            path = f"metadata.labels[{keys.POD_GROUP_NAME}]"
+            rule = "is the name of a workload that is there already"
+            plan.pods[0].refuse(path, plan.name, rule, "Use another name for the group.", MistakeReason.IN_USE)
+        if plan.group is not None and not self._group_is_open(plan.group):
+            return
+        self._check_facts()
+        self._check_places()
+
+    def _check_row(self, pod: GroupPod, row: Job) -> None:
+        group = self._plan.group
+        if row.deletion_requested_at is not None or (group is not None and group.deletion_requested_at is not None):
+            pod.refuse("metadata.name", row.key, "this Pod is being deleted", "Use another name.", MistakeReason.IN_USE)
+        elif group is None or row.group_id != group.pk:
+            path = f"metadata.labels[{keys.POD_GROUP_NAME}]"
+            rule = "can't be changed: the pod is not in this group"
+            pod.refuse(path, pod.group.name, rule, "Use another name for the pod.", MistakeReason.IMMUTABLE)
+        elif row.manifest["spec"] != pod.submitted.spec.manifest["spec"] and self._is_frozen(row):
+            rule = "can't be changed while quota is held for it" if self._holds else "can't be changed: it has ended"
+            pod.refuse("spec", None, rule, "Delete the pod and submit another one.", MistakeReason.IMMUTABLE)
+        elif not _retriable(row) and pod.group.retriable:
+            path = f"metadata.annotations[{keys.RETRIABLE_IN_GROUP}]"
+            rule = "can't become true again: a group that does not wait for other pods stays so"
+            pod.refuse(path, None, rule, 'Leave it at "false".', MistakeReason.IMMUTABLE)
+
+    def _is_frozen(self, row: Job) -> bool:
+        return self._holds or bool(row.phase)
+
+    def _group_is_open(self, group: Job) -> bool:
+        """Whether pods can join; one that is there already and stays as it is, is none of this."""
+        ended = self._plan.workload is not None and self._plan.workload.status == WorkloadStatus.FINISHED
+        if group.deletion_requested_at is None and not ended:
+            return True
+        rule = "has ended" if ended else "is being deleted"
+        for pod in (pod for pod in self._plan.pods if self._row(pod) is None):
+            path = f"metadata.labels[{keys.POD_GROUP_NAME}]"
+            remedy = f"Delete the workload {self._plan.name}, or use another name for the group."
+            pod.refuse(path, self._plan.name, f"the group of this name {rule}", remedy, MistakeReason.IN_USE)
+        return False
+
+    def _row(self, pod: GroupPod) -> Job | None:
+        meta = pod.submitted.spec.meta
+        return None if meta.generate_name else self._plan.rows.get(meta.name)
+
+    def _check_facts(self) -> None:
+        """All pods of a group name the same queue and say the same of the group (Kueue refuses others)."""
+        wanted = self._stated() or self._plan.pods[0].facts
+        for pod in self._plan.pods:
+            for path, mine, others in zip(_FACTS.values(), pod.facts, wanted, strict=True):
+                if mine != others:
+                    rule = f"must be what the other pods of group {self._plan.name} say: {_text(others)}"
+                    pod.refuse(path, _text(mine), rule, "Give all pods of a group the same.", MistakeReason.INVALID)
+
+    def _stated(self) -> tuple[str, int, bool, bool] | None:
+        """What the group is held to: what is stored, unless all its pods are submitted anew while it waits."""
+        plan = self._plan
+        if plan.group is None or plan.workload is None:
+            return None
+        submitted = {pod.submitted.spec.meta.name for pod in plan.pods}
+        if not self._holds and all(member.row.name in submitted for member in plan.members if member.counts):
+            return None
+        spec = plan.group.manifest["spec"]
+        return (plan.workload.queue_name, spec["totalCount"], spec["fastAdmission"], spec["serving"])
+
+    def _check_places(self) -> None:
+        """Each pod needs a place: of its role where the pod sets stand, else below the total count.
+
+        Pods that were found in the cluster and have none are not refused but removed there, as Kueue does.
+        """
+        first = self._plan.pods[0].group
+        submitted = {pod.submitted.spec.meta.name for pod in self._plan.pods}
+        kept = [member for member in self._plan.members if member.counts and member.row.name not in submitted]
+        roles = {member.role for member in kept} | {pod.group.role for pod in self._plan.pods}
+        if len(roles) > MOST_ROLES and not first.fast_admission:
+            rule = f"a group has at most {MOST_ROLES} roles, with this pod it has {len(roles)}"
+            self._plan.pods[-1].refuse("spec", None, rule, "Make its pods alike.", MistakeReason.TOO_MANY)
+        if self._holds or first.fast_admission:
+            self._check_roles(kept)
+        elif not self._found:
+            for pod in self._plan.pods[max(0, first.total_count - len(kept)) :]:
+                path = f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]"
+                rule = f"the group has its {first.total_count} pods without this one"
+                remedy = "Leave the pod out, or raise the count."
+                pod.refuse(path, str(first.total_count), rule, remedy, MistakeReason.TOO_MANY)
+
+    def _check_roles(self, kept: Sequence[Member]) -> None:
+        places: Counter[str] = Counter()
+        if self._plan.workload is None:
+            places[self._plan.pods[0].group.role] = self._plan.pods[0].group.total_count
+        else:
+            places.update({pod_set.name: pod_set.count for pod_set in self._plan.workload.pod_sets.all()})
+        known = set(places)
+        places.subtract(member.role for member in kept)
+        for pod in self._plan.pods:
+            places[pod.group.role] -= 1
+            if places[pod.group.role] >= 0:
+                continue
+            if pod.group.role in known and self._found:
+                continue
+            if pod.group.role in known:
+                rule = f"the group has all its pods of this shape ({pod.group.role}) without this one"
+                pod.refuse("metadata.name", None, rule, "Leave the pod out.", MistakeReason.TOO_MANY)
+            else:
+                rule = f"has another shape ({pod.group.role}) than the pods of the group ({', '.join(sorted(known))})"
+                pod.refuse(
+                    "spec", None, rule, "Give it the resources of the pod that it replaces.", MistakeReason.INVALID
+                )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _retriable(row: Job) -> bool:
+    annotations = (row.manifest.get("metadata") or {}).get("annotations") or {}
+    return bool(annotations.get(keys.RETRIABLE_IN_GROUP) != "false")

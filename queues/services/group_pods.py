@@ -1,0 +1,163 @@
+"""Storing pods of groups whose plan has been checked: the group, its pods, and the workload that they are together."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from queues.events import request_push
+from queues.manifests import kueue_keys as keys
+from queues.manifests.generated_name import generated_name
+from queues.manifests.job_workloads import job_spec, job_workloads
+from queues.manifests.workload import JobSpec, WorkloadSpec
+from queues.models import Cluster, Job, Workload
+from queues.services.group_plans import GroupPlan, GroupPod
+from queues.services.job_changes import change_workload, pod_set_specs
+from queues.services.pod_groups import POD_GROUP, compose, refresh_groups
+from queues.services.submission import create_workloads
+from queues.services.submitted import Action, Applied
+
+
+def store_groups(
+    cluster: Cluster,
+    plans: Iterable[GroupPlan],
+    *,
+    actor: str,
+    submitted_by: str = "",
+    applied_set: str = "",
+    found_in_cluster: bool = False,
+    now: datetime,
+) -> dict[int, Applied]:
+    """Store the pods, make or change their groups' workloads; what became of each, by its submission's identity."""
+    applied: dict[int, Applied] = {}
+    for plan in plans:
+        applied |= _Store(cluster, plan, actor, submitted_by, applied_set, found_in_cluster, now).run()
+    return applied
+
+
+class _Store:
+    """One checked plan."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: GroupPlan,
+        actor: str,
+        submitted_by: str,
+        applied_set: str,
+        found_in_cluster: bool,
+        now: datetime,
+    ) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._actor = actor
+        self._submitted_by = submitted_by
+        self._set = applied_set
+        self._found = found_in_cluster
+        self._now = now
+
+    def run(self) -> dict[int, Applied]:
+        """The group first, then its pods, then its workload."""
+        plan = self._plan
+        fresh = plan.group is None
+        group = plan.group or Job(
+            cluster=self._cluster, namespace=plan.namespace, name=plan.name, kind=POD_GROUP, created_at=self._now,
+            manifest={}, found_in_cluster=self._found, suspended=True,
+        )  # fmt: skip
+        manifest = _group_manifest(plan)
+        if group.manifest != manifest:
+            group.manifest = manifest
+            group.save()
+        applied: dict[int, Applied] = {}
+        changed = False
+        for pod in plan.pods:
+            result = self._store_pod(pod, group)
+            changed |= result.action is not Action.UNCHANGED
+            applied[id(pod.submitted)] = result
+        if fresh:
+            self._create_workload(group)
+        elif changed:
+            self._change_workload()
+        if fresh or changed:
+            refresh_groups(self._cluster, [group.pk], actor=self._actor, now=self._now)
+        return applied
+
+    def _store_pod(self, pod: GroupPod, group: Job) -> Applied:
+        job, report = pod.submitted.spec, pod.submitted.report
+        row = None if job.meta.generate_name else self._plan.rows.get(job.meta.name)
+        name = generated_name(job.meta.name) if job.meta.generate_name else job.meta.name
+        spec = job_spec(
+            job,
+            name=name,
+            uid=row.uid if row else uuid.UUID(job.uid) if self._found and job.uid else None,
+            queue_name=pod.queue_name,
+            applied_set=self._set or (row.applied_set if row else ""),
+            row_id=row.pk if row else None,
+            found_in_cluster=row.found_in_cluster if row else self._found,
+        )
+        action = self._write_pod(spec, row, group)
+        if row is not None and row.phase and action is Action.UNCHANGED:
+            report.warn(pod.submitted.at("metadata.name"), f"this pod has ended ({row.phase}): it is not run again")
+        return Applied("Pod", spec.namespace, spec.name, action, tuple(report.warnings))
+
+    def _write_pod(self, spec: JobSpec, row: Job | None, group: Job) -> Action:
+        columns = {
+            "namespace": spec.namespace, "uid": spec.uid, "manifest": spec.manifest, "labels": spec.labels,
+            "annotations": spec.annotations, "api_version": spec.api_version, "applied_set": spec.applied_set,
+            "managed": spec.managed, "suspended": spec.suspended, "found_in_cluster": spec.found_in_cluster,
+        }  # fmt: skip
+        if row is None:
+            Job.objects.create(
+                cluster=self._cluster, kind="Pod", name=spec.name, group=group, created_at=self._now, **columns
+            )
+            return Action.CREATED
+        if row.manifest == spec.manifest:
+            Job.objects.filter(pk=row.pk).exclude(applied_set=spec.applied_set).update(applied_set=spec.applied_set)
+            return Action.UNCHANGED
+        Job.objects.filter(pk=row.pk).update(**columns, generation=F("generation") + 1, updated_at=self._now)
+        return Action.CONFIGURED
+
+    def _head(self, group: Job, first: GroupPod) -> WorkloadSpec:
+        """The workload as its first pod states it; its pod sets are those of the pods of this call."""
+        stored = JobSpec(POD_GROUP, group.name, group.namespace, group.manifest, uid=group.uid, row_id=group.pk)
+        spec = first.submitted.spec
+        (head,) = job_workloads(spec, stored, queue_name=first.queue_name, priority=first.priority)
+        return replace(
+            head,
+            name=group.name,
+            labels={},
+            annotations={**spec.workload_annotations, keys.IS_GROUP_WORKLOAD: "true"},
+            pod_sets=compose([pod.submitted.spec for pod in self._plan.pods], first.group),
+        )
+
+    def _create_workload(self, group: Job) -> None:
+        spec = self._head(group, self._plan.pods[0])
+        create_workloads(self._cluster, [spec], actor=self._actor, submitted_by=self._submitted_by, now=self._now)
+
+    def _change_workload(self) -> None:
+        """What the group's first pod says counts for all, when it is submitted anew; a cluster is told of new pods."""
+        plan, workload = self._plan, self._plan.workload
+        assert plan.group is not None  # there is a workload, or it is made
+        assert workload is not None
+        if workload.quota_reserved_at is not None:
+            Workload.objects.filter(pk=workload.pk).update(push_sequence=F("push_sequence") + 1)
+            request_push(self._cluster.name)
+            return
+        first = next((member.row.name for member in plan.members if member.counts), "")
+        pod = next((pod for pod in plan.pods if pod.submitted.spec.meta.name == first), None)
+        if pod is not None:
+            spec = replace(self._head(plan.group, pod), pod_sets=pod_set_specs(workload))
+            change_workload(workload, spec, actor=self._actor, now=self._now)
+
+
+def _group_manifest(plan: GroupPlan) -> dict[str, Any]:
+    first = plan.pods[0].group
+    return {
+        "apiVersion": "v1",
+        "kind": POD_GROUP,
+        "metadata": {"name": plan.name, "namespace": plan.namespace},
+        "spec": {"totalCount": first.total_count, "fastAdmission": first.fast_admission, "serving": first.serving},
+    }

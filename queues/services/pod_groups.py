@@ -1,0 +1,327 @@
+"""Groups of plain pods: the group's workload follows the pods that are there (kueue-semantics 13.2, 13.3).
+
+A group is a `Job` row of kind PodGroup that owns the workload; each of its pods is a `Job` row of kind Pod that names
+the group. The workload is composed when all pods are there; until then it waits outside its queue. From then on its
+pod sets stay: a pod that fails or goes is waited for, and another one of its role takes its place.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from queues.events import request_push, wake_scheduler
+from queues.manifests.job import JobManifest, read_pod
+from queues.manifests.pod_group import PodGroupMember
+from queues.manifests.workload import PodSetSpec
+from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
+from queues.services.job_changes import change_workload, pod_set_specs
+from queues.services.workload_objects import workload_spec
+from queues.services.workloads import record_finished
+from scheduler.core.decisions import (
+    ConditionStatus,
+    ConditionType,
+    FinishedReason,
+    PendingReason,
+    ReplacementPodsReason,
+    WorkloadStatus,
+)
+from scheduler.core.manifest import Fields, Report
+
+POD_GROUP: Final = "PodGroup"
+"""The kind of the row that stands for a group; no cluster has an object of it."""
+
+
+class MemberPhase(StrEnum):
+    """How a pod of a group ended; a pod that has not has none."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod of a group: its row and what its manifest says."""
+
+    row: Job
+    job: JobManifest
+
+    @property
+    def group(self) -> PodGroupMember:
+        """What it says of its group."""
+        assert self.job.group is not None  # it would be no member
+        return self.job.group
+
+    @property
+    def role(self) -> str:
+        """The pod set that it belongs to."""
+        return self.job.pod_sets[0].name
+
+    @property
+    def counts(self) -> bool:
+        """Whether it fills a place of the group: it may run, runs, or has succeeded."""
+        return self.row.phase != MemberPhase.FAILED and self.row.deletion_requested_at is None
+
+
+def members_of(group: Job) -> list[Member]:
+    """The pods of a group, in the order in which they came."""
+    return [read_member(row) for row in Job.objects.filter(group=group).order_by("pk")]
+
+
+def read_member(row: Job) -> Member:
+    """A stored pod of a group, read again."""
+    top = Fields(Report(), "", row.manifest)
+    top.ignore("apiVersion", "kind")
+    return Member(row, read_pod(top, "v1"))
+
+
+def compose(jobs: Sequence[JobManifest], stated: PodGroupMember) -> tuple[PodSetSpec, ...]:
+    """The pod sets of a group with these pods: one per role, by name; with fast admission one of all its pods."""
+    if stated.fast_admission:
+        return (replace(jobs[0].pod_sets[0], count=stated.total_count),)
+    roles: dict[str, PodSetSpec] = {}
+    for job in jobs:
+        roles.setdefault(job.pod_sets[0].name, job.pod_sets[0])
+    counts = Counter(job.pod_sets[0].name for job in jobs)
+    return tuple(replace(roles[name], count=counts[name]) for name in sorted(roles))
+
+
+def is_composed(workload: Workload, total_count: int) -> bool:
+    """Whether all pods of its group were there once: from then on its pod sets are those of the whole group."""
+    return sum(pod_set.count for pod_set in workload.pod_sets.all()) >= total_count
+
+
+def record_phases(cluster: Cluster, phases: Mapping[int, MemberPhase], *, now: datetime | None = None) -> None:
+    """Note how pods of groups ended, by the keys of their rows, and what follows for their groups."""
+    with transaction.atomic():
+        changed: set[int] = set()
+        for phase in MemberPhase:
+            ended = [pk for pk, found in phases.items() if found is phase]
+            rows = Job.objects.filter(cluster=cluster, pk__in=ended, group__isnull=False).exclude(phase=phase)
+            changed |= {row.group_id or 0 for row in rows.only("group_id")}
+            rows.update(phase=phase)
+        refresh_groups(cluster, changed, now=now)
+
+
+def forget_members(cluster: Cluster, members: Collection[int], *, now: datetime | None = None) -> None:
+    """These pods, by the keys of their rows, are no longer there; one that has succeeded stays counted."""
+    with transaction.atomic():
+        rows = Job.objects.filter(cluster=cluster, pk__in=list(members), group__isnull=False)
+        gone = rows.exclude(phase=MemberPhase.SUCCEEDED, deletion_requested_at=None)
+        groups = {row.group_id or 0 for row in gone.only("group_id")}
+        gone.delete()
+        refresh_groups(cluster, groups, now=now)
+
+
+def withdraw_members(cluster: Cluster, rows: Sequence[Job], *, actor: str, now: datetime) -> dict[int, str]:
+    """Some pods of a group are to go, others stay; answers why one has to wait, by its row's key."""
+    waiting: dict[int, str] = {}
+    told = Workload.objects.filter(job__in={row.group_id for row in rows}, pushed_sequence__gt=0)
+    groups = set(told.exclude(status=WorkloadStatus.FINISHED).values_list("job_id", flat=True))
+    for row in rows:
+        if row.group_id in groups and not row.phase:
+            waiting[row.pk] = "goes when the cluster has dropped it"
+    Job.objects.filter(pk__in=waiting).update(deletion_requested_at=now)
+    Job.objects.filter(pk__in=[row.pk for row in rows if row.pk not in waiting]).delete()
+    if waiting:
+        told.update(push_sequence=F("push_sequence") + 1)
+        request_push(cluster.name)
+    refresh_groups(cluster, {row.group_id or 0 for row in rows}, actor=actor, now=now)
+    return waiting
+
+
+def refresh_groups(
+    cluster: Cluster, groups: Collection[int], *, actor: str = "watcher", now: datetime | None = None
+) -> None:
+    """Bring the workloads of these groups in step with the pods that the groups have."""
+    if not groups:
+        return
+    with transaction.atomic():
+        rows = Job.objects.filter(cluster=cluster, pk__in=list(groups), kind=POD_GROUP)
+        for group in rows.select_for_update().order_by("pk"):
+            workload = (
+                Workload.objects.filter(job=group)
+                .exclude(status=WorkloadStatus.FINISHED)
+                .select_for_update()
+                .prefetch_related("pod_sets")
+                .first()
+            )
+            if workload is not None:
+                _Refresh(cluster, group, workload, actor, now or timezone.now()).run()
+        wake_scheduler(cluster.name)
+
+
+class _Refresh:
+    """One group, with its rows locked."""
+
+    def __init__(self, cluster: Cluster, group: Job, workload: Workload, actor: str, now: datetime) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._workload = workload
+        self._actor = actor
+        self._now = now
+        self._members = members_of(group)
+        spec = group.manifest["spec"]
+        self._total = int(spec["totalCount"])
+        self._fast = bool(spec.get("fastAdmission"))
+        self._serving = bool(spec.get("serving"))
+
+    def run(self) -> None:
+        """Ended or not; else its pod sets, its surplus pods, what it waits for, and what it needs no more."""
+        ended = self._ended()
+        if ended is not None:
+            key = (self._workload.namespace, self._workload.name)
+            record_finished(self._cluster, [key], *ended, actor=self._actor, now=self._now)
+            return
+        if not is_composed(self._workload, self._total) or self._workload.quota_reserved_at is None:
+            self._compose()
+        self._remove_surplus()
+        self._wait()
+        self._reclaim()
+
+    def _live(self, role: str = "") -> list[Member]:
+        return [member for member in self._members if member.counts and role in ("", member.role)]
+
+    def _ended(self) -> tuple[FinishedReason, str] | None:
+        """All pods succeeded; or none is left at work and one of them says that it must not be waited for (13.2)."""
+        if not self._members:
+            if self._condition(ConditionType.EVICTED) is None:
+                return FinishedReason.OWNER_NOT_FOUND, "No pod of the group is left"
+            return None
+        succeeded = sum(member.row.phase == MemberPhase.SUCCEEDED for member in self._members)
+        message = f"Pods succeeded: {succeeded}/{self._total}"
+        if succeeded >= self._total and not self._serving:
+            return FinishedReason.SUCCEEDED, message
+        at_work = any(not member.row.phase for member in self._members)
+        if not at_work and any(not member.group.retriable for member in self._members):
+            return FinishedReason.FAILED, message
+        return None
+
+    def _compose(self) -> None:
+        """Its pod sets are those of the pods that are there, until all are; from then on they are those of all."""
+        live = self._live()[: self._total]
+        composed = is_composed(self._workload, self._total)
+        if not live or (composed and len(live) < self._total):
+            return
+        pod_sets = compose([member.job for member in live], live[0].group)
+        if pod_sets == pod_set_specs(self._workload):
+            return
+        if not composed and sum(pod_set.count for pod_set in pod_sets) >= self._total:
+            # Kueue makes the workload now: its place in the queue counts from here.
+            Workload.objects.filter(pk=self._workload.pk).update(created_at=self._now)
+        change_workload(
+            self._workload,
+            replace(workload_spec(self._workload), pod_sets=pod_sets),
+            actor=self._actor,
+            now=self._now,
+        )
+        self._workload = Workload.objects.prefetch_related("pod_sets").get(pk=self._workload.pk)
+
+    def _remove_surplus(self) -> None:
+        """Pods for which the group has no place go, the latest first; and failed ones that others have replaced."""
+        if not is_composed(self._workload, self._total):
+            return
+        places = {pod_set.name: pod_set.count for pod_set in self._workload.pod_sets.all()}
+        surplus: list[Member] = []
+        for member in self._live():
+            if places.get(member.role, 0) > 0:
+                places[member.role] -= 1
+            else:
+                surplus.append(member)
+        full = {role for role, left in places.items() if left == 0}
+        replaced = [m.row.pk for m in self._members if m.row.phase == MemberPhase.FAILED and m.role in full]
+        Job.objects.filter(pk__in=replaced).delete()
+        for member in surplus:
+            Job.objects.filter(pk=member.row.pk).update(deletion_requested_at=self._now)
+            self._log("Normal", "ExcessPodDeleted", f"Pod {member.row.name} is more than the group has places for")
+        if surplus:
+            Workload.objects.filter(pk=self._workload.pk).update(push_sequence=F("push_sequence") + 1)
+            request_push(self._cluster.name)
+        if surplus or replaced:
+            self._members = members_of(self._group)
+
+    def _wait(self) -> None:
+        """WaitingForReplacementPods, for as long as pods are missing; the scheduler passes over the workload then."""
+        waiting = self._incomplete() or self._absent()
+        before = self._condition(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
+        if waiting is not None:
+            self._set_condition(ConditionStatus.TRUE, *waiting)
+            if before is None or before["reason"] != waiting[0]:
+                incomplete = waiting[0] == PendingReason.POD_GROUP_INCOMPLETE
+                event = "ErrWorkloadCompose" if incomplete else ConditionType.WAITING_FOR_REPLACEMENT_PODS
+                self._log("Warning", event, waiting[1])
+        elif before is not None:
+            message = "No pod of the group needs a replacement"
+            self._set_condition(ConditionStatus.FALSE, ReplacementPodsReason.PODS_READY, message)
+
+    def _incomplete(self) -> tuple[str, str] | None:
+        if is_composed(self._workload, self._total):
+            return None
+        there = f"{len(self._live())} of its {self._total} pods are there"
+        return PendingReason.POD_GROUP_INCOMPLETE, f"Pod group {self._group.name} is not complete: {there}"
+
+    def _absent(self) -> tuple[str, str] | None:
+        """Places that a pod had and none has now; with fast admission pods that never came are no reason to wait."""
+        places = self._total
+        if self._fast:
+            places = max(1, min(self._total, len(self._members)))
+        absent = places - len(self._live())
+        if absent <= 0:
+            return None
+        evicted = self._condition(ConditionType.EVICTED)
+        if evicted is not None:
+            return evicted["reason"], evicted["message"]
+        return ReplacementPodsReason.PODS_FAILED, f"{absent} of {self._total} pods need a replacement"
+
+    def _reclaim(self) -> None:
+        """What pods that have succeeded asked for is free: Kueue's reclaimablePods."""
+        if self._serving:
+            return
+        done = Counter(member.role for member in self._members if member.row.phase == MemberPhase.SUCCEEDED)
+        for role, count in done.items():
+            rows = PodSet.objects.filter(workload=self._workload, name=role, count__gte=count)
+            rows.filter(reclaimable_count__lt=count).update(reclaimable_count=count)
+
+    def _condition(self, type_: ConditionType) -> dict[str, Any] | None:
+        """The condition of that type, if it is True."""
+        return next(
+            (found for found in self._workload.conditions if found["type"] == type_ and found["status"] == "True"),
+            None,
+        )
+
+    def _set_condition(self, status: ConditionStatus, reason: str, message: str) -> None:
+        type_ = ConditionType.WAITING_FOR_REPLACEMENT_PODS
+        since = self._now.isoformat().replace("+00:00", "Z")
+        others = [found for found in self._workload.conditions if found["type"] != type_]
+        before = next((found for found in self._workload.conditions if found["type"] == type_), None)
+        told = {"type": str(type_), "status": str(status), "reason": str(reason), "message": message}
+        if before is not None and before["status"] == status:
+            since = before["lastTransitionTime"]
+        condition = {**told, "lastTransitionTime": since}
+        if before != condition:
+            self._workload.conditions = [*others, condition]
+            self._workload.save(update_fields=["conditions", "updated_at"])
+
+    def _log(self, type_: str, reason: str, message: str) -> None:
+        log_event(self._workload, type_, reason, message, actor=self._actor, now=self._now)
+
+
+def log_event(workload: Workload, type_: str, reason: str, message: str, *, actor: str, now: datetime) -> None:
+    """One line in a workload's history."""
+    WorkloadEvent.objects.create(
+        cluster_id=workload.cluster_id,
+        workload_uid=workload.uid,
+        namespace=workload.namespace,
+        workload_name=workload.name,
+        at=now,
+        type=type_,
+        reason=reason,
+        message=message,
+        actor=actor,
+    )
