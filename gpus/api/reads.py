@@ -65,7 +65,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
         yield _device_drift(device)
 
 
-def _bound(cluster_id: int) -> QuerySet[DeviceAllocation]:
+def _bound(cluster_id: int) -> QuerySet[Any]:
     """What was decided, beside the bound pods that it was decided for, as the cluster shows them."""
     seen = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.DECIDED).annotate(
         seen_pod_set=F("workload__pods__pod_set"),
