@@ -85,6 +85,8 @@ def read_job(top: Fields, version: str) -> JobManifest:
         template = _with_restart_policy(spec, template)
     least = _minimum_parallelism(top, meta, parallelism)
     topology = _topology(spec, template, keys.JOB_COMPLETION_INDEX)
+    if topology and meta.annotations.get(keys.ELASTIC_JOB) == "true":
+        _refuse_elastic_topology(spec, template)
     pod_set = PodSetSpec(MAIN, count, template.manifest, template.requests, least, topology)
     body = {**spec.content, "template": dict(template.manifest)}
     return _job(top, meta, "Job", "batch/v1", body, queue, pod_set, template.priority_class_name)
@@ -241,6 +243,19 @@ def _copied_annotations(meta: ObjectMeta) -> dict[str, str]:
 def _topology(spec: Fields, template: PodTemplateSpec, pod_index_label: str) -> dict[str, Any]:
     path = f"{spec.at('template')}.metadata.annotations"
     return read_topology_annotations(spec.report, path, template.annotations, pod_index_label)
+
+
+def _refuse_elastic_topology(spec: Fields, template: PodTemplateSpec) -> None:
+    """Kueue's gate ElasticJobsViaWorkloadSlicesWithTAS is off by default, and here."""
+    for annotation in keys.TOPOLOGY:
+        if annotation in template.annotations:
+            spec.report.error(
+                f"{spec.at('template')}.metadata.annotations[{annotation}]",
+                template.annotations[annotation],
+                "can't be used in an elastic job",
+                f"Remove it, or {keys.ELASTIC_JOB}.",
+                MistakeReason.FORBIDDEN,
+            )
 
 
 def _restart_policy(spec: Fields) -> str:

@@ -169,6 +169,19 @@ def test_it_does_not_change_its_pods_while_it_holds_quota(cluster: Cluster) -> N
     assert [count for count, _, _ in statuses()] == [3]
 
 
+@pytest.mark.parametrize("annotation", ["required-topology: rack", "unconstrained-topology: 'true'"])
+def test_it_asks_for_no_topology(cluster: Cluster, annotation: str) -> None:
+    text = elastic(3).replace(
+        "{spec: {restart", f"{{metadata: {{annotations: {{kueue.x-k8s.io/podset-{annotation}}}}}, spec: {{restart"
+    )
+    with pytest.raises(ManifestErrors) as caught:
+        apply(cluster, text)
+    (error,) = caught.value.errors
+    key = annotation.partition(":")[0]
+    assert error.path == f"spec.template.metadata.annotations[kueue.x-k8s.io/podset-{key}]"
+    assert (error.rule, error.reason) == ("can't be used in an elastic job", "Forbidden")
+
+
 def test_it_has_no_least_parallelism(cluster: Cluster) -> None:
     text = elastic(3).replace("'true'}", "'true', kueue.x-k8s.io/job-min-parallelism: '1'}")
     with pytest.raises(ManifestErrors) as caught:
