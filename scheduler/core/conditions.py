@@ -164,7 +164,8 @@ def release(workload: Workload, now: float) -> Workload:
 def requeue(workload: Workload, now: float) -> Workload:
     """The eviction is complete: it is queued again at once, or waits until what evicted it is over (2.4)."""
     evicted = workload.conditions[ConditionType.EVICTED]
-    status = ConditionStatus.TRUE if evicted.reason in _REQUEUED_AT_ONCE else ConditionStatus.FALSE
+    at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
+    status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
     return with_condition(workload, ConditionType.REQUEUED, status, evicted.reason, evicted.message, now)
 
 

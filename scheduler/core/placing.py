@@ -78,7 +78,7 @@ class Placer:
         waiting, now = self._state.second_pass, self._state.now
         if waits_for_topology(info.workload):
             waiting.setdefault(info.key, first_attempt(info, now))
-        elif info.workload.unhealthy_nodes and info.topology_usage and info.admitted and not info.evicted:
+        elif _lost_a_node(info):
             waiting[info.key] = SecondPass(info, now)
         else:
             waiting.pop(info.key, None)
@@ -135,6 +135,13 @@ class Placer:
         if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
             return None
         return self._state.cluster_queues.get(local_queue.cluster_queue) if is_queueable(info.workload) else None
+
+
+def _lost_a_node(info: WorkloadInfo) -> bool:
+    """Whether pods of a running workload may move away from a node that failed (11.10)."""
+    workload = info.workload
+    moves = bool(workload.unhealthy_nodes and info.topology_usage) and not workload.single_pod
+    return moves and info.admitted and not info.evicted
 
 
 def _replicas(placement: Placement | None) -> set[tuple[str, int]]:

@@ -71,8 +71,7 @@ class State:
         """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
         self.not_ready: set[str] = set()
         """Admitted workloads whose pods are not ready, where that blocks admission."""
-        self.second_pass: dict[str, SecondPass] = {}
-        """Workloads with quota that cycles decide on first: a node failed, or their topology was delayed."""
+        self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
         self.history = usage_history(configuration.admission_fair_sharing)
         """Past usage of LocalQueues; None without admission fair sharing."""
         self.protected: dict[str, float] = {}

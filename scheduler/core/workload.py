@@ -73,6 +73,8 @@ class Workload:
     `replaces` is the key of the workload slice that this one replaces (elastic jobs). `admission_gates` is the
     admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed` marks a
     workload that only its own ClusterQueue may preempt. `placement` is where its pods and devices already are.
+    `single_pod` marks a workload that is one pod which nobody makes anew (SkipReassignmentForPodOwnedWorkloads): it
+    keeps its topology when its node fails, and is not queued again when it was evicted.
     """
 
     namespace: str
@@ -98,6 +100,7 @@ class Workload:
     never_reclaimed: bool = False
     last_preempted_at: float | None = None
     placement: Placement | None = None
+    single_pod: bool = False
 
     @property
     def key(self) -> str:

@@ -38,7 +38,8 @@ SELECT w.id, w.generation, w.namespace, w.name, w.uid::text, w.queue_name, w.pri
         p.reclaimable_count, p.admitted_count, p.flavors, p.resource_usage, p.topology_assignment, p.nodes)
         ORDER BY p.position)
      FROM queues_podset p WHERE p.workload_id = w.id)::text,
-    w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text
+    w.deletion_requested_at IS NOT NULL, w.job_id IS NOT NULL, w.accumulated_execution_seconds, w.eviction_counts::text,
+    EXISTS (SELECT FROM queues_job j WHERE j.id = w.job_id AND j.kind = 'Pod' AND j.found_in_cluster)
 FROM queues_workload w
 WHERE w.cluster_id = %s AND {condition}
 ORDER BY w.id
@@ -111,6 +112,7 @@ def _stored(row: tuple[Any, ...], slices: Sequence[StoredSlice]) -> StoredWorklo
         never_reclaimed=row[18],
         last_preempted_at=seconds(row[19]),
         placement=read_placement(row[2], pod_sets, nodes, slices) if row[22] else None,
+        single_pod=row[28],
     )
     return StoredWorkload(
         id=row[0],

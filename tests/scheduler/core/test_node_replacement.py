@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from scheduler.core.conditions import evict, release
 from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, EvictionReason
 from scheduler.core.topology import TopologyRequest
 from scheduler.core.world import World
@@ -144,3 +145,15 @@ def test_a_topology_that_comes_back_finds_its_usage() -> None:
     made.set_topology(RACKS_AND_HOSTS)
     admit(made, workload("third", 2))
     assert places(made, "team/third") == {"set-0": {"r0-n0": 2}}
+
+
+def test_a_pod_that_nobody_makes_anew_keeps_its_place() -> None:
+    made = world(racks({"r0": [2, 2]}))
+    admit(made, replace(workload("pod", 1), single_pod=True))
+    before = places(made, "team/pod")
+    ((_, hosts),) = before.items()
+    made.set_workload(replace(current(made, "team/pod"), unhealthy_nodes=tuple(hosts)), NOW)
+    assert not made.has_active()
+    assert places(made, "team/pod") == before
+    stopped = release(evict(current(made, "team/pod"), EvictionReason.PREEMPTED, "", NOW), NOW)
+    assert stopped.is_false(ConditionType.REQUEUED)

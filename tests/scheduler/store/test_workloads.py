@@ -1,0 +1,80 @@
+"""Workload rows as the core sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpus.models import AllocationSource, Device, DeviceAllocation
+from queues.models import Cluster, Job, PodSet, Workload
+from scheduler.core.admission_check import AdmissionCheckState, PodSetUpdate
+from scheduler.core.decisions import AdmissionCheckStatus
+from scheduler.store.workloads import read_check_state, read_workloads, write_check_states
+from tests.factories import START, make_cluster, make_node, make_workload
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_pod_that_others_made_is_a_single_pod() -> None:
+    cluster = make_cluster()
+    for name, kind, found in (("ours", "Pod", False), ("theirs", "Pod", True), ("job", "Job", True)):
+        job = Job.objects.create(
+            cluster=cluster, kind=kind, namespace="team", name=name, manifest={}, found_in_cluster=found,
+            created_at=START,
+        )  # fmt: skip
+        make_workload(cluster, name, job=job)
+    make_workload(cluster, "alone")
+    read = {stored.workload.name: stored.workload.single_pod for stored in read_workloads(cluster.pk)}
+    assert read == {"ours": False, "theirs": True, "job": False, "alone": False}
+
+
+def placed(cluster: Cluster, nodes: list[str | None]) -> Workload:
+    """A workload that holds quota and a slice of one card for each of its replicas."""
+    node = make_node(cluster, "n1", [{}])
+    row = make_workload(
+        cluster, "job", {"nvidia.com/gpu": "1"}, count=len(nodes), quota_reserved_at=START, status="Admitted",
+        cluster_queue_name="main", conditions=[{"type": "QuotaReserved", "status": "True"}],
+    )  # fmt: skip
+    PodSet.objects.filter(workload=row).update(nodes=nodes, admitted_count=sum(found is not None for found in nodes))
+    for replica in range(len(nodes)):
+        DeviceAllocation.objects.create(
+            cluster=cluster, node=node, device=Device.objects.get(), device_uuid="n1-0", workload=row, pod_set="main",
+            source=AllocationSource.DECIDED, replica=replica, container="main", container_index=0, memory_mib=1_000,
+            cores_percent=0,
+            namespace="team", created_at=START,
+        )  # fmt: skip
+    return row
+
+
+@pytest.mark.parametrize(
+    ("nodes", "held", "gone"),
+    [
+        (["n1", "n1", "n1"], [0, 1, 2], []),
+        (["n1", None, "n1"], [0, 2], [1]),
+        ([None, None, None], [], [0, 1, 2]),
+    ],
+)
+def test_a_replica_without_a_node_is_given_up(nodes: list[str | None], held: list[int], gone: list[int]) -> None:
+    cluster = make_cluster()
+    placed(cluster, nodes)
+    (stored,) = read_workloads(cluster.pk)
+    placement = stored.workload.placement
+    assert [pod.replica for pod in placement.pods] == held if placement is not None else not held
+    assert [pod.replica for pod in stored.left_over] == gone
+    assert all(part.uuid == "n1-0" for pod in stored.left_over for part in pod.slices)
+
+
+def test_what_a_check_adds_goes_around() -> None:
+    update: dict[str, Any] = {
+        "name": "main",
+        "labels": {"a": "b"},
+        "nodeSelector": {"pool": "new"},
+        "tolerations": [{"key": "new", "operator": "Exists"}],
+    }
+    state = AdmissionCheckState(
+        "nodes", AdmissionCheckStatus.READY, pod_set_updates=(PodSetUpdate.from_manifest(update),)
+    )
+    (written,) = write_check_states([state])
+    assert written["podSetUpdates"] == [update]
+    assert read_check_state(written) == state
