@@ -8,7 +8,7 @@ can refuse it with a message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from scheduler.core.device import HAMI_CORE_MODE, DeviceRequest
@@ -46,6 +46,8 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
     init_containers = _requests_per_container(spec.get("initContainers") or (), annotations, ordered, problems)
     containers = _requests_per_container(spec.get("containers") or (), annotations, ordered, problems)
     asked = {request.vendor for container in (*init_containers, *containers) for request in container}
+    if asked:
+        problems.extend(_pod_problems(spec))
     return PodDeviceRequest(
         init_containers,
         containers,
@@ -75,6 +77,20 @@ def parse_scoring_weights(text: str) -> ScoringWeights:
     if len(weights) != 3 or not any(weights.values()):
         raise ValueError("slot, core and memory must all be given, one of them above 0")
     return ScoringWeights(**weights)
+
+
+def _pod_problems(spec: Mapping[str, Any]) -> Iterator[DeviceRequestProblem]:
+    """What HAMi's webhook does not let a pod with devices have."""
+    node = spec.get("nodeName")
+    if node:
+        yield DeviceRequestProblem(
+            "", "spec.nodeName", str(node), "a pod with devices leaves its node to the scheduler", refused=True
+        )
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        if (container.get("securityContext") or {}).get("privileged"):
+            name = str(container.get("name") or "")
+            message = "a privileged container would see all cards of its node, so none may be in a pod with devices"
+            yield DeviceRequestProblem(name, "securityContext.privileged", "true", message, refused=True)
 
 
 def _requests_per_container(

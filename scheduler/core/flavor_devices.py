@@ -66,11 +66,11 @@ class DeviceAssigner:
         return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
 
     def problem(self, info: WorkloadInfo) -> str | None:
-        """What is wrong with a device request so that no scheduler would take it, or None."""
+        """What is wrong with a device request, so that its pods would be turned away or run without devices; or None."""
         if not self._state.has_devices:
             return None
-        problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems if problem.refused)
-        return next((problem.message for problem in problems), None)
+        problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems)
+        return next((str(problem) for problem in problems), None)
 
     def refusal_of(
         self,

@@ -85,6 +85,10 @@ class DeviceRequestProblem:
     message: str
     refused: bool
 
+    def __str__(self) -> str:
+        where = f"Container {self.container}: " if self.container else ""
+        return f"{where}{self.resource} is {self.value}: {self.message}."
+
 
 @dataclass(frozen=True, slots=True)
 class PodDeviceRequest:

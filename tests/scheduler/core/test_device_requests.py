@@ -137,3 +137,23 @@ def test_invalid_weights_are_refused(text: str) -> None:
         parse_scoring_weights(text)
     (problem,) = requested({"gpu": 1}, annotations={"hami.io/device-scoring-weights": text}).problems
     assert problem.refused
+
+
+@pytest.mark.parametrize(
+    ("spec", "resource"),
+    [
+        ({"nodeName": "n1"}, "spec.nodeName"),
+        ({"initContainers": [{"name": "i", "securityContext": {"privileged": True}}]}, "securityContext.privileged"),
+    ],
+)
+def test_what_the_webhook_denies_pods_with_devices(spec: dict[str, Any], resource: str) -> None:
+    (problem,) = requested({"gpu": 1}, **spec).problems
+    assert (problem.resource, problem.refused) == (resource, True)
+    assert not requested({}, **spec).problems
+
+
+def test_a_problem_names_the_container_the_resource_the_value_and_the_rule() -> None:
+    (problem,) = requested({"gpu": 1, "gpumem": "4000Mi"}).problems
+    assert str(problem) == (
+        "Container c0: nvidia.com/gpumem is 4000Mi: memory is a plain number of MiB, without a suffix such as Mi."
+    )

@@ -255,3 +255,13 @@ def test_fgd_learns_what_is_typical_from_the_workloads() -> None:
     placed = {name: result for result in settled(builder.world) for name in admissions(result)}
     assert {placement(placed[f"small{number}"], f"small{number}").pods[0].node for number in range(4)} == {"n1"}
     assert placement(placed["large"], "large").pods[0].node == "n2"
+
+
+def test_a_request_that_would_be_dropped_without_a_word_is_said_instead() -> None:
+    container = {"name": "c", "resources": {"limits": {GPU: "1", MEMORY: "4000Mi"}}}
+    builder = Builder().queue("q", {"default": {GPU: 100, MEMORY: 10**12}})
+    builder.pending("w", "q", [pod_set({}, spec={"containers": [container]})])
+    builder.world.set_node(gpu_node("n1"))
+    result = cycle(builder.world)
+    assert outcomes(result)["w"] == "Misconfigured"
+    assert messages(result)["w"].startswith("Container c: nvidia.com/gpumem is 4000Mi:")
