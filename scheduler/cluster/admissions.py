@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,6 +13,7 @@ from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceRow
 from gpus.vendors import VENDORS
 from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
+from queues.services.pod_groups import read_member
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmission
 from scheduler.core.admission_check import AdmissionCheckState, updates_of
@@ -63,6 +64,18 @@ def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | 
         return None
     metadata = {**(job.manifest.get("metadata") or {}), "name": job.name, "namespace": job.namespace}
     return JobSource(kind, {**job.manifest, "metadata": metadata}, str(job.uid), job.found_in_cluster, vendors)
+
+
+def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = ()) -> dict[int, list[JobSource]]:
+    """The pods of these groups as submitted, by the key of the group's row, in the order in which they came."""
+    sources: dict[int, list[JobSource]] = {}
+    for row in Job.objects.filter(group__in=group_ids).order_by("pk") if group_ids else ():
+        source = job_source(row, vendors)
+        if source is not None and row.group_id is not None:
+            leaving = row.deletion_requested_at is not None
+            member = replace(source, pod_set=read_member(row).role, ended=bool(row.phase), leaving=leaving)
+            sources.setdefault(row.group_id, []).append(member)
+    return sources
 
 
 def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) -> AdmittedWorkload:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from django.db import connection, transaction
@@ -21,6 +22,7 @@ from scheduler.cluster.admissions import FlavorNodes, Slices, admitted_workload,
 from scheduler.cluster.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from scheduler.cluster.manifests import (
     JOB_UID_LABEL,
+    KUEUE_GATES,
     PLACEMENT_GATE,
     POD_SET_LABEL,
     SCHEDULER_NAME,
@@ -122,6 +124,7 @@ class Binder:
         pod_set = _pod_set(row, (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
         workload = admitted_workload(row, self._flavors)
         admission = next((found for found in workload.pod_sets if found.name == pod_set.name), workload.pod_sets[0])
+        workload = replace(workload, pod_sets=(admission,))
         replica = replicas.assign(pod, str(row.uid), admission)
         if replica is None:
             return 0
@@ -194,12 +197,13 @@ class Binder:
 
 
 def waits_for_us(pod: JsonObject) -> bool:
-    """Whether nobody but us will bind the pod: it names us as its scheduler, or has our gate."""
+    """Whether nobody but us will bind the pod: it names us as its scheduler, or has our gate, or is ours and has
+    Kueue's."""
     spec = pod["spec"]
     if spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return False
     gates = {gate["name"] for gate in spec.get("schedulingGates") or ()}
-    if gates - {PLACEMENT_GATE}:
+    if gates - ({PLACEMENT_GATE, *KUEUE_GATES} if uid_label(pod, WORKLOAD_UID_LABEL) else {PLACEMENT_GATE}):
         return False
     return bool(gates) or spec.get("schedulerName") == SCHEDULER_NAME
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db import DataError, connection, transaction
+from django.utils import timezone
 
 from queues.events import request_push
 from queues.exceptions import ManifestErrors
@@ -66,7 +67,7 @@ class JobWatch:
         rows = self._rows(jobs)
         progress: dict[int, Progress] = {}
         for job in jobs:
-            row = rows.get(_key(job))
+            row = rows.get(key_of(job))
             if row is None:
                 self._submit(job)
             else:
@@ -121,7 +122,7 @@ class JobWatch:
         if self._kind.progress(job).finished is not None or metadata["uid"] in self._refused:
             return
         try:
-            self._create(_as_submitted(job))
+            self._create(as_submitted(job))
         except (ManifestErrors, DataError) as errors:
             self._refused.add(metadata["uid"])
             key = f"{metadata['namespace']}/{metadata['name']}"
@@ -136,7 +137,7 @@ class JobWatch:
             found.update(found_in_cluster=True, uid=uid)
             if not job["spec"].get("suspend"):
                 # It runs without having been admitted: it is to be stopped.
-                _raise_push(self._cluster, [uid])
+                raise_push(self._cluster, [uid])
         request_push(self._cluster.name)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
@@ -147,7 +148,7 @@ class JobWatch:
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Jobs that should be in the cluster and were not in a whole list of it."""
-        there = {key for job in present for key in _keys(job)}
+        there = {key for job in present for key in keys_of(job)}
         running = (
             Workload.objects.filter(
                 cluster=self._cluster,
@@ -160,12 +161,13 @@ class JobWatch:
             .select_related("job")
             .only("job__namespace", "job__name", "job__uid", "job__found_in_cluster")
         )
-        missing = {row.job.pk: row.job for row in running if row.job is not None and _row_key(row.job) not in there}
+        missing = {row.job.pk: row.job for row in running if row.job is not None and row_key(row.job) not in there}
         self._without_job(missing.values())
 
-    def _without_job(self, rows: Iterable[Job]) -> None:
+    def _without_job(self, rows: Collection[Job]) -> None:
         """OwnerNotFound for jobs that were not ours, or that go by themselves once ended; ours are pushed anew."""
         orphaned: list[tuple[str, str]] = []
+        found = [row for row in rows if row.found_in_cluster]
         again: list[uuid.UUID] = []
         for row in rows:
             if row.found_in_cluster or "ttlSecondsAfterFinished" in (row.manifest.get("spec") or {}):
@@ -176,9 +178,15 @@ class JobWatch:
             message = "The job is no longer in the cluster"
             reason = FinishedReason.OWNER_NOT_FOUND
             record_finished(self._cluster, orphaned, reason, message, actor=_ACTOR, now=self._now)
+            self._free_names(found)
         if again:
-            _raise_push(self._cluster, again)
+            raise_push(self._cluster, again)
             request_push(self._cluster.name)
+
+    def _free_names(self, rows: Iterable[Job]) -> None:
+        """Jobs that others made and that are gone: another one may have the name now."""
+        gone = Job.objects.filter(pk__in=[row.pk for row in rows], deletion_requested_at=None)
+        gone.update(deletion_requested_at=self._now or timezone.now())
 
     def _rows(self, jobs: Sequence[JsonObject]) -> dict[tuple[str, str], Job]:
         """The rows of these jobs, by namespace and name.
@@ -186,14 +194,14 @@ class JobWatch:
         A job is known by its row's uid in its label, or by the uid that the cluster gave it. Anyone can write a label:
         it counts on a job of the row's namespace and name only.
         """
-        keys = {key for job in jobs for key in _keys(job)}
+        keys = {key for job in jobs for key in keys_of(job)}
         rows = Job.objects.filter(
             cluster=self._cluster, kind=self._kind.kind.kind, uid__in={uid for _, _, uid in keys}
         ).defer("manifest")
-        return {(row.namespace, row.name): row for row in rows if _row_key(row) in keys}
+        return {(row.namespace, row.name): row for row in rows if row_key(row) in keys}
 
 
-def _raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
+def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
     """Has the cluster told again what the rows say of these jobs' workloads."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
@@ -207,26 +215,28 @@ def _raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
         )
 
 
-def _key(job: JsonObject) -> tuple[str, str]:
+def key_of(job: JsonObject) -> tuple[str, str]:
+    """Its namespace and name."""
     return job["metadata"]["namespace"], job["metadata"]["name"]
 
 
-def _keys(job: JsonObject) -> list[tuple[str, str, str]]:
+def keys_of(job: JsonObject) -> list[tuple[str, str, str]]:
     """(namespace, name, uid) by which a job may be known: the cluster's uid, and our label's if it is a uid at all."""
-    found = [(*_key(job), str(job["metadata"]["uid"]))]
+    found = [(*key_of(job), str(job["metadata"]["uid"]))]
     label = (job["metadata"].get("labels") or {}).get(JOB_UID_LABEL, "")
     try:
-        found.append((*_key(job), str(uuid.UUID(label))))
+        found.append((*key_of(job), str(uuid.UUID(label))))
     except ValueError:
         return found
     return found
 
 
-def _row_key(row: Job) -> tuple[str, str, str]:
+def row_key(row: Job) -> tuple[str, str, str]:
+    """(namespace, name, uid) by which its job is known in the cluster."""
     return row.namespace, row.name, str(row.uid)
 
 
-def _as_submitted(job: JsonObject) -> JsonObject:
+def as_submitted(job: JsonObject) -> JsonObject:
     """The manifest without what a server adds, so that it reads like one that was handed in."""
     metadata: dict[str, Any] = {
         key: value

@@ -25,6 +25,8 @@ SCHEDULER_NAME: Final = "kueueweb"
 NO_LABELS: Final[Mapping[str, str]] = {}
 PLACEMENT_GATE: Final = "kueueweb.io/placement"
 """The scheduling gate of pods that another scheduler would bind before we have chosen: it goes when we have."""
+KUEUE_GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"})
+"""The gates that Kueue's webhook puts on pods; of a pod that is ours they go with our own."""
 
 MANAGED_LABEL: Final = "kueueweb.io/managed"
 JOB_UID_LABEL: Final = "kueueweb.io/job-uid"
@@ -108,7 +110,9 @@ class AdmittedWorkload:
 class JobSource:
     """A job as submitted, the uid of its row, and whether someone else made it in the cluster.
 
-    `vendors` are those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
+    * pod_set: of a pod of a group, the pod set that it belongs to; else its workload has one only.
+    * ended, leaving: of a pod of a group, whether it has ended, and whether it is to be removed.
+    * vendors: those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
     """
 
     kind: JobKind
@@ -116,6 +120,9 @@ class JobSource:
     uid: str
     found_in_cluster: bool = False
     vendors: tuple[DeviceVendor, ...] = ()
+    pod_set: str = ""
+    ended: bool = False
+    leaving: bool = False
 
     @property
     def template(self) -> JsonObject:
@@ -225,10 +232,10 @@ def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int,
 def ungated_pod(
     pod: Mapping[str, Any], pod_set: PodSetAdmission, node: str, domain: Mapping[str, str] = NO_LABELS
 ) -> JsonObject | None:
-    """The merge patch that takes our gate off a pod and ties it to its node, or to its flavors' nodes in its topology
-    domain; None without one."""
+    """The merge patch that takes our gate, and Kueue's, off a pod and ties it to its node, or to its flavors' nodes in
+    its topology domain; None without one."""
     gates = pod["spec"].get("schedulingGates") or []
-    kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE]
+    kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE and gate["name"] not in KUEUE_GATES]
     if len(kept) == len(gates):
         return None
     chosen = {HOSTNAME_LABEL: node} if node else {**pod_set.node_labels, **_added(pod_set, "node_selector"), **domain}

@@ -18,6 +18,7 @@ from gpus.services import FoundPod, forget_found, keep_found, record_found, sync
 from gpus.vendors import VENDORS
 from queues.events import request_push, wake_scheduler
 from queues.models import Cluster, PodSet, Workload
+from queues.services.pod_groups import POD_GROUP
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
 from queues.services.workloads import record_finished, record_pods_ready
 from scheduler.cluster.binder import waits_for_us
@@ -76,6 +77,10 @@ class _Known:
     ready: bool
     recovering: bool
     job_kind: str
+
+    def counts(self, pod: _Pod) -> bool:
+        """Whether a pod that has ended is as good as ready. A group asks for fewer pods then (`count`)."""
+        return pod.phase == "Succeeded" and self.job_kind != POD_GROUP
 
 
 @dataclass(slots=True)
@@ -166,7 +171,9 @@ class PodWatch:
         batch.workloads.add(pod.workload_uid)
 
     def _known(self, uids: Iterable[str]) -> dict[str, _Known]:
-        pod_sets = PodSet.objects.only("workload_id", "admitted_count", "nodes", "topology_assignment")
+        pod_sets = PodSet.objects.only(
+            "workload_id", "count", "reclaimable_count", "admitted_count", "nodes", "topology_assignment"
+        )
         rows = (
             Workload.objects.filter(cluster=self._cluster, uid__in=list(uids))
             .select_related("job")
@@ -185,7 +192,7 @@ class PodWatch:
             pods = [self._pods[pod] for pod in self._of_workload.get(uid, ())]
             pods = [pod for pod in pods if pod.namespace == workload.namespace]
             self._record_ended(workload, pods, now)
-            enough = sum(1 for pod in pods if pod.ready or pod.phase == "Succeeded") >= workload.count
+            enough = sum(1 for pod in pods if pod.ready or workload.counts(pod)) >= workload.count
             if enough != workload.ready:
                 recovering = workload.recovering if enough else True
                 ready[enough, recovering].append((workload.namespace, workload.name))
@@ -258,7 +265,7 @@ def _known(row: Workload) -> _Known:
     return _Known(
         namespace=row.namespace,
         name=row.name,
-        count=sum(pod_set.admitted_count or 0 for pod_set in pod_sets),
+        count=_needed(row, pod_sets),
         placed=row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in pod_sets),
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
@@ -266,6 +273,13 @@ def _known(row: Workload) -> _Known:
         recovering=readiness.get("reason") == PodsReadyReason.WAIT_FOR_RECOVERY,
         job_kind=row.job.kind if row.job is not None else "",
     )
+
+
+def _needed(row: Workload, pod_sets: Sequence[PodSet]) -> int:
+    """How many pods have to be ready. Those of a group that succeeded are not run again, also after an eviction."""
+    if row.job is not None and row.job.kind == POD_GROUP:
+        return sum(max(0, pod_set.count - pod_set.reclaimable_count) for pod_set in pod_sets)
+    return sum(pod_set.admitted_count or 0 for pod_set in pod_sets)
 
 
 def _observed(manifest: JsonObject) -> _Pod:

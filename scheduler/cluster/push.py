@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
@@ -21,8 +21,17 @@ from django.db.models import F
 
 from queues.models import Cluster, Workload
 from queues.models.cluster import ClusterMode
+from queues.services.pod_groups import POD_GROUP
 from queues.services.workloads import record_finished, record_stopped
-from scheduler.cluster.admissions import admitted_workload, device_vendors, flavors_of, job_source, runs, with_jobs
+from scheduler.cluster.admissions import (
+    admitted_workload,
+    device_vendors,
+    flavors_of,
+    job_source,
+    member_sources,
+    runs,
+    with_jobs,
+)
 from scheduler.cluster.binder import Binder
 from scheduler.cluster.client import (
     JOBS,
@@ -40,6 +49,7 @@ from scheduler.cluster.manifests import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
     WORKLOAD_UID_LABEL,
+    AdmittedWorkload,
     CannotStart,
     JobSource,
     as_made,
@@ -49,6 +59,7 @@ from scheduler.cluster.manifests import (
     uid_label,
     waiting_job,
 )
+from scheduler.cluster.plain_pods import adopted_pod, is_gated, released_pod, started_pod
 from scheduler.cluster.turns import turn
 from scheduler.cluster.workload_slices import handed_over, note_gone_replicas
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
@@ -103,6 +114,7 @@ class _Sweep:
         self._told: list[tuple[int, int]] = []
         self._applied: set[str] = set()
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
+        self._members: dict[int, list[JobSource]] = {}
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
@@ -164,6 +176,9 @@ class _Sweep:
     def _look_up(self, rows: Sequence[Workload]) -> None:
         """For many jobs of a kind one list costs less than asking for each; few are asked for when it is their turn."""
         counts = Counter(row.job.kind for row in rows if row.job is not None)
+        groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
+        self._members = member_sources(groups, self._vendors)
+        counts[PODS.kind] += sum(map(len, self._members.values()))
         self._listed = {}
         for kind, count in counts.items():
             if kind in JOB_KINDS and count >= _LIST_FROM:
@@ -177,11 +192,17 @@ class _Sweep:
         return self._client.get(kind, source.namespace, source.name)
 
     def _act(self, row: Workload) -> None:
-        source = job_source(row.job, self._vendors) if row.job is not None else None
-        if source is None or row.job is None:
+        if row.job is None:
             return
-        if row.job.deletion_requested_at is not None:
+        source = job_source(row.job, self._vendors)
+        for each in self._members.get(row.job.pk, ()) if source is None else (source,):
+            self._act_on(each, row, withdrawn=row.job.deletion_requested_at is not None or each.leaving)
+
+    def _act_on(self, source: JobSource, row: Workload, *, withdrawn: bool) -> None:
+        if withdrawn:
             self._withdraw(source, row)
+        elif source.ended:
+            return
         elif runs(row):
             self._start(source, row)
         elif row.status != WorkloadStatus.FINISHED:
@@ -197,12 +218,26 @@ class _Sweep:
             return
         source = as_made(source, there)
         workload = admitted_workload(row, self._flavors)
+        if source.kind.stopping is Stopping.DELETE:
+            self._start_pod(source, workload, there)
+            return
         if there is not None and not there["spec"].get("suspend"):
             workload = named_as_started(source, workload, there)
         manifest = started_job(source, workload)
         if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):
             self._reset_start_time(source)
         self._apply(source.kind.kind, manifest)
+
+    def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
+        """One of ours is made; one that is found is taken over, and loses its gates when it gets its place."""
+        mine = tuple(each for each in workload.pod_sets if source.pod_set in ("", each.name))
+        if not mine:
+            raise CannotStart(f"the workload has no pod set {source.pod_set}, which its pod {source.name} belongs to")
+        workload = replace(workload, pod_sets=mine)
+        if not source.found_in_cluster:
+            self._apply(PODS, started_pod(source, workload))
+        elif there is not None and is_gated(there):
+            self._client.patch(PODS, source.namespace, source.name, adopted_pod(there, source, workload))
 
     def _stop(self, source: JobSource, row: Workload) -> None:
         """Its pods are told to go; that they have gone is seen later (`_confirm_stopped`)."""
@@ -213,11 +248,20 @@ class _Sweep:
             case Stopping.SUSPEND:
                 self._suspend(source, there)
             case Stopping.DELETE:
-                self._client.delete(PODS, source.namespace, source.name, uid=there["metadata"]["uid"])
+                if not is_gated(there) or there["metadata"].get("deletionTimestamp"):
+                    self._delete_pod(there)
             case Stopping.DELETE_POD:
                 for pod in self._pods_of(row):
                     metadata = pod["metadata"]
                     self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _delete_pod(self, pod: JsonObject) -> None:
+        metadata = pod["metadata"]
+        release = released_pod(pod)
+        if release is not None:
+            self._client.patch(PODS, metadata["namespace"], metadata["name"], release)
+        if not metadata.get("deletionTimestamp"):
+            self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _suspend(self, source: JobSource, there: JsonObject) -> None:
         if not there["spec"].get("suspend"):
@@ -232,11 +276,18 @@ class _Sweep:
         self._client.patch(JOBS, source.namespace, source.name, patch, subresource="status")
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
-        """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped."""
+        """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped.
+
+        A pod can't be stopped but by deleting it, and one that never runs is of no use to anybody.
+        """
+        there = self._there(source)
+        if source.kind.stopping is Stopping.DELETE:
+            if there is not None:
+                self._delete_pod(there)
+            return
         if source.found_in_cluster:
             self._stop(source, row)
             return
-        there = self._there(source)
         if there is not None:
             self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
 

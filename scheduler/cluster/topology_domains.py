@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.manifests import (
     HOSTNAME_LABEL,
+    KUEUE_GATES,
     PLACEMENT_GATE,
     POD_SET_LABEL,
     WORKLOAD_UID_LABEL,
@@ -50,7 +51,7 @@ class TopologyDomains:
 
 def _state(pod: JsonObject, levels: Sequence[str]) -> TopologyPod:
     metadata, spec = pod["metadata"], pod["spec"]
-    gated = any(gate["name"] == PLACEMENT_GATE for gate in spec.get("schedulingGates") or ())
+    gated = any(gate["name"] in (PLACEMENT_GATE, *KUEUE_GATES) for gate in spec.get("schedulingGates") or ())
     selector = spec.get("nodeSelector") or {}
     domain: Domain | None = None if gated else tuple(selector.get(level, "") for level in levels)
     return TopologyPod(metadata["name"], metadata.get("labels") or {}, domain)

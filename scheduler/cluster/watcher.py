@@ -22,6 +22,7 @@ from scheduler.cluster.heartbeat import beat
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.job_watch import JobWatch
 from scheduler.cluster.node_watch import NodeWatch
+from scheduler.cluster.pod_job_watch import PodJobWatch
 from scheduler.cluster.pod_watch import PodWatch
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class Watcher:
         self._clock = clock
         self._nodes = NodeWatch(cluster)
         self._pods = PodWatch(cluster)
+        self._pod_jobs = PodJobWatch(cluster)
         self._jobs = {row.kind: JobWatch(cluster, row) for row in JOB_KINDS.values() if row.kind != PODS}
         self.kinds: tuple[Kind, ...] = (NODES, *self._jobs, PODS)
 
@@ -77,6 +79,7 @@ class Watcher:
                 self._nodes.apply(by_kind[kind], now)
             elif kind == PODS:
                 self._pods.apply(by_kind[kind], now)
+                self._pod_jobs.apply(by_kind[kind], now)
             else:
                 self._jobs[kind].apply(by_kind[kind], now)
 

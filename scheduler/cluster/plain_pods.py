@@ -1,0 +1,74 @@
+"""Plain pods as jobs (pure): which pods that others made may become workloads, and how a pod is taken over.
+
+A pod can't be suspended. What stands for it is Kueue's scheduling gate: a pod that has it has not run, and does not
+until somebody takes the gate away. Of the pods that others made only such ones are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from queues.manifests.kueue_keys import POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
+from scheduler.cluster.client import JsonObject
+from scheduler.cluster.manifests import (
+    JOB_UID_LABEL,
+    KUEUE_GATES,
+    QUEUE_LABEL,
+    AdmittedWorkload,
+    JobSource,
+    started_job,
+)
+
+KUEUE_FINALIZER: Final = "kueue.x-k8s.io/managed"
+"""Kueue's webhook puts it on pods, so that none ends unseen. Our rows remember what became of a pod."""
+
+
+def is_gated(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod has a gate of Kueue's: it has not run yet."""
+    return any(gate["name"] in KUEUE_GATES for gate in pod["spec"].get("schedulingGates") or ())
+
+
+def may_be_taken(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod that nobody handed to us becomes a workload: it names a queue, is gated, and is no Job's."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("deletionTimestamp"):
+        return False
+    owners = metadata.get("ownerReferences") or ()
+    return is_gated(pod) and not any(owner.get("kind") == "Job" and owner.get("controller") for owner in owners)
+
+
+def started_pod(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
+    """What to apply so that a pod of an admitted workload runs; one of a group has its index as a label, if it says
+    which label that is. Raises CannotStart."""
+    manifest = started_job(source, workload)
+    metadata = manifest["metadata"]
+    index = (metadata.get("labels") or {}).get((metadata.get("annotations") or {}).get(POD_GROUP_POD_INDEX_LABEL, ""))
+    if index is not None:
+        manifest["metadata"] = {**metadata, "labels": {**metadata["labels"], POD_GROUP_POD_INDEX: index}}
+    return manifest
+
+
+def adopted_pod(pod: Mapping[str, Any], source: JobSource, workload: AdmittedWorkload) -> JsonObject:
+    """The merge patch that makes a found pod one of an admitted workload; its gates go when it gets its place.
+
+    Raises CannotStart.
+    """
+    started = started_pod(replace(source, found_in_cluster=False, vendors=()), workload)["metadata"]
+    own = {"labels": started["labels"], "annotations": started["annotations"]}
+    return {"metadata": {"uid": pod["metadata"]["uid"], **own, **_without_finalizer(pod)}}
+
+
+def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:
+    """The merge patch that takes Kueue's finalizer off a pod; None where there is none."""
+    finalizers = _without_finalizer(pod)
+    return {"metadata": {"uid": pod["metadata"]["uid"], **finalizers}} if finalizers else None
+
+
+def _without_finalizer(pod: Mapping[str, Any]) -> JsonObject:
+    finalizers = pod["metadata"].get("finalizers") or []
+    if KUEUE_FINALIZER not in finalizers:
+        return {}
+    return {"finalizers": [name for name in finalizers if name != KUEUE_FINALIZER]}
