@@ -66,7 +66,7 @@ class DeviceAssigner:
         return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
 
     def problem(self, info: WorkloadInfo) -> str | None:
-        """What is wrong with a device request, so that its pods would be turned away or run without devices; or None."""
+        """What is wrong with a device request: its pods would be turned away, or run without devices. Or None."""
         if not self._state.has_devices:
             return None
         problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems)
