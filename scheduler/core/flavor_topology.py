@@ -115,7 +115,7 @@ class TopologyAssigner:
         return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
 
     def requests(self, assignment: Assignment, rooms: Rooms = NO_ROOMS) -> Requests:
-        """What the assignment's pod sets ask of topologies."""
+        """What the assignment's pod sets ask of topologies, in the order of their flavors' names."""
         if not self._topologies:
             return []
         ignored = self._ignored_resources()
@@ -131,7 +131,7 @@ class TopologyAssigner:
                     beside_leader = rooms.beside_leader.get(result.name)
                     request = replace(request, room=rooms.pods.get(result.name), room_beside_leader=beside_leader)
                 found.setdefault(flavor, []).append(request)
-        return list(found.items())
+        return sorted(found.items(), key=lambda each: each[0])
 
     def node_names(self, result: PodSetResult, domain: TopologyDomain) -> frozenset[str]:
         """The nodes of a domain that the pod set was assigned."""

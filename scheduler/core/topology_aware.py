@@ -187,13 +187,19 @@ def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: S
     """The domains in the order in which they are filled, regardless of leaders.
 
     Most slices first for best fit, fewest for least free capacity; then fewer pods, then smaller values. Below the
-    slice level there are no slices to count, and fewer pods come first in either case.
+    slice level there are no slices to count, and fewer pods come first in either case; they are given in whole slices
+    of the layer that applies there.
     """
     slices, pods, leaders = capacities.slices[level], capacities.pods[level], capacities.leaders[level]
     if level > plan.slices.level:
-        beside = capacities.pods_with_leader[level]
+        beside, size = capacities.pods_with_leader[level], plan.slices.inner_sizes[level]
         order = sorted(numbers, key=lambda number: (pods[number], number))
-        return [Candidate(number, pods[number], beside[number], leaders[number]) for number in order]
+        return [
+            Candidate(
+                number, pods[number] - pods[number] % size, beside[number] - beside[number] % size, leaders[number]
+            )
+            for number in order
+        ]
     sign = 1 if plan.least_free else -1
     beside = capacities.slices_with_leader[level]
     order = sorted(numbers, key=lambda number: (sign * slices[number], pods[number], number))

@@ -156,13 +156,13 @@ class Capacities:
     def sum_up(self, domains: Iterable[int]) -> None:
         """Bring everything above the leaves up to date with them."""
         level = self._tree.last_level
-        self._round_and_slice(level, domains)
+        self._count_slices(level, domains)
         while level > 0:
             parents = self._tree.parents[level]
             domains = {parents[domain] for domain in domains}
             level -= 1
             self._sum_children(level, domains)
-            self._round_and_slice(level, domains)
+            self._count_slices(level, domains)
 
     def _count_pods(self, used: Mapping[int, Mapping[str, int]]) -> None:
         pods, free, requests = self.pods[-1], self._state.free, self.shape.requests
@@ -183,7 +183,8 @@ class Capacities:
 
     def _sum_children(self, level: int, domains: Iterable[int]) -> None:
         ranges = self._tree.children[level]
-        pods, lower_pods = self.pods[level], self.pods[level + 1]
+        pods, lower_pods = self.pods[level], self._whole(self.pods, level + 1)
+        beside_leader = self._whole(self.pods_with_leader, level + 1)
         slices, lower_slices = self.slices[level], self.slices[level + 1]
         sum_slices = level < self.shape.slices.level
         for domain in domains:
@@ -192,29 +193,33 @@ class Capacities:
             if sum_slices:
                 slices[domain] = sum(lower_slices[first:end])
             if self.shape.leader_requests is not None:
-                self._seat_leader(level, domain, ranges[domain])
+                self._seat_leader(level, domain, ranges[domain], lower_pods, beside_leader)
 
-    def _seat_leader(self, level: int, domain: int, children: range) -> None:
-        """Put the leader where it costs the fewest pods, and where the fewest slices; nothing fits without a seat."""
+    def _seat_leader(
+        self, level: int, domain: int, children: range, pods: Sequence[int], beside: Sequence[int]
+    ) -> None:
+        """Put the leader where it costs the fewest pods, and where the fewest slices; nothing fits without a seat.
+
+        `pods` are what the domains one level down give, `beside` what they give beside the leader.
+        """
         lower = level + 1
         seats = [child for child in children if self.leaders[lower][child]]
         self.leaders[level][domain] = int(bool(seats))
         if not seats:
             self.pods_with_leader[level][domain] = self.slices_with_leader[level][domain] = 0
             return
-        pods, beside = self.pods[lower], self.pods_with_leader[lower]
         self.pods_with_leader[level][domain] = self.pods[level][domain] - min(pods[c] - beside[c] for c in seats)
         slices, beside = self.slices[lower], self.slices_with_leader[lower]
         self.slices_with_leader[level][domain] = self.slices[level][domain] - min(slices[c] - beside[c] for c in seats)
 
-    def _round_and_slice(self, level: int, domains: Iterable[int]) -> None:
+    def _whole(self, counts: list[list[int]], level: int) -> Sequence[int]:
+        """What the domains of a level give to those above: whole slices of the layer that applies there."""
+        size = self.shape.slices.inner_sizes[level]
+        return counts[level] if size == 1 else [count - count % size for count in counts[level]]
+
+    def _count_slices(self, level: int, domains: Iterable[int]) -> None:
         layers = self.shape.slices
         has_leader = self.shape.leader_requests is not None
-        inner = layers.inner_sizes[level]
-        if inner > 1:
-            for counts in (self.pods[level], self.pods_with_leader[level]):
-                for domain in domains:
-                    counts[domain] -= counts[domain] % inner
         if level == layers.level:
             for domain in domains:
                 self.slices[level][domain] = self.pods[level][domain] // layers.size

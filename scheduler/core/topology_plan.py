@@ -94,7 +94,7 @@ def make_plan(
     named = asked.required or asked.preferred
     if named:
         level = topology.levels.index(named)
-    elif asked.slices and not asked.unconstrained:
+    elif asked.slices:
         level = 0
     else:
         level = len(topology.levels) - 1

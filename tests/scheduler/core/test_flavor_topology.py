@@ -1,12 +1,18 @@
 """Quota and topology in one cycle: what a placement that fails, or that only preemption makes possible, leads to."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.cluster_queue import ClusterQueue
+from scheduler.core.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduler.core.decisions import ConditionType, PendingReason
+from scheduler.core.label_selector import LabelSelector
+from scheduler.core.node_selection import Taint, Toleration, TolerationOperator
+from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.topology import SliceConstraint, TopologyRequest
 from scheduler.core.world import World
 from tests.scheduler.core.topology_helpers import HOST, HOSTS, RACK, RACKS, node, racks
@@ -75,6 +81,21 @@ def test_pod_sets_of_one_workload_count_against_each_other_on_empty_nodes_too() 
     made.set_workload(workload("both", 4, 2, request=TopologyRequest(required=RACK)), NOW)
     made.run_cycle(NOW)
     assert reason(made, "team/both") == PendingReason.TOPOLOGY_PLACEMENT_FAILED
+
+
+def test_flavors_are_placed_in_the_order_of_their_names_not_of_the_pod_sets() -> None:
+    made = world([node("n0", 2), node("n1", 4)], topology=HOSTS)
+    taint = Taint("reserved")
+    made.set_resource_flavor(ResourceFlavor("alpha", {"pool": "tas"}, (taint,), topology_name="hosts"))
+    made.set_resource_flavor(ResourceFlavor("beta", {"pool": "tas"}, topology_name="hosts"))
+    quotas = tuple(FlavorQuotas(name, {"cpu": ResourceQuota(100_000)}) for name in ("alpha", "beta"))
+    made.set_cluster_queue(
+        ClusterQueue("cq", resource_groups=(ResourceGroup(("cpu",), quotas),), namespace_selector=LabelSelector())
+    )
+    first, second = workload("both", 2, 2).pod_sets
+    tolerating = replace(second.template, tolerations=(Toleration("reserved", TolerationOperator.EXISTS),))
+    admit(made, replace(workload("both"), pod_sets=(first, replace(second, template=tolerating))))
+    assert places(made, "team/both") == {"set-0": {"n1": 2}, "set-1": {"n0": 2}}
 
 
 def test_implied_topology_where_every_flavor_has_one() -> None:

@@ -118,9 +118,10 @@ class TestSlices:
         by_rack = TopologyRequest(required=BLOCK, slices=(SliceConstraint(RACK, 6),))
         assert place(made, pods(6, by_rack)) == {"main": {"r0-n0": 3, "r0-n1": 1, "r0-n2": 2}}
 
-    def test_slices_alone_start_at_the_widest_level_and_fill_the_smallest(self) -> None:
+    @pytest.mark.parametrize("unconstrained", [False, True])
+    def test_slices_alone_start_at_the_widest_level_and_fill_the_smallest(self, unconstrained: bool) -> None:
         made = flavor(RACKS_AND_HOSTS, racks({"r0": [4], "r1": [2, 2]}))
-        only_slices = TopologyRequest(slices=(SliceConstraint(RACK, 2),))
+        only_slices = TopologyRequest(unconstrained=unconstrained, slices=(SliceConstraint(RACK, 2),))
         assert place(made, pods(4, only_slices)) == {"main": {"r0-n0": 4}}
 
     def test_slice_level_above_the_main_level_is_refused(self) -> None:
@@ -144,6 +145,12 @@ class TestSlices:
         made = flavor(RACKS_AND_HOSTS, racks({"r0": [3, 3, 1], "r1": [5, 5]}))
         request = TopologyRequest(required=BLOCK, slices=layers)
         assert place(made, pods(12, request)) == {"main": {"r0-n0": 2, "r0-n1": 2, "r1-n0": 4, "r1-n1": 4}}
+
+    def test_inner_layers_sort_by_all_pods_that_fit_and_give_whole_slices(self) -> None:
+        layers = (SliceConstraint(RACK, 2), SliceConstraint(HOST, 2))
+        made = flavor(RACKS_AND_HOSTS, racks({"r0": [3, 2]}))
+        assert place(made, pods(2, TopologyRequest(required=RACK, slices=layers))) == {"main": {"r0-n1": 2}}
+        assert place(made, pods(4, TopologyRequest(required=RACK, slices=layers))) == {"main": {"r0-n0": 2, "r0-n1": 2}}
 
     @pytest.mark.parametrize(
         ("layers", "message"),
