@@ -8,7 +8,8 @@ from scheduler.core.cluster_queue_state import ClusterQueueState, FlavorSlot, Gr
 from scheduler.core.node_selection import matches_flavor, untolerated_taint
 from scheduler.core.pod import PodTemplate
 from scheduler.core.topology_flavor import TopologyFlavor
-from scheduler.core.workload_info import PodSetRequests, selection_key
+from scheduler.core.workload_info import PodSetRequests
+from scheduler.core.workload_shape import selection_key
 
 
 class FlavorMatcher:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from scheduler.core.configuration import Configuration
 from scheduler.core.decisions import ConditionStatus, ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
 from scheduler.core.placement_model import Placement, PodDeviceRequest
-from scheduler.core.pod import PodTemplate
 from scheduler.core.pod_defaults import PodDefaults
 from scheduler.core.quantity import to_amount
 from scheduler.core.quota import CellAmounts
 from scheduler.core.resources import FlavorResource, pod_requests
 from scheduler.core.topology import TopologyUsage
 from scheduler.core.workload import Admission, PodSet, Workload
+from scheduler.core.workload_shape import shape_of
 
 _PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
@@ -235,34 +235,11 @@ class WorkloadInfo:
     def shape(self) -> Hashable:
         """Equal for workloads of one ClusterQueue that every cycle would treat alike (3.8); computed once."""
         if self._shape is None:
-            self._shape = _Shape(
-                (
-                    self.priority,
-                    self.workload.allowed_flavors,
-                    self.workload.replaces,
-                    tuple(_pod_set_shape(ps) for ps in self.pod_sets),
-                )
-            )
+            self._shape = shape_of(self)
         return self._shape
 
 
 _SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
-
-
-class _Shape:
-    """A hashable value whose hash is computed once."""
-
-    __slots__ = ("_hash", "_value")
-
-    def __init__(self, value: Hashable) -> None:
-        self._value = value
-        self._hash = hash(value)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shape) and self._hash == other._hash and self._value == other._value
 
 
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
@@ -309,25 +286,3 @@ def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
         name = f"group {request.group}" if request is not None and request.group else f"pod set {index}"
         groups.setdefault(name, []).append(index)
     return tuple(tuple(members) for members in groups.values())
-
-
-def selection_key(template: PodTemplate) -> Hashable:
-    """Equal for templates that select the same nodes."""
-    return (tuple(sorted(template.node_selector.items())), template.affinity, template.tolerations)
-
-
-def _pod_set_shape(requests: PodSetRequests) -> Hashable:
-    template = requests.pod_set.template
-    return (
-        requests.name,
-        requests.count,
-        requests.min_count,
-        tuple(sorted(requests.per_pod.items())),
-        requests.pod_set.topology_request,
-        selection_key(template),
-        tuple(sorted(template.annotations.items())),
-        tuple(
-            (tuple(sorted(c.requests.items())), tuple(sorted(c.limits.items())), c.always_restarts)
-            for c in (*template.init_containers, *template.containers)
-        ),
-    )
