@@ -161,6 +161,9 @@ class ContainerReader:
         value = whole_number(self._value(name))
         if value is None and self._value(name) is not None:
             self._ignore(name, "the count is a whole number")
+        if value is not None and value > _MAX_INT32:
+            self._refuse(name, value, f"no node has so many: at most {_MAX_INT32}")
+            return None
         return value
 
     def _memory_mib(self, count: int) -> int | None:
@@ -173,7 +176,8 @@ class ContainerReader:
         unit = self.names.memory_unit_mib
         if value is not None and self.names.bare_memory_unit_mib:
             bare = re.fullmatch(r"[0-9]+", str(text).strip())
-            return value * self.names.bare_memory_unit_mib if bare else value // _MIB
+            value = value * self.names.bare_memory_unit_mib if bare else value // _MIB
+            unit = 1
         if value is None or not 0 <= value <= _MAX_INT32 // unit:
             form = "a plain number of MiB" if unit == 1 else f"a plain number of units of {unit} MiB"
             self._ignore(name, f"memory is {form}, without a suffix such as Mi")

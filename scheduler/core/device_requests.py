@@ -20,6 +20,7 @@ from scheduler.core.placement_model import (
     PodDeviceRequest,
     ScoringWeights,
 )
+from scheduler.core.placement_policy import DEVICE_POLICIES, NODE_POLICIES
 
 NODE_POLICY_ANNOTATION = "hami.io/node-scheduler-policy"
 DEVICE_POLICY_ANNOTATION = "hami.io/gpu-scheduler-policy"
@@ -48,6 +49,7 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
     asked = {request.vendor for container in (*init_containers, *containers) for request in container}
     if asked:
         problems.extend(_pod_problems(spec))
+        problems.extend(_policy_problems(annotations))
     return PodDeviceRequest(
         init_containers,
         containers,
@@ -91,6 +93,14 @@ def _pod_problems(spec: Mapping[str, Any]) -> Iterator[DeviceRequestProblem]:
             name = str(container.get("name") or "")
             message = "a privileged container would see all cards of its node, so none may be in a pod with devices"
             yield DeviceRequestProblem(name, "securityContext.privileged", "true", message, refused=True)
+
+
+def _policy_problems(annotations: Mapping[str, str]) -> Iterator[DeviceRequestProblem]:
+    """Misspelt policies: HAMi takes them for its default, and nobody is told."""
+    for key, known in ((NODE_POLICY_ANNOTATION, NODE_POLICIES), (DEVICE_POLICY_ANNOTATION, DEVICE_POLICIES)):
+        text = annotations.get(key) or ""
+        if text and any(word.strip() not in known for word in text.split(",")):
+            yield DeviceRequestProblem("", key, text, f"it must be of {', '.join(known)}", refused=False)
 
 
 def _requests_per_container(

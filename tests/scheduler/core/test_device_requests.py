@@ -157,3 +157,20 @@ def test_a_problem_names_the_container_the_resource_the_value_and_the_rule() -> 
     assert str(problem) == (
         "Container c0: nvidia.com/gpumem is 4000Mi: memory is a plain number of MiB, without a suffix such as Mi."
     )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [("hami.io/node-scheduler-policy", "pack"), ("hami.io/gpu-scheduler-policy", "binpack,nume")],
+)
+def test_a_misspelt_policy_is_said(annotation: str, text: str) -> None:
+    (problem,) = requested({"gpu": 1}, annotations={annotation: text}).problems
+    assert (problem.resource, problem.value, problem.refused) == (annotation, text, False)
+    assert not requested({"gpu": 1}, annotations={annotation: "binpack"}).problems
+
+
+@pytest.mark.parametrize("limits", [{"gpu": 2**31}, {"gpu": "1e30"}])
+def test_no_node_has_that_many_cards(limits: dict[str, Any]) -> None:
+    asked = requested(limits)
+    assert asked.containers == ((),)
+    assert [problem.refused for problem in asked.problems] == [True]
