@@ -57,6 +57,9 @@ NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
 PODS: Final = Kind("v1", "Pod", "pods")
 JOBS: Final = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENTS: Final = Kind("apps/v1", "Deployment", "deployments")
+RESOURCE_QUOTAS: Final = Kind("v1", "ResourceQuota", "resourcequotas")
+LIMIT_RANGES: Final = Kind("v1", "LimitRange", "limitranges")
+RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 
 
 class ClusterError(Exception):

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 
 from django.db import DatabaseError, close_old_connections
@@ -21,6 +22,7 @@ from scheduler.cluster.follow import Follower
 from scheduler.cluster.heartbeat import beat
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.job_watch import JobWatch
+from scheduler.cluster.limits_watch import LIMIT_KINDS, LimitsWatch
 from scheduler.cluster.node_watch import NodeWatch
 from scheduler.cluster.pod_job_watch import PodJobWatch
 from scheduler.cluster.pod_watch import PodWatch
@@ -54,15 +56,27 @@ class Watcher:
         self._relist_seconds = relist_seconds
         self._clock = clock
         self._nodes = NodeWatch(cluster)
-        self._pods = PodWatch(cluster)
-        self._pod_jobs = PodJobWatch(cluster)
-        self._jobs = {row.kind: JobWatch(cluster, row) for row in JOB_KINDS.values() if row.kind != PODS}
-        self.kinds: tuple[Kind, ...] = (NODES, *self._jobs, PODS)
+        limits = {kind: (LimitsWatch(cluster, kind),) for kind in LIMIT_KINDS}
+        jobs = {row.kind: (JobWatch(cluster, row),) for row in JOB_KINDS.values() if row.kind != PODS}
+        self._watches: dict[Kind, tuple[NodeWatch | LimitsWatch | JobWatch | PodWatch | PodJobWatch, ...]] = {
+            NODES: (self._nodes,),
+            **limits,
+            **jobs,
+            PODS: (PodWatch(cluster), PodJobWatch(cluster)),
+        }
+        self.kinds: tuple[Kind, ...] = tuple(self._watches)
 
     def resync(self) -> None:
-        """Lists every kind and applies it. Raises ClusterError."""
+        """Lists every kind and applies it. Raises ClusterError, but not for limits that this account may not read."""
         for kind in self.kinds:
-            self.apply([(kind, self._client.list(kind))])
+            try:
+                listing = self._client.list(kind)
+            except ClusterError as error:
+                if kind not in LIMIT_KINDS or error.status != HTTPStatus.FORBIDDEN:
+                    raise
+                _log.error("%s of %s can't be read, and so don't count: %s", kind.plural, self._client.server, error)
+            else:
+                self.apply([(kind, listing)])
 
     def apply(self, items: list[_Item]) -> None:
         """Applies a batch, nodes first: slices and pods refer to them."""
@@ -73,15 +87,8 @@ class Watcher:
             self._cluster.refresh_from_db()
         now = self._clock()
         for kind in self.kinds:
-            if kind not in by_kind:
-                continue
-            if kind == NODES:
-                self._nodes.apply(by_kind[kind], now)
-            elif kind == PODS:
-                self._pods.apply(by_kind[kind], now)
-                self._pod_jobs.apply(by_kind[kind], now)
-            else:
-                self._jobs[kind].apply(by_kind[kind], now)
+            for watch in self._watches[kind] if kind in by_kind else ():
+                watch.apply(by_kind[kind], now)
 
     def tick(self) -> None:
         """What time alone brings about."""

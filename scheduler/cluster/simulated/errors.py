@@ -47,6 +47,11 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
+def forbidden(plural: str, name: str, why: str) -> ApiError:
+    """What an admission plugin refuses."""
+    return ApiError(403, "Forbidden", f'{plural} "{name}" is forbidden: {why}', _details(plural, name))
+
+
 def not_found(plural: str, name: str) -> ApiError:
     return ApiError(404, "NotFound", f'{plural} "{name}" not found', _details(plural, name))
 

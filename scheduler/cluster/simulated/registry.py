@@ -17,6 +17,7 @@ from scheduler.cluster.simulated.objects import (
     timestamp,
     uid_of,
 )
+from scheduler.cluster.simulated.pod_admission import admitted_pod
 from scheduler.cluster.simulated.resources import BY_PLURAL, Resource
 from scheduler.cluster.simulated.store import ObjectStore
 from scheduler.cluster.simulated.validation import (
@@ -78,6 +79,8 @@ class Registry:
         if resource.subresources and resource.plural not in _STATUS_ON_CREATE:
             item.pop("status", None)
         item = with_defaults(resource, item)
+        if resource.plural == "pods":
+            item = admitted_pod(self.store, item)
         item = self._born(resource, item)
         validate(resource, item)
         if not any(owner.fields for owner in managed_fields.owners_of(item)):

@@ -37,10 +37,13 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("", "v1", "pods", "Pod", True, ("po",), ("status", "binding", "eviction"), True),
     Resource("", "v1", "configmaps", "ConfigMap", True, ("cm",)),
     Resource("", "v1", "events", "Event", True, ("ev",)),
+    Resource("", "v1", "limitranges", "LimitRange", True, ("limits",)),
+    Resource("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), ("status",)),
     Resource("apps", "v1", "deployments", "Deployment", True, ("deploy",), ("status",), True),
     Resource("apps", "v1", "replicasets", "ReplicaSet", True, ("rs",), ("status",), True),
     Resource("batch", "v1", "jobs", "Job", True, (), ("status",), True),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
+    Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
     Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",)),
 )
 

@@ -8,6 +8,7 @@ from typing import Any
 from scheduler.cluster.simulated.errors import bad_request, invalid
 from scheduler.cluster.simulated.objects import JsonObject, annotations_of, condition, labels_of, name_of
 from scheduler.cluster.simulated.resources import Resource
+from scheduler.core.limit_range import with_api_defaults
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
@@ -42,6 +43,8 @@ def with_defaults(resource: Resource, item: JsonObject) -> JsonObject:
     elif resource.plural in ("deployments", "replicasets"):
         spec.setdefault("replicas", 1)
         spec["template"] = _template_defaults(spec.get("template") or {})
+    elif resource.plural == "limitranges":
+        spec["limits"] = [with_api_defaults(entry) for entry in spec.get("limits") or ()]
     elif resource.plural == "namespaces":
         labels = {**labels_of(item), "kubernetes.io/metadata.name": name_of(item)}
         metadata = {**item["metadata"], "labels": labels}

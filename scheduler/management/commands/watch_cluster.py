@@ -18,7 +18,7 @@ from scheduler.cluster.watcher import Watcher
 class Command(BaseCommand):
     """Runs until SIGINT or SIGTERM."""
 
-    help = "Watch a Kubernetes cluster: its nodes, jobs and pods."
+    help = "Watch a Kubernetes cluster: its nodes, jobs, pods, and what limits them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")

@@ -19,6 +19,7 @@ def test_discovery_names_every_kind_with_its_subresources(api: Api) -> None:
         "apps",
         "batch",
         "coordination.k8s.io",
+        "node.k8s.io",
         "scheduling.k8s.io",
     ]
     core = {resource["name"] for resource in api.get("/api/v1")["resources"]}
