@@ -51,6 +51,18 @@ def started_pod(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     return manifest
 
 
+def changed_pod(pod: Mapping[str, Any], started: JsonObject) -> JsonObject | None:
+    """The merge patch that gives a pod of ours that is there the labels and annotations that it should have; None if it
+    has them. What it runs, and where, can't be changed any more."""
+    patch: JsonObject = {}
+    for field in ("labels", "annotations"):
+        has, wanted = pod["metadata"].get(field) or {}, started["metadata"].get(field) or {}
+        missing = {key: value for key, value in wanted.items() if has.get(key) != value}
+        if missing:
+            patch[field] = missing
+    return {"metadata": {"uid": pod["metadata"]["uid"], **patch}} if patch else None
+
+
 def adopted_pod(pod: Mapping[str, Any], source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     """The merge patch that makes a found pod one of an admitted workload; its gates go when it gets its place.
 

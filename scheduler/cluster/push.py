@@ -59,7 +59,7 @@ from scheduler.cluster.manifests import (
     uid_label,
     waiting_job,
 )
-from scheduler.cluster.plain_pods import adopted_pod, is_gated, released_pod, started_pod
+from scheduler.cluster.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
 from scheduler.cluster.turns import turn
 from scheduler.cluster.workload_slices import handed_over, note_gone_replicas
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
@@ -234,10 +234,15 @@ class _Sweep:
         if not mine:
             raise CannotStart(f"the workload has no pod set {source.pod_set}, which its pod {source.name} belongs to")
         workload = replace(workload, pod_sets=mine)
-        if not source.found_in_cluster:
+        patch = None
+        if there is not None and source.found_in_cluster:
+            patch = adopted_pod(there, source, workload) if is_gated(there) else None
+        elif there is not None:
+            patch = changed_pod(there, started_pod(source, workload))
+        elif not source.found_in_cluster:
             self._apply(PODS, started_pod(source, workload))
-        elif there is not None and is_gated(there):
-            self._client.patch(PODS, source.namespace, source.name, adopted_pod(there, source, workload))
+        if patch is not None:
+            self._client.patch(PODS, source.namespace, source.name, patch)
 
     def _stop(self, source: JobSource, row: Workload) -> None:
         """Its pods are told to go; that they have gone is seen later (`_confirm_stopped`)."""

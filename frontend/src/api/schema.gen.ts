@@ -831,7 +831,8 @@ export interface paths {
          * @description Submit one workload or thousands, whole or not at all.
          *
          *     JSON: a workload or a list of them; each as below, or as a Job, Pod, Deployment or Workload manifest. YAML:
-         *     manifests. A mistake in one names it by its index and path, and nothing is stored.
+         *     manifests. A mistake in one names it by its index and path, and nothing is stored. Pods of a group are one
+         *     workload, also when they come one by one.
          */
         post: operations["workloads_create"];
         delete?: never;

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from gpus.models import DeviceAllocation
-from queues.models import Job, PodSet, Workload, WorkloadEvent
+from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
 from scheduler.cluster.client import NAMESPACES, PODS, JsonObject
+from tests.factories import START
 from tests.scheduler.cluster.system import System, queued
 from tests.simulated_cluster import pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 _KUEUE = "kueue.x-k8s.io"
+_HOST = "kubernetes.io/hostname"
 _GATES = [{"name": f"{_KUEUE}/admission"}]
 
 
@@ -168,6 +170,28 @@ class TestOurGroup:
         (made,) = system.pods()
         assert made["spec"]["nodeSelector"] == {"gpu": "on"}
         assert made["metadata"]["labels"][f"{_KUEUE}/pod-group-pod-index"] == "7"
+
+    def test_ranks_of_a_topology_are_indexes_in_the_group_and_a_repeated_push_changes_nothing(
+        self, system: System
+    ) -> None:
+        Topology.objects.create(cluster=system.cluster, name="hosts", levels=[_HOST], created_at=START)
+        ResourceFlavor.objects.filter(cluster=system.cluster).update(topology_name="hosts")
+        for index in range(3):
+            manifest = queued(pod(f"pod-{index}", requests={"cpu": "4"}))
+            manifest["metadata"]["labels"] |= {f"{_KUEUE}/pod-group-name": "ring", "rank": str(2 - index)}
+            manifest["metadata"]["annotations"] |= {
+                f"{_KUEUE}/pod-group-total-count": "3",
+                f"{_KUEUE}/pod-group-pod-index-label": "rank",
+                f"{_KUEUE}/podset-preferred-topology": _HOST,
+            }
+            apply(system, manifest)
+        turns(system)
+        hosts = {item["metadata"]["name"]: item["spec"].get("nodeName") for item in system.pods()}
+        assert (hosts["pod-2"], hosts["pod-1"], len(set(hosts.values()))) == (hosts["pod-1"], hosts["pod-2"], 2)
+        before = [item["metadata"]["resourceVersion"] for item in system.pods()]
+        Workload.objects.update(pushed_sequence=0)
+        assert (system.push().failed, system.workload().push_error) == (0, "")
+        assert [item["metadata"]["resourceVersion"] for item in system.pods()] == before
 
 
 class TestFoundPods:

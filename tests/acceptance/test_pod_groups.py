@@ -1,0 +1,141 @@
+"""The life of a group of plain pods against PostgreSQL and a simulated cluster whose clock stands still until moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpus.models import DeviceAllocation
+from queues.models import ClusterQueue, Job, Workload, WorkloadEvent
+from scheduler.cluster.client import NAMESPACES, PODS, JsonObject
+from scheduler.cluster.simulated.server import ServerThread
+from tests.scheduler.cluster.system import System, gpu_job, queued
+from tests.simulated_cluster import make_simulated, pod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+_KUEUE = "kueue.x-k8s.io"
+
+
+@pytest.fixture
+def system() -> Iterator[System]:
+    """A cluster of two nodes with two cards each, with the namespace `team`."""
+    with ServerThread(make_simulated()) as server:
+        system = System(server)
+        system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        yield system
+
+
+def member(name: str, total: int = 3, run_seconds: int = 200, **annotations: str) -> JsonObject:
+    """A pod of the group `ring`, with most of a card."""
+    notes = {
+        "kueueweb.io/run-seconds": str(run_seconds),
+        f"{_KUEUE}/pod-group-total-count": str(total),
+        **{f"kueueweb.io/{key}": value for key, value in annotations.items()},
+    }
+    manifest = pod(name, annotations=notes, limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"})
+    manifest["metadata"]["labels"] = {f"{_KUEUE}/pod-group-name": "ring"}
+    return queued(manifest)
+
+
+def gated(manifest: JsonObject) -> JsonObject:
+    """As Kueue's webhook leaves a pod that somebody creates in the cluster."""
+    spec = {**manifest["spec"], "schedulingGates": [{"name": f"{_KUEUE}/admission"}]}
+    labels = {**manifest["metadata"]["labels"], f"{_KUEUE}/managed": "true"}
+    metadata = {**manifest["metadata"], "labels": labels, "finalizers": [f"{_KUEUE}/managed"]}
+    return {**manifest, "metadata": metadata, "spec": spec}
+
+
+def turns(system: System, count: int = 5, seconds: float = 3.0) -> None:
+    for _ in range(count):
+        system.turn(seconds)
+
+
+def phases(system: System) -> dict[str, str]:
+    return {item["metadata"]["name"]: item["status"]["phase"] for item in system.pods()}
+
+
+def state(system: System) -> tuple[str, str]:
+    row = Workload.objects.get(name="ring")
+    return row.status, row.reason
+
+
+def condition(name: str) -> tuple[str, str]:
+    row = Workload.objects.get(name="ring")
+    found: dict[str, Any] = next(entry for entry in row.conditions if entry["type"] == name)
+    return found["status"], found["reason"]
+
+
+def events(reason: str) -> int:
+    return WorkloadEvent.objects.filter(workload_name="ring", reason=reason).count()
+
+
+def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
+    for name in ("a", "b"):
+        system.apply(member(name))
+    turns(system, 2)
+    assert (state(system), phases(system)) == (("Pending", "PodGroupIncomplete"), {})
+    assert events("ErrWorkloadCompose") == 1
+    system.apply(member("c", run_seconds=40, fail="true"))
+    turns(system)
+    assert (state(system)[0], set(phases(system).values())) == ("Admitted", {"Running"})
+    assert condition("PodsReady") == ("True", "Started")
+    cards = set(DeviceAllocation.objects.values_list("replica", "device_uuid"))
+    assert len(cards) == 3
+    turns(system, 2, 20)
+    assert phases(system) == {"a": "Running", "b": "Running", "c": "Failed"}
+    assert (state(system)[0], condition("WaitingForReplacementPods")) == ("Admitted", ("True", "PodsFailed"))
+    assert condition("PodsReady") == ("False", "WaitForRecovery")
+    system.apply(member("d"))
+    turns(system)
+    assert {name: phase for name, phase in phases(system).items() if name != "c"} == dict.fromkeys("abd", "Running")
+    assert condition("WaitingForReplacementPods") == ("False", "PodsReady")
+    assert condition("PodsReady") == ("True", "Recovered")
+    assert set(DeviceAllocation.objects.values_list("replica", "device_uuid")) == cards
+    turns(system, 4, 60)
+    assert state(system) == ("Finished", "Succeeded")
+    assert Workload.objects.get(name="ring").message == "Pods succeeded: 3/3"
+    assert not DeviceAllocation.objects.exists()
+
+
+def test_a_preempted_group_stops_whole_and_runs_again(system: System) -> None:
+    ClusterQueue.objects.update(within_cluster_queue="LowerPriority", preempt_for_devices=True)
+    for name in ("a", "b"):
+        system.apply(member(name, 2, run_seconds=10_000))
+    turns(system)
+    assert state(system)[0] == "Admitted"
+    system.submit(gpu_job("urgent", mib=30_000, cores=0, run_seconds=30, parallelism=4, completions=4))
+    Workload.objects.exclude(name="ring").update(priority=1000)
+    turns(system, 2)
+    assert condition("Evicted") == ("True", "Preempted")
+    turns(system, 3)
+    assert {name for name in phases(system) if name in "ab"} == set()
+    assert (state(system)[0], system.workload("urgent").status) == ("Pending", "Admitted")
+    turns(system, 4, 30)
+    turns(system, 4)
+    assert system.workload("urgent").reason == "Succeeded"
+    assert (state(system)[0], phases(system)["a"], phases(system)["b"]) == ("Admitted", "Running", "Running")
+
+
+def test_a_preempted_group_that_was_found_waits_for_the_pods_that_its_owner_makes_anew(system: System) -> None:
+    ClusterQueue.objects.update(within_cluster_queue="LowerPriority", preempt_for_devices=True)
+    for name in ("a", "b"):
+        system.client.create(PODS, gated(member(name, 2, run_seconds=10_000)))
+    turns(system)
+    assert (state(system)[0], phases(system)) == ("Admitted", {"a": "Running", "b": "Running"})
+    system.submit(gpu_job("urgent", mib=30_000, cores=0, run_seconds=30, parallelism=4, completions=4))
+    Workload.objects.exclude(name="ring").update(priority=1000)
+    turns(system, 5)
+    assert (state(system), system.workload("urgent").status) == (("Pending", "PodGroupIncomplete"), "Admitted")
+    assert condition("WaitingForReplacementPods") == ("True", "Preempted")
+    assert not Job.objects.filter(kind="Pod").exists()
+    turns(system, 4, 30)
+    assert state(system) == ("Pending", "PodGroupIncomplete")
+    for name in ("c", "d"):
+        system.client.create(PODS, gated(member(name, 2, run_seconds=60)))
+    turns(system)
+    assert {name: phases(system)[name] for name in "cd"} == {"c": "Running", "d": "Running"}
+    turns(system, 2, 60)
+    assert state(system) == ("Finished", "Succeeded")
