@@ -21,6 +21,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -140,7 +141,7 @@ def _ask(question: Question, now: float) -> bool:
     except WebhookFailed as failure:
         attempts = _back_off(question.key, now)
         _log.warning("check %s of %s: attempt %d failed: %s", question.check, question.workload, attempts, failure)
-        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Attempt {attempts} failed: {failure}"))
+        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Attempt {attempts} failed: {failure}"), now)
         if isinstance(failure, WebhookSilent):
             raise
         return False
@@ -148,18 +149,20 @@ def _ask(question: Question, now: float) -> bool:
     _store(
         question,
         CheckAnswer(answer.state, answer.message, answer.requeue_after_seconds, tuple(answer.pod_set_updates)),
+        now,
     )
     return True
 
 
-def _store(question: Question, answer: CheckAnswer) -> None:
+def _store(question: Question, answer: CheckAnswer, now: float) -> None:
     workload = question.workload
     name = question.check.name
+    at = datetime.fromtimestamp(now, UTC)
     try:
-        set_check_state(question.cluster, workload.namespace, workload.name, name, answer, actor=name)
+        set_check_state(question.cluster, workload.namespace, workload.name, name, answer, actor=name, now=at)
     except ManifestErrors as error:
         _log.warning("check %s of %s: the answer can't be taken: %s", name, workload, error)
-        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Its answer can't be taken: {error}"))
+        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Its answer can't be taken: {error}"), now)
     except QueuesError as error:
         # It was cancelled or evicted while we asked.
         _log.info("check %s of %s: the answer is not needed any more: %s", name, workload, error)

@@ -1,213 +1,246 @@
-"""A workload's whole life against PostgreSQL and a simulated cluster whose clock stands still until it is moved."""
+"""A workload's life from the first word to the last, and what stays of it when it is gone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
 
-from queues.models import AdmissionCheck, Cluster, ClusterQueue, LocalQueue, Workload, WorkloadEvent
-from queues.services.admission_checks import CheckAnswer, set_check_state
-from queues.services.workloads import change_priority, hold, release
-from scheduler.cluster.simulated.server import ServerThread
-from scheduler.core.decisions import AdmissionCheckStatus
-from tests.factories import START
+from queues.models import ClusterQueue, Workload, WorkloadEvent
+from queues.services.workloads import cancel, hold, release
+from scheduler.cluster.client import JOBS
+from scheduler.models import Decision
+from scheduler.retention import apply_retention
+from tests.acceptance.life import (
+    condition,
+    configure,
+    endless,
+    events,
+    key,
+    one_at_a_time,
+    running_pods,
+    statuses,
+    submit,
+)
+from tests.factories import make_cluster_queue
 from tests.scheduler.cluster.system import System, gpu_job
-from tests.simulated_cluster import make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-
-@pytest.fixture
-def slow_start() -> Iterator[System]:
-    """A cluster whose pods take an hour to get ready."""
-    with ServerThread(make_simulated(start_seconds=3600.0)) as server:
-        yield System(server)
+GATE = "kueue.x-k8s.io/admission-gated-by"
 
 
-@pytest.fixture
-def system() -> Iterator[System]:
-    """A cluster whose pods start in seconds."""
-    with ServerThread(make_simulated()) as server:
-        yield System(server)
+def told(job: str) -> list[tuple[str, str]]:
+    """What happened to a job's workload, and who did it; by its name, so also when it is gone."""
+    rows = WorkloadEvent.objects.filter(workload_name__startswith=f"job-{job}").order_by("id")
+    return list(rows.values_list("reason", "actor"))
 
 
-def configure(system: System, **configuration: Any) -> None:
-    Cluster.objects.update(configuration=configuration)
-    system.engine.run()
-
-
-def condition(name: str, workload: Workload | None = None) -> tuple[str, str]:
-    row = workload or Workload.objects.get()
-    found = next(entry for entry in row.conditions if entry["type"] == name)
-    return found["status"], found["reason"]
-
-
-def events() -> list[str]:
-    return list(WorkloadEvent.objects.order_by("id").values_list("reason", flat=True))
-
-
-def running_pods(system: System) -> int:
-    return sum(pod["status"]["phase"] in ("Pending", "Running") for pod in system.pods())
-
-
-def test_pods_that_never_get_ready_are_requeued_with_a_back_off_and_given_up_in_the_end(slow_start: System) -> None:
-    system = slow_start
-    strategy = {"backoffLimitCount": 1, "backoffBaseSeconds": 60}
-    configure(system, waitForPodsReady={"timeout": "5m", "requeuingStrategy": strategy})
-    system.submit(gpu_job(run_seconds=10))
-    system.turn()
-    assert (system.workload().status, running_pods(system)) == ("Admitted", 1)
-    system.turn(301)
-    system.turn(5)
-    waiting = system.workload()
-    assert (waiting.status, waiting.requeue_count, running_pods(system)) == ("Pending", 1, 0)
-    assert condition("Evicted", waiting) == ("True", "PodsReadyTimeout")
-    assert condition("Requeued", waiting) == ("False", "PodsReadyTimeout")
-    assert waiting.requeue_at is not None
-    assert waiting.eviction_counts == [{"reason": "PodsReadyTimeout", "underlyingCause": "WaitForStart", "count": 1}]
-    system.advance(max(0.0, waiting.requeue_at.timestamp() - system.now()))
-    system.turn()
-    assert (system.workload().status, condition("Requeued")) == ("Admitted", ("True", "BackoffFinished"))
-    system.turn(301)
-    system.turn(5)
-    given_up = system.workload()
-    assert (given_up.status, given_up.active, running_pods(system)) == ("Pending", False, 0)
-    assert condition("Evicted", given_up) == ("True", "DeactivatedDueToRequeuingLimitExceeded")
-    release(system.cluster, [(given_up.namespace, given_up.name)], actor="alice")
-    system.turn()
-    assert (system.workload().status, condition("Requeued")) == ("Admitted", ("True", "Reactivated"))
-
-
-def test_execution_time_adds_up_over_runs_and_ends_the_workload(system: System) -> None:
-    system.submit(gpu_job(run_seconds=10_000))
-    Workload.objects.update(maximum_execution_seconds=100)
-    system.turn(40)
-    row = system.workload()
-    assert row.status == "Admitted"
-    hold(system.cluster, [(row.namespace, row.name)], actor="alice")
-    system.turn(5)
-    system.turn(5)
-    held = system.workload()
-    assert (held.status, running_pods(system)) == ("Pending", 0)
-    assert 40 <= held.accumulated_execution_seconds < 100
-    release(system.cluster, [(row.namespace, row.name)], actor="alice")
-    system.turn(5)
-    assert system.workload().status == "Admitted"
-    system.turn(70)
-    system.turn(5)
-    ended = system.workload()
-    assert (ended.status, ended.active, running_pods(system)) == ("Pending", False, 0)
-    assert condition("Evicted", ended) == ("True", "DeactivatedDueToMaximumExecutionTimeExceeded")
-
-
-@pytest.mark.parametrize("queue", [ClusterQueue, LocalQueue])
-def test_a_queue_is_drained_and_opened_again(system: System, queue: type[ClusterQueue | LocalQueue]) -> None:
-    system.submit(gpu_job(run_seconds=10_000))
-    system.turn()
-    queue._default_manager.update(stop_policy="HoldAndDrain")
-    system.engine.run()
-    stopping = system.workload()
-    assert (stopping.status, condition("QuotaReserved", stopping)[0]) == ("Evicted", "True")
-    system.turn(5)
-    system.turn(5)
-    assert (system.workload().status, system.workload().reason, running_pods(system)) == ("Pending", "Suspended", 0)
-    queue._default_manager.update(stop_policy="None")
-    system.turn()
-    assert (system.workload().status, running_pods(system)) == ("Admitted", 1)
-    assert condition("Requeued") == ("True", f"{queue.__name__}Restarted")
-
-
-def test_hold_lets_run_what_runs_and_admits_nothing(system: System) -> None:
-    system.submit(gpu_job("first", run_seconds=10_000))
-    system.turn()
-    ClusterQueue.objects.update(stop_policy="Hold")
-    system.submit(gpu_job("second"))
-    system.turn()
-    assert (system.workload("first").status, system.workload("second").status) == ("Admitted", "Pending")
-    assert system.workload("second").reason == "Suspended"
-    ClusterQueue.objects.update(stop_policy="None")
-    system.turn()
-    assert system.workload("second").status == "Admitted"
-
-
-class TestAdmissionChecks:
-    @pytest.fixture(autouse=True)
-    def checked(self, system: System) -> None:
-        AdmissionCheck.objects.create(
-            cluster=system.cluster, name="billing", controller_name="example.com/billing", created_at=START
-        )
-        ClusterQueue.objects.update(admission_checks=[{"name": "billing", "onFlavors": []}])
-        system.submit(gpu_job(run_seconds=10_000))
-        system.turn()
-
-    def answer(self, system: System, state: AdmissionCheckStatus, **fields: Any) -> None:
-        row = system.workload()
-        moment = datetime.fromtimestamp(system.now(), UTC)
-        set_check_state(
-            system.cluster,
-            row.namespace,
-            row.name,
-            "billing",
-            CheckAnswer(state, **fields),
-            actor="billing",
-            now=moment,
-        )
-        system.turn()
-
-    def test_quota_is_held_and_nothing_runs_before_the_answer(self, system: System) -> None:
-        assert (system.workload().status, running_pods(system)) == ("QuotaReserved", 0)
-        assert condition("Admitted") == ("False", "UnsatisfiedAdmissionChecks")
-        self.answer(system, AdmissionCheckStatus.READY)
-        assert (system.workload().status, running_pods(system)) == ("Admitted", 1)
-
-    def test_retry_gives_the_quota_back_and_asks_again_later(self, system: System) -> None:
-        self.answer(system, AdmissionCheckStatus.RETRY, requeue_after_seconds=600)
-        waiting = system.workload()
-        assert (waiting.status, condition("Evicted", waiting)) == ("Pending", ("True", "AdmissionCheck"))
-        assert waiting.admission_check_states[0]["retryCount"] == 1
-        system.turn(500)
-        assert system.workload().status == "Pending"
-        system.turn(200)
-        system.turn()
-        assert (system.workload().status, condition("Requeued")) == ("QuotaReserved", ("True", "BackoffFinished"))
-
-    def test_rejected_deactivates(self, system: System) -> None:
-        self.answer(system, AdmissionCheckStatus.REJECTED, message="no money")
-        row = system.workload()
-        assert (row.status, row.active) == ("Pending", False)
-        assert condition("Evicted", row) == ("True", "DeactivatedDueToAdmissionCheck")
-        assert "AdmissionCheckRejected" in events()
-
-
-def test_a_higher_priority_moves_ahead(system: System) -> None:
-    ClusterQueue.objects.update(stop_policy="Hold")
-    for name in ("first", "second"):
-        system.submit(gpu_job(name, mib=30_000, run_seconds=10_000, parallelism=4, completions=4))
-    second = system.workload("second")
-    change_priority(system.cluster, [(second.namespace, second.name)], 100, actor="alice")
-    ClusterQueue.objects.update(stop_policy="None")
-    system.turn()
-    assert (system.workload("first").status, system.workload("second").status) == ("Pending", "Admitted")
-
-
-def test_every_step_is_told_and_outlives_the_workload(system: System) -> None:
-    system.submit(gpu_job(run_seconds=20))
+def test_every_step_is_told_with_its_actor_and_outlives_the_workload(system: System) -> None:
+    one_at_a_time(within_cluster_queue="LowerPriority")
+    system.submit(gpu_job("first", run_seconds=20))
     system.turn()
     system.turn()
-    system.turn(60)
-    row = system.workload()
-    assert (row.status, row.reason) == ("Finished", "Succeeded")
-    told = list(WorkloadEvent.objects.order_by("id").values_list("reason", "actor"))
-    assert told == [
+    system.submit(gpu_job("second", run_seconds=20))
+    Workload.objects.filter(job__name="second").update(priority=10)
+    for _ in range(2):
+        system.turn(3)
+    for _ in range(5):
+        system.turn(20)
+    assert statuses() == {"first": "Finished", "second": "Finished"}
+    steps = told("first")
+    assert steps == [
         ("Created", "alice"),
+        ("QuotaReserved", "scheduler"),
+        ("Admitted", "scheduler"),
+        ("PodsReady", "watcher"),
+        ("EvictedDueToPreempted", "scheduler"),
+        ("Preempted", "scheduler"),
+        ("Stopped", "watcher"),
+        ("QuotaReleased", "scheduler"),
+        ("WaitingForQuota", "scheduler"),
         ("QuotaReserved", "scheduler"),
         ("Admitted", "scheduler"),
         ("PodsReady", "watcher"),
         ("Finished", "watcher"),
     ]
+    rows = WorkloadEvent.objects.filter(workload_name__startswith="job-first").order_by("id")
+    assert [row.at for row in rows] == sorted(row.at for row in rows), "by the cluster's clock, one after the other"
+    assert all(row.message for row in rows if row.reason != "Created")
+    row = system.workload("first")
+    assert (row.reason, condition("Evicted", row)) == ("Succeeded", ("False", "QuotaReserved"))
     uid = row.uid
     row.delete()
-    assert WorkloadEvent.objects.filter(workload_uid=uid).count() == len(told)
+    assert WorkloadEvent.objects.filter(workload_uid=uid).count() == len(steps)
+
+
+def test_retention_deletes_what_ended_and_keeps_its_history(system: System) -> None:
+    configure(system, objectRetentionPolicies={"workloads": {"afterFinished": "1h"}})
+    system.submit(gpu_job("done", run_seconds=20))
+    submit(system, "running")
+    for _ in range(4):
+        system.turn(20)
+    assert statuses() == {"done": "Finished", "running": "Admitted"}
+    system.advance(3500)
+    assert apply_retention(system.cluster, system.moment()) == 0
+    system.advance(100)
+    assert apply_retention(system.cluster, system.moment()) == 1
+    system.turn()
+    assert statuses() == {"running": "Admitted"}
+    assert told("done")[-2:] == [("Finished", "watcher"), ("Deleted", "retention")]
+    assert Decision.objects.filter(workload_name__startswith="job-done", action="Admit").exists()
+
+
+def test_retention_ends_what_kueue_deactivated_and_nothing_that_a_user_held(system: System) -> None:
+    configure(system, objectRetentionPolicies={"workloads": {"afterDeactivatedByKueue": "10m"}})
+    for name in ("over", "held"):
+        submit(system, name)
+    Workload.objects.filter(job__name="over").update(maximum_execution_seconds=60)
+    system.turn()
+    hold(system.cluster, [key(system.workload("held"))], actor="alice")
+    system.turn(61)
+    for _ in range(2):
+        system.turn(5)
+    assert condition("Evicted", system.workload("over"))[1] == "DeactivatedDueToMaximumExecutionTimeExceeded"
+    assert condition("Evicted", system.workload("held"))[1] == "Deactivated"
+    system.advance(500)
+    assert apply_retention(system.cluster, system.moment()) == 0
+    system.advance(100)
+    assert apply_retention(system.cluster, system.moment()) == 1
+    for _ in range(2):
+        system.turn(5)
+    assert statuses()["held"] == "Pending"
+    left = [item["metadata"]["name"] for item in system.client.list(JOBS).items]
+    assert left == ["held"], "its job leaves the cluster"
+    assert ("Finished", "retention") in told("over")
+
+
+class TestDeactivation:
+    def test_what_waits_is_held_and_comes_back(self, system: System) -> None:
+        one_at_a_time()
+        submit(system, "first")
+        submit(system, "second")
+        system.turn()
+        second = system.workload("second")
+        hold(system.cluster, [key(second)], actor="alice")
+        system.turn()
+        held = system.workload("second")
+        assert (held.status, held.reason) == ("Pending", "Deactivated")
+        assert condition("Evicted", held) == ("True", "Deactivated")
+        assert condition("Requeued", held) == ("False", "Deactivated")
+        cancel(system.cluster, [key(system.workload("first"))], actor="alice")
+        for _ in range(3):
+            system.turn(5)
+        assert statuses() == {"first": "Finished", "second": "Pending"}
+        release(system.cluster, [key(second)], actor="alice")
+        system.turn()
+        back = system.workload("second")
+        assert (back.status, condition("Requeued", back)) == ("Admitted", ("True", "Reactivated"))
+        assert condition("Evicted", back) == ("False", "QuotaReserved")
+
+    def test_what_runs_stops_and_keeps_its_card_until_it_has(self, system: System) -> None:
+        one_at_a_time()
+        submit(system, "first")
+        submit(system, "second")
+        system.turn()
+        hold(system.cluster, [key(system.workload("first"))], actor="alice")
+        system.engine.run()
+        assert statuses() == {"first": "Evicted", "second": "Pending"}
+        for _ in range(2):
+            system.turn(5)
+        assert statuses() == {"first": "Pending", "second": "Admitted"}
+        assert running_pods(system) == 1
+
+    def test_what_was_preempted_and_then_held_is_deactivated(self, system: System) -> None:
+        one_at_a_time(within_cluster_queue="LowerPriority")
+        submit(system, "low")
+        system.turn()
+        submit(system, "high", priority=10)
+        for _ in range(2):
+            system.turn(5)
+        low = system.workload("low")
+        assert (low.status, condition("Evicted", low)) == ("Pending", ("True", "Preempted"))
+        hold(system.cluster, [key(low)], actor="alice")
+        system.turn()
+        low = system.workload("low")
+        assert (low.reason, condition("Evicted", low)) == ("Deactivated", ("True", "Deactivated"))
+        release(system.cluster, [key(low)], actor="alice")
+        system.turn()
+        assert condition("Requeued", system.workload("low")) == ("True", "Reactivated")
+
+
+def test_a_gated_job_waits_until_its_gates_are_cleared(system: System) -> None:  # 12.3
+    manifest = endless("train")
+    manifest["metadata"]["annotations"] = {GATE: "example.com/budget,example.com/audit"}
+    system.apply(manifest)
+    system.turn()
+    assert (system.workload().status, system.workload().reason) == ("Pending", "AdmissionGated")
+    manifest["metadata"]["annotations"] = {GATE: "example.com/audit"}
+    system.apply(manifest)
+    system.turn()
+    assert system.workload().reason == "AdmissionGated"
+    del manifest["metadata"]["annotations"]
+    system.apply(manifest)
+    system.turn()
+    assert system.workload().status == "Admitted"
+    assert {"AdmissionGated", "AdmissionGateCleared"} <= set(events())
+
+
+class TestProtection:
+    def test_a_minimum_run_comes_before_a_preemption(self, system: System) -> None:
+        one_at_a_time(within_cluster_queue="LowerPriority")
+        ClusterQueue.objects.update(preemption_protection={"minimum_run_seconds": 600})
+        submit(system, "low")
+        system.turn()
+        submit(system, "high", priority=10)
+        system.turn(500)
+        assert statuses() == {"high": "Pending", "low": "Admitted"}
+        since = system.workload("low").quota_reserved_at
+        assert since is not None
+        system.advance(since.timestamp() + 599 - system.now())
+        system.engine.run()
+        assert system.workload("low").status == "Admitted"
+        system.advance(1)
+        system.engine.run()
+        assert system.workload("low").status == "Evicted"
+        for _ in range(2):
+            system.turn(5)
+        assert statuses() == {"high": "Admitted", "low": "Pending"}
+
+    def test_who_was_preempted_is_safe_for_a_while(self, system: System) -> None:
+        one_at_a_time(within_cluster_queue="LowerPriority")
+        ClusterQueue.objects.update(preemption_protection={"cool_down_seconds": 600})
+        submit(system, "low")
+        system.turn()
+        system.submit(gpu_job("first", run_seconds=20))
+        Workload.objects.filter(job__name="first").update(priority=10)
+        for _ in range(4):
+            system.turn(10)
+        assert statuses() == {"first": "Finished", "low": "Admitted"}
+        at = system.workload("low").last_preempted_at
+        assert at is not None
+        submit(system, "second", priority=10)
+        system.turn()
+        assert statuses()["low"] == "Admitted"
+        system.advance(at.timestamp() + 599 - system.now())
+        system.engine.run()
+        assert statuses()["low"] == "Admitted"
+        system.advance(1)
+        system.engine.run()
+        assert statuses()["low"] == "Evicted"
+
+    @pytest.mark.parametrize("protected", [False, True])
+    def test_what_is_marked_so_is_never_reclaimed(self, system: System, protected: bool) -> None:
+        cells = {"cpu": 0, "nvidia.com/gpu": 0, "nvidia.com/gpumem": 0, "nvidia.com/gpucores": 0}
+        one_at_a_time(reclaim_within_cohort="Any", cohort_name="all")
+        make_cluster_queue(system.cluster, "guest", {"gpu-flavor": cells}, local_queue="guest", cohort_name="all")
+        borrower = endless("borrower")
+        borrower["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "guest"
+        system.submit(borrower)
+        Workload.objects.update(never_preempt=protected)
+        system.turn()
+        assert statuses() == {"borrower": "Admitted"}
+        submit(system, "owner")
+        for _ in range(3):
+            system.turn(60)
+        expected = "Admitted" if protected else "Pending"
+        assert statuses()["borrower"] == expected
+        assert statuses()["owner"] == ("Pending" if protected else "Admitted")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -17,50 +14,17 @@ from queues.models import AdmissionCheck, Cluster, Workload
 from scheduler.engine import Engine
 from scheduler.webhook_checks import CONTROLLER, TIMEOUT, URL, ask_pending, signature
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload
+from tests.http_receiver import Receiver, receiving
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOW = START.timestamp() + 1000
 
 
-@dataclass
-class Receiver:
-    """A server that answers with what the test says and keeps what it was asked."""
-
-    status: int = 200
-    answer: Any = field(default_factory=lambda: {"state": "Ready", "message": "paid"})
-    asked: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-    url: str = ""
-    hang: threading.Event = field(default_factory=threading.Event)
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    found = Receiver()
-    found.hang.set()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            found.asked.append((dict(self.headers), body))
-            found.hang.wait(timeout=30)
-            self.send_response(found.status)
-            if found.status == 302:
-                self.send_header("Location", found.url)
-            self.end_headers()
-            content = found.answer if isinstance(found.answer, bytes) else json.dumps(found.answer).encode()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}/decide"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield found
-    found.hang.set()
-    server.shutdown()
-    server.server_close()
+    with receiving() as found:
+        yield found
 
 
 @pytest.fixture

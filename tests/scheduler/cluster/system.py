@@ -60,7 +60,11 @@ class System:
 
     def apply(self, manifest: JsonObject) -> None:
         """As `manage.py apply` does: the object of that name becomes this one."""
-        apply_manifests(self.cluster, orjson.dumps(manifest), user=None)
+        self.apply_text(orjson.dumps(manifest))
+
+    def apply_text(self, text: str | bytes) -> None:
+        """The same, of manifests in YAML."""
+        apply_manifests(self.cluster, text.encode() if isinstance(text, str) else text, user=None)
 
     def push(self) -> PushReport:
         return push_pending(self.cluster, self.client, self.now)
