@@ -26,10 +26,12 @@ class TaintEffect(StrEnum):
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration compares with a taint's value."""
+    """How a toleration compares with a taint's value; `Lt` and `Gt` as numbers, the taint's value coming first."""
 
     EQUAL = "Equal"
     EXISTS = "Exists"
+    LT = "Lt"
+    GT = "Gt"
 
 
 class SelectionOperator(StrEnum):
@@ -45,6 +47,12 @@ class SelectionOperator(StrEnum):
 
 _REPELLING_EFFECTS = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DECIMAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+
+
+def is_decimal_integer(text: str) -> bool:
+    """Whether Kubernetes takes the text for a number in tolerations: no plus, no leading zeros."""
+    return _DECIMAL_INTEGER.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +95,19 @@ class Toleration:
             return False
         if self.key and self.key != taint.key:
             return False
-        if self.operator is TolerationOperator.EXISTS:
-            return True
-        return bool(self.key) and self.value == taint.value
+        match self.operator:
+            case TolerationOperator.EXISTS:
+                return True
+            case TolerationOperator.EQUAL:
+                return bool(self.key) and self.value == taint.value
+            case TolerationOperator.LT | TolerationOperator.GT:
+                return bool(self.key) and self._compares(taint.value)
+
+    def _compares(self, value: str) -> bool:
+        if not (is_decimal_integer(value) and is_decimal_integer(self.value)):
+            return False
+        bound = int(self.value)
+        return int(value) < bound if self.operator is TolerationOperator.LT else int(value) > bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from typing import Any
 from scheduler.core.manifest.errors import MistakeReason
 from scheduler.core.manifest.fields import INT32_MAX, Fields
 from scheduler.core.manifest.syntax import label_value, qualified_name
-from scheduler.core.node_selection import TaintEffect, TolerationOperator
+from scheduler.core.node_selection import TaintEffect, TolerationOperator, is_decimal_integer
+
+_COMPARING = (TolerationOperator.LT, TolerationOperator.GT)
 
 
 def read_taints(fields: Fields, key: str, most: int | None = None) -> list[dict[str, Any]]:
@@ -45,6 +47,8 @@ def _read_toleration(item: Fields) -> dict[str, Any]:
     exists = operator is TolerationOperator.EXISTS
     if not taint_key and not exists:
         item.error("operator", "must be Exists when key is empty", "Name a key, or set operator: Exists.")
+    if operator in _COMPARING and not is_decimal_integer(value):
+        item.error("value", f"must be an integer when operator is {operator}", "Write it like 900 or -1.")
     if exists and value:
         item.error("value", "must be empty when operator is Exists", "Remove it.")
     if seconds is not None and effect is not TaintEffect.NO_EXECUTE:

@@ -37,6 +37,25 @@ def test_toleration_covers_taint(toleration: Toleration, expected: bool) -> None
     assert tolerates(GPU_TAINT, [toleration]) is expected
 
 
+@pytest.mark.parametrize(
+    ("operator", "bound", "expected"),
+    [
+        (TolerationOperator.GT, "900", True),
+        (TolerationOperator.GT, "950", False),
+        (TolerationOperator.LT, "1000", True),
+        (TolerationOperator.LT, "950", False),
+        (TolerationOperator.LT, "-1", False),
+        (TolerationOperator.GT, "0900", False),
+        (TolerationOperator.GT, "", False),
+    ],
+)
+def test_tolerations_compare_numbers(operator: TolerationOperator, bound: str, expected: bool) -> None:
+    taint = Taint("sla", "950", TaintEffect.NO_EXECUTE)
+    assert Toleration("sla", operator, bound).tolerates(taint) is expected
+    assert not Toleration("other", operator, bound).tolerates(taint)
+    assert not Toleration("sla", operator, bound).tolerates(Taint("sla", "high", TaintEffect.NO_EXECUTE))
+
+
 def test_first_repelling_taint_is_reported_and_preference_ignored() -> None:
     soft = Taint("soft", effect=TaintEffect.PREFER_NO_SCHEDULE)
     hard = Taint("hard", effect=TaintEffect.NO_EXECUTE)
