@@ -126,7 +126,7 @@ class NodeReplacer:
             for count, nodes in self._shares(before, after, lost):
                 allowed = None if nodes is None else nodes - {host}
                 wanted.append(self._devices.to_place(info, pod_set, flavors, count, allowed))
-        found = self._state.fleet.place(wanted)
+        found = self._state.fleet.place(wanted, instead_of=[pod for pod in info.placement.pods if pod.node == host])
         if isinstance(found, PlacementRefusal):
             return found
         free = {name: iter([pod for pod in found.pods if pod.pod_set == name]) for name in requests}

@@ -173,16 +173,21 @@ class Fleet:
     # -- the search
 
     def place(
-        self, pod_sets: Sequence[PodSetToPlace], *, without: Collection[str] = ()
+        self,
+        pod_sets: Sequence[PodSetToPlace],
+        *,
+        without: Collection[str] = (),
+        instead_of: Sequence[PodPlacement] = (),
     ) -> Placement | PlacementRefusal:
         """A place for every pod of the pod sets, or why there is none; nothing is reserved.
 
-        `without` are workload keys whose reservations count as gone (what preempting them would give).
+        `without` are workload keys whose reservations count as gone (what preempting them would give). `instead_of` are
+        pods that these ones replace: their cards stay taken, but they count in no ResourceQuota.
         """
         wanted = sum(pod_set.count for pod_set in pod_sets)
         placed: list[PodPlacement] = []
         tentative: list[_Held] = []
-        with self._without(without):
+        with self._without(without), self._beside_quotas(instead_of):
             try:
                 for pod_set in pod_sets:
                     search = PodSetSearch(self.settings, self.table, self._candidates, self.quotas, pod_set)
@@ -204,6 +209,17 @@ class Fleet:
         policy = device_policy(pod.device_policy or self.settings.device_policy)
         with self._without(without):
             return most_pods(self.table, self.settings.vendors, pod, mutex=policy.mutex)
+
+    @contextmanager
+    def _beside_quotas(self, pods: Sequence[PodPlacement]) -> Iterator[None]:
+        replaced = [self._pod_as_held(pod) for pod in pods]
+        for held in replaced:
+            self.quotas.add(held.namespace, held.slices, -1)
+        try:
+            yield
+        finally:
+            for held in replaced:
+                self.quotas.add(held.namespace, held.slices, 1)
 
     @contextmanager
     def _without(self, workload_keys: Collection[str]) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduler.core.admission_check import AdmissionCheck
 from scheduler.core.circles import stir
@@ -99,40 +99,58 @@ class WorldObjects:
     def set_resource_quota(self, quota: NamespaceQuota) -> None:
         """Add or replace a namespace's ResourceQuota of devices; those who wait for devices get a chance."""
         if self._state.fleet.quotas.set_quota(quota):
-            self._state.wake_waiting_for_devices()
+            self._quota_changed()
 
     def delete_resource_quota(self, key: str) -> None:
         """Forget the ResourceQuota `namespace/name`."""
         namespace, _, name = key.partition("/")
         if self._state.fleet.quotas.delete_quota(namespace, name):
-            self._state.wake_waiting_for_devices()
+            self._quota_changed()
+
+    def _quota_changed(self) -> None:
+        waiting = set(self._state.waiting_for_devices)
+        self._state.wake_waiting_for_devices()
+        stir(self._state, waiting)
 
     def set_limit_range(self, limit_range: LimitRange) -> None:
         """Add or replace a LimitRange: who waits in its namespace asks for something else now, and is looked at again;
         who holds quota keeps what it holds."""
         if self._state.pod_defaults.set_limit_range(limit_range):
-            self._read_again(lambda info: info.workload.namespace == limit_range.namespace)
+            self._read_again(self._in_namespace(limit_range.namespace))
 
     def delete_limit_range(self, key: str) -> None:
         """Forget the LimitRange `namespace/name`."""
         namespace, _, name = key.partition("/")
         if self._state.pod_defaults.delete_limit_range(namespace, name):
-            self._read_again(lambda info: info.workload.namespace == namespace)
+            self._read_again(self._in_namespace(namespace))
 
     def set_runtime_class(self, runtime_class: RuntimeClass) -> None:
         """Add or replace a RuntimeClass: its overhead counts for those who wait and name it."""
         if self._state.pod_defaults.set_runtime_class(runtime_class):
-            self._read_again(lambda info: _runs_under(info, runtime_class.name))
+            self._read_again(self._running_under(runtime_class.name))
 
     def delete_runtime_class(self, name: str) -> None:
         """Forget a RuntimeClass."""
         if self._state.pod_defaults.delete_runtime_class(name):
-            self._read_again(lambda info: _runs_under(info, name))
+            self._read_again(self._running_under(name))
 
-    def _read_again(self, concerns: Callable[[WorkloadInfo], bool]) -> None:
-        """Compute the requests of waiting workloads anew, and let each be looked at again."""
-        for before in [*self._state.workloads.values()]:
-            if before.place is not Place.RESERVING and not before.workload.holds_quota and concerns(before):
+    def _in_namespace(self, namespace: str) -> list[WorkloadInfo]:
+        state, prefix = self._state, f"{namespace}/"
+        queues = [keys for queue, keys in state.by_local_queue.items() if queue.startswith(prefix)]
+        return [state.workloads[key] for keys in queues for key in keys]
+
+    def _running_under(self, runtime_class: str) -> list[WorkloadInfo]:
+        return [
+            info
+            for info in self._state.workloads.values()
+            if any(names_runtime_class(pod_set, runtime_class) for pod_set in info.workload.pod_sets)
+        ]
+
+    def _read_again(self, workloads: Iterable[WorkloadInfo]) -> None:
+        """Compute the requests of those that wait anew, and let each be looked at again."""
+        for before in workloads:
+            if before.place is not Place.RESERVING and not before.workload.holds_quota:
+                stir(self._state, (before.cluster_queue,))
                 self._exchange(before, self._info(before.current()))
 
     def _info(self, workload: Workload) -> WorkloadInfo:
@@ -271,7 +289,3 @@ class WorldObjects:
     def delete_node(self, name: str) -> None:
         """Forget a node."""
         self._state.delete_node(name)
-
-
-def _runs_under(info: WorkloadInfo, runtime_class: str) -> bool:
-    return any(names_runtime_class(pod_set, runtime_class) for pod_set in info.workload.pod_sets)

@@ -9,7 +9,7 @@ from scheduler.core.device import DeviceRequest
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest
 from scheduler.core.placement_quota import NamespaceQuota
-from tests.scheduler.core.fleet_helpers import ask, card, fleet, node, pod, pod_set, reason_of
+from tests.scheduler.core.fleet_helpers import ask, card, cards_of, fleet, node, pod, pod_set, reason_of
 
 MEMORY = "limits.nvidia.com/gpumem"
 CORES = "limits.nvidia.com/gpucores"
@@ -102,6 +102,16 @@ class TestUsage:
         asked = [pod_set(pod(ask(1, 5000)), namespace="team")]
         assert isinstance(nodes.place(asked), PlacementRefusal)
         assert isinstance(nodes.place(asked, without=["team/victim"]), Placement)
+        assert isinstance(nodes.place(asked), PlacementRefusal)
+
+    def test_a_pod_that_replaces_another_takes_its_part_of_the_quota(self) -> None:
+        nodes = a_fleet(quota(memory=5000))
+        held = place(nodes, pod(ask(1, 5000)), key="team/a")
+        assert isinstance(held, Placement)
+        asked = [pod_set(pod(ask(1, 5000)), namespace="team")]
+        other = nodes.place(asked, instead_of=held.pods)
+        assert isinstance(other, Placement)
+        assert cards_of(other) != cards_of(held), "its card is still taken"
         assert isinstance(nodes.place(asked), PlacementRefusal)
 
     def test_the_larger_of_init_and_app_containers_counts(self) -> None:
