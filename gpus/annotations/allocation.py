@@ -32,6 +32,8 @@ TIMES = frozenset({TIME, BIND_TIME, *EXTRA_TIMES})
 """Annotations that say when: two that differ in these alone say the same."""
 
 _RESERVED = re.compile(r"[,:;]")
+_OLD_MIG_SUFFIX = re.compile(r"\[[^\]]*\]$")
+"""`GPU-x[0-1]`: template and place of a MIG instance, as HAMi wrote them before it had an annotation for that."""
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
@@ -85,6 +87,11 @@ def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
     if pieces and not pieces[-1].strip():
         pieces.pop()
     return tuple(_decode_container(piece) for piece in pieces)
+
+
+def decode_containers_volcano(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
+    """The same in Volcano's form, whose last entry has no `;`. Raises AnnotationError."""
+    return tuple(_decode_container(piece) for piece in text.split(";"))
 
 
 def encode_containers_volcano(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
@@ -250,7 +257,7 @@ def _held_slices(
         containers = [
             tuple(
                 DeviceSlice(
-                    device.uuid,
+                    _OLD_MIG_SUFFIX.sub("", device.uuid),
                     node,
                     device.memory_mib,
                     device.cores_percent,

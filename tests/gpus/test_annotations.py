@@ -29,7 +29,7 @@ from gpus.annotations import (
     plugin_answers,
     pod_annotations,
 )
-from gpus.annotations.allocation import encode_containers_volcano
+from gpus.annotations.allocation import decode_containers_volcano, encode_containers_volcano
 from gpus.annotations.inventory import (
     decode_devices_json,
     decode_devices_string,
@@ -195,6 +195,20 @@ class TestAllocation:
     def test_round_trip(self, containers: list[list[AllocatedDevice]]) -> None:
         decoded = decode_containers(encode_containers(containers))
         assert decoded == tuple(tuple(container) for container in containers)
+
+    @given(st.lists(st.lists(ALLOCATED, max_size=3), min_size=1, max_size=4))
+    def test_volcano_round_trip(self, containers: list[list[AllocatedDevice]]) -> None:
+        decoded = decode_containers_volcano(encode_containers_volcano(containers))
+        assert decoded == tuple(tuple(container) for container in containers)
+
+    def test_the_older_names_of_mig_instances_are_of_their_card(self) -> None:
+        annotations = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU-a[1-0],NVIDIA,4864,15:;"}
+        container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+        found = found_allocation(
+            {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}, VENDORS
+        )
+        assert found is not None
+        assert [(part.uuid, part.memory_mib) for part in found.slices] == [("GPU-a", 4864)]
 
     def test_x42_text_of_two_containers(self) -> None:
         first = (AllocatedDevice("A", "NVIDIA", 1, 2), AllocatedDevice("B", "NVIDIA", 3, 4))
