@@ -32,6 +32,11 @@ _MOST_STEPS = 12
 """A workload that takes more steps in one instant goes in circles: a fault of ours, and better loud than endless."""
 
 
+def _priority(workload: Workload) -> str:
+    base, boost = workload.priority, workload.priority_boost
+    return f"effective priority: {workload.effective_priority} (base: {base}, boost: {boost})"
+
+
 def _described(admission: Admit, workload: Workload) -> str:
     """In which ClusterQueue, how long it waited, and which flavors it got (15.3)."""
     flavors = "; ".join(
@@ -220,8 +225,9 @@ class Recorder:
         victim = self._current(preemption.workload)
         self._evicted.setdefault(victim.key, []).append((EvictionReason.PREEMPTED, ""))
         self._note(victim, eviction_event(EvictionReason.PREEMPTED), preemption.message)
-        self._note(victim, "Preempted", preemption.message)
         preemptor = self._current(preemption.preemptor)
+        priorities = f"preemptor {_priority(preemptor)}; preemptee {_priority(victim)}"
+        self._note(victim, "Preempted", f"{preemption.message}; {priorities}")
         self._note(preemptor, "PreemptedWorkload", f"Preempted {victim.key} ({preemption.reason})")
         detail = {"preemptor": preemption.preemptor, "preemptor_cluster_queue": preemption.preemptor_cluster_queue}
         self._log(

@@ -56,6 +56,7 @@ _WITH_CONDITION: Final[LiteralString] = """
     ) || %(condition)s::jsonb
 """
 _UNFINISHED: Final[LiteralString] = "workload.status <> 'Finished'"
+_ENDED_WELL: Final = (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED, FinishedReason.WORKLOAD_SLICE_REPLACED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +246,9 @@ def _finish(
         changes
         + "status = 'Finished', finished_at = %(now)s, reason = %(reason)s, message = %(message)s, requeue_at = NULL, "
         + _WITH_CONDITION,
-        "Finished",
+        reason.value if reason is FinishedReason.WORKLOAD_SLICE_REPLACED else "Finished",
         message,
-        event_type="Normal" if reason in (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED) else "Warning",
+        event_type="Normal" if reason in _ENDED_WELL else "Warning",
         parameters=_condition(ConditionType.FINISHED, ConditionStatus.TRUE, reason, message, now),
     )
 

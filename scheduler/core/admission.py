@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduler.core.admission_checks import required_checks
-from scheduler.core.conditions import evict, reserved, sync_admitted, with_condition
+from scheduler.core.conditions import evict, reserved, sync_admitted, waiting_for_start, with_condition
 from scheduler.core.decisions import (
     AdmissionCheckStatus,
     Admit,
     ConditionStatus,
     ConditionType,
     EvictionReason,
-    PodsReadyReason,
     PreemptionReason,
 )
 from scheduler.core.nomination import Entry
@@ -121,9 +120,8 @@ def _reserve(
 ) -> Workload:
     workload = replace(workload, admission=admission, placement=placement)
     workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
-    if waits:  # for its pods to be ready (10.1)
-        reason, message = PodsReadyReason.WAIT_FOR_START, "Not all pods are ready"
-        workload = with_condition(workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, message, now)
+    if waits:
+        workload = waiting_for_start(workload, now)
     return sync_admitted(workload, now) if admitted else workload
 
 

@@ -16,6 +16,7 @@ from scheduler.core.decisions import (
     ConditionType,
     EvictionReason,
     PendingReason,
+    PodsReadyReason,
 )
 from scheduler.core.workload import Condition, Workload
 
@@ -172,8 +173,15 @@ def requeue(workload: Workload, now: float) -> Workload:
 def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:
     """Unset the quota reservation (2.3)."""
     workload = pending(replace(workload, admission=None, placement=None), reason, message, now)
-    workload = without_condition(workload, ConditionType.PODS_READY)
+    if ConditionType.PODS_READY in workload.conditions:
+        workload = waiting_for_start(workload, now)
     return sync_admitted(workload, now)
+
+
+def waiting_for_start(workload: Workload, now: float) -> Workload:
+    """Its pods are not ready, and have not been in this admission (10.1)."""
+    reason, message = PodsReadyReason.WAIT_FOR_START, "Not all pods are ready"
+    return with_condition(workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, message, now)
 
 
 def execution_seconds(conditions: Mapping[ConditionType, Condition], now: float) -> int:

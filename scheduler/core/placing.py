@@ -62,6 +62,10 @@ class Placer:
             return False
         state = self._state
         state.journal.note_once(before)
+        if before.current() != workload:  # any news is a removal and an addition (2.8)
+            cq = state.cluster_queues[before.cluster_queue]
+            state.journal.note_once(cq)
+            cq.generation += 1
         before.changes = ()
         was_admitted = before.admitted
         before.set_status(workload, state.configuration)

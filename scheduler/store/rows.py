@@ -12,7 +12,15 @@ from scheduler.core.decisions import ConditionStatus, ConditionType
 from scheduler.core.workload import Workload
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
-from scheduler.store.workloads import moment, why, write_check_states, write_conditions, write_topology_assignment
+from scheduler.store.workloads import (
+    LONGEST_EVENT,
+    moment,
+    shortened,
+    why,
+    write_check_states,
+    write_conditions,
+    write_topology_assignment,
+)
 
 _UPDATE_WORKLOADS: Final = """
 UPDATE queues_workload w SET
@@ -119,8 +127,8 @@ def write_pod_sets(cursor: Any, writes: Sequence[WorkloadWrite]) -> None:
 
 _INSERT_SLICES: Final = """
 INSERT INTO gpus_deviceallocation (cluster_id, node_id, device_id, device_uuid, source, workload_id, pod_set, replica,
-    container, container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, slots, mig_instance, qos_policy,
-    app_class, malformed, created_at)
+    container, container_index, namespace, pod_name, pod_uid, memory_mib, cores_percent, slots, mig_instance,
+    qos_policy, app_class, malformed, created_at)
 SELECT %s, v.node_id, v.device_id, v.device_uuid, 'decided', v.workload_id, v.pod_set, v.replica, v.container,
     v.container_index, v.namespace, '', '', v.memory_mib, v.cores_percent, v.slots, v.mig_instance::jsonb, v.qos_policy,
     v.app_class, '', now()
@@ -216,7 +224,7 @@ def write_log(cursor: Any, batch: Batch) -> None:
             moment(e.at),
             e.type,
             e.reason,
-            e.message[:1024],
+            shortened(e.message, LONGEST_EVENT),
             e.actor,
         )
         for e in batch.events

@@ -27,6 +27,8 @@ from scheduler.store.placements import SLICES, StoredSlice, left_over, read_plac
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+LONGEST_EVENT: Final = 1024
+_LONGEST_CONDITION: Final = 32_768
 ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 
 _WORKLOADS = """
@@ -210,6 +212,11 @@ def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionTy
     }
 
 
+def shortened(text: str, most: int) -> str:
+    """The text, or as much of it as Kubernetes keeps, with a sign that there was more (15.3)."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict[str, str]]:
     """Conditions as Kubernetes writes them."""
     return [
@@ -217,7 +224,7 @@ def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict
             "type": condition.type.value,
             "status": condition.status.value,
             "reason": str(condition.reason),
-            "message": condition.message,
+            "message": shortened(condition.message, _LONGEST_CONDITION),
             "lastTransitionTime": moment(condition.last_transition_time).isoformat().replace("+00:00", "Z"),
         }
         for condition in conditions.values()

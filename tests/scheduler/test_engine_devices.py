@@ -6,7 +6,7 @@ import pytest
 
 from gpus.models import Device, DeviceAllocation
 from gpus.services.cordon import close_device, close_node
-from queues.models import Cluster, PodSet, Workload
+from queues.models import Cluster, PodSet, Workload, WorkloadEvent
 from queues.services.workloads import record_finished
 from tests.engines import reasons, start, statuses
 from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload
@@ -118,6 +118,7 @@ class TestDevices:
         engine.run()
         assert statuses() == {"small": "Finished", "large": "Admitted"}
         assert reasons()["small"] == "WorkloadSliceReplaced"
+        assert WorkloadEvent.objects.get(workload_name="small", reason="WorkloadSliceReplaced").type == "Normal"
         held = DeviceAllocation.objects.order_by("replica")
         assert [allocation.workload.name for allocation in held if allocation.workload] == ["large", "large"]
         assert held[0].device_uuid == before

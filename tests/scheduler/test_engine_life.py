@@ -163,5 +163,20 @@ def test_a_preemption_is_told_as_kueue_tells_it(cluster: Cluster) -> None:
         ("PreemptedWorkload", "Normal"), ("WaitingForPreemptedWorkloads", "Warning"), ("QuotaReserved", "Normal"),
         ("Admitted", "Normal"),
     ]  # fmt: skip
+    preempted = WorkloadEvent.objects.get(reason="Preempted").message
+    assert preempted.endswith(
+        "; preemptor effective priority: 10 (base: 10, boost: 0); preemptee effective priority: 0 (base: 0, boost: 0)"
+    )
     message = WorkloadEvent.objects.get(workload_name="high", reason="QuotaReserved").message
     assert message == "Quota reserved in ClusterQueue main after 999 s in the queue; main (1): cpu in default-flavor"
+
+
+def test_messages_are_as_long_as_kubernetes_keeps_them(cluster: Cluster) -> None:  # 15.3
+    make_cluster_queue(cluster)
+    gates = ",".join(f"example.com/gate-{number}" for number in range(2500))
+    make_workload(cluster, "gated", annotations={"kueue.x-k8s.io/admission-gated-by": gates})
+    start(cluster).run()
+    message = WorkloadEvent.objects.get(reason="AdmissionGated").message
+    assert (len(message), message[-1]) == (1024, "…")
+    [condition] = Workload.objects.get().conditions
+    assert (len(condition["message"]), condition["message"][-1]) == (32_768, "…")

@@ -241,6 +241,12 @@ class TestPodsReady:
             "WaitForRecovery",
         )
 
+    def test_what_was_released_waits_for_its_pods_to_start_anew(self) -> None:  # 10.1
+        ran = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
+        evicted = conditions.evict(ran, EvictionReason.PREEMPTED, "", 40)
+        released = step_of(evicted, 50, pods_stopped=True).workload
+        assert reason_of(released, ConditionType.PODS_READY) == ("False", "WaitForStart")
+
     def test_pods_that_are_ready_are_left_alone(self) -> None:
         assert next_step(pods_ready(admitted(), True, "Started", 20), facts(configuration=PODS_READY), 9999) is None
 

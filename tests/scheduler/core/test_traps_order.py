@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.conditions import evict, release
-from scheduler.core.decisions import EvictionReason
+from scheduler.core.conditions import evict, release, with_condition
+from scheduler.core.decisions import ConditionStatus, ConditionType, EvictionReason
 from scheduler.core.label_selector import LabelSelector
 from tests.scheduler.core.world_helpers import (
     Builder,
@@ -166,6 +166,19 @@ def test_t23_older_progress_counts_until_the_generation_grows(generation_grows: 
     builder.world.delete_workload("team/urgent")
     if generation_grows:
         builder.world.finish_workload("team/own", 1001.0)
+    assert flavors(cycle(builder.world), "low") == {"cpu": flavor}
+
+
+@pytest.mark.parametrize(("news", "flavor"), [(True, "one"), (False, "three")])
+def test_t23_the_generation_grows_with_any_news_of_what_holds_quota(news: bool, flavor: str) -> None:  # 2.8
+    builder = skipped_at_flavor_one()
+    cycle(builder.pending("urgent", "b", 99, priority=9).world)
+    builder.world.delete_workload("team/urgent")
+    found = builder.world.workload("team/own")
+    assert found is not None
+    if news:
+        found = with_condition(found, ConditionType.PODS_READY, ConditionStatus.TRUE, "Started", "", 1001.0)
+    builder.world.set_workload(found, 1001.0)
     assert flavors(cycle(builder.world), "low") == {"cpu": flavor}
 
 
