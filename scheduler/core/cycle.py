@@ -186,6 +186,13 @@ class Cycle:
     def _claims(self, entry: Entry) -> dict[str, WorkloadInfo]:
         return self._claimed.setdefault(id(entry.cq.node.root), {})
 
+    def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
+        """Who counts as gone for the entry: the preempted of its tree, and of all trees for a topology, as they share
+        nodes (4.8)."""
+        if not entry.assignment.topology_usage:
+            return self._claims(entry)
+        return {key: info for claims in self._claimed.values() for key, info in claims.items()}
+
     def _overlaps(self, entry: Entry) -> bool:
         return bool(entry.targets) and any(target.info.key in self._claims(entry) for target in entry.targets)
 
@@ -195,7 +202,7 @@ class Cycle:
         if entry.assignment.mode is Mode.NO_FIT:
             return False
         if self._overlaps(entry):
-            claims = list(self._claims(entry).values())
+            claims = list(self._victims(entry).values())
             for info in claims:
                 self._state.simulation.remove(info)
             self._recompute(entry)
@@ -223,7 +230,7 @@ class Cycle:
         """Whether everything fits with all targets of this cycle and its own gone, and whether the quota does."""
         if self._fits_now(entry) == (True, True):
             return True, True
-        gone = {**self._claims(entry), **{target.info.key: target.info for target in entry.targets}}
+        gone = {**self._victims(entry), **{target.info.key: target.info for target in entry.targets}}
         if entry.replaced is not None:
             gone[entry.replaced.key] = entry.replaced
         if not gone:

@@ -11,6 +11,7 @@ from scheduler.core.cluster_queue import ClusterQueue
 from scheduler.core.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduler.core.decisions import ConditionType, PendingReason
 from scheduler.core.label_selector import LabelSelector
+from scheduler.core.local_queue import LocalQueue
 from scheduler.core.node_selection import Taint, Toleration, TolerationOperator
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.topology import SliceConstraint, TopologyRequest
@@ -64,6 +65,22 @@ class TestFragmentation:
         made.release_workload(preemption.workload, NOW)
         made.run_cycle(NOW)
         assert places(made, "team/large") == {"set-0": {host: 1}}
+
+    def test_who_is_preempted_counts_as_gone_for_queues_of_other_cohorts_too(self) -> None:
+        made = world([node("n0", 8)], topology=HOSTS, preemption=True)
+        quotas = (FlavorQuotas("tas", {"cpu": ResourceQuota(100_000)}),)
+        made.set_cluster_queue(
+            ClusterQueue(
+                "other", resource_groups=(ResourceGroup(("cpu",), quotas),), namespace_selector=LabelSelector()
+            )
+        )
+        made.set_local_queue(LocalQueue("team", "other", "other"))
+        admit(made, workload("victim", 1, cpu=6))
+        made.set_workload(workload("preemptor", 1, cpu=5, priority=9, created_at=1.0), NOW)
+        made.set_workload(replace(workload("beside", 1, cpu=2, created_at=2.0), queue_name="other"), NOW)
+        result = made.run_cycle(NOW)
+        assert [preemption.workload for preemption in result.preemptions] == ["team/victim"]
+        assert [admission.workload for admission in result.admissions] == ["team/beside"]
 
     def test_a_node_that_comes_wakes_who_waits_for_it(self) -> None:
         made = fragmented()
