@@ -19,6 +19,7 @@ from scheduler.core.fragmentation_ranking import FragmentationRanking
 from scheduler.core.node import Node
 from scheduler.core.placement_candidates import CandidateNodes
 from scheduler.core.placement_fit import peak_usage
+from scheduler.core.placement_memory import SearchMemories
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodPlacement, PodSetToPlace
 from scheduler.core.placement_policy import Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
@@ -82,6 +83,7 @@ class Fleet:
         self._decided: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._built: DeviceTable | None = None
         self._candidates = CandidateNodes((), {})
+        self._memories = SearchMemories(0)
 
     # -- what is there
 
@@ -145,7 +147,7 @@ class Fleet:
             self.quotas.add_found(before.found_usage, -1)
             self.quotas.add_found(node.found_usage, 1)
         if before is None or _selection(before) != _selection(node):
-            self._candidates = CandidateNodes(self._built.nodes, self._built.rows)
+            self._set_candidates(self._built)
 
     def delete_node(self, name: str) -> None:
         """Forget a node; reservations on it stay and hold again when it comes back. Unknown names are fine."""
@@ -190,7 +192,9 @@ class Fleet:
         with self._without(without), self._beside_quotas(instead_of):
             try:
                 for pod_set in pod_sets:
-                    search = PodSetSearch(self.settings, self.table, self._candidates, self.quotas, pod_set)
+                    search = PodSetSearch(
+                        self.settings, self.table, self._candidates, self.quotas, self._memories, pod_set
+                    )
                     for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
                         pod = search.next_pod(replica)
                         if pod is None:
@@ -239,13 +243,18 @@ class Fleet:
     def _ensure_table(self) -> DeviceTable:
         if self._built is None:
             self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
-            self._candidates = CandidateNodes(self._built.nodes, self._built.rows)
+            self._set_candidates(self._built)
             self.quotas.reset_usage()
             for node in self._nodes.values():
                 self.quotas.add_found(node.found_usage, 1)
             for held in self._held.values():
                 self._apply(held, 1)
         return self._built
+
+    def _set_candidates(self, table: DeviceTable) -> None:
+        """The candidates among the table's nodes; what was found out about others is void."""
+        self._candidates = CandidateNodes(table.nodes, table.rows)
+        self._memories = SearchMemories(len(table.nodes))
 
     def _count_decided(self, held: Iterable[_Held], sign: int) -> None:
         for pod in held:

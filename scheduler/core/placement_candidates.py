@@ -31,7 +31,7 @@ class CandidateNodes:
 
     def selected(self, pod_set: PodSetToPlace) -> Booleans:
         """The nodes that flavor, topology domain, node selector and affinity ask for."""
-        key = _selection_key(pod_set)
+        key = selection_key(pod_set)
         mask = self._selected.get(key)
         if mask is None:
             mask = np.fromiter((_selects(pod_set, node) for node in self.nodes), np.bool_, len(self.nodes))
@@ -80,7 +80,8 @@ def _selects(pod_set: PodSetToPlace, node: Node) -> bool:
     )
 
 
-def _selection_key(pod_set: PodSetToPlace) -> Hashable:
+def selection_key(pod_set: PodSetToPlace) -> Hashable:
+    """What decides which nodes a pod set asks for, beside `allowed_nodes`."""
     return (
         tuple(sorted(pod_set.flavor_labels.items())),
         tuple(sorted(pod_set.node_selector.items())),

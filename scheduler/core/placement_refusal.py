@@ -71,19 +71,24 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What every candidate node lacked: `rows` of the device table in the order of names, `which` of `kinds` each."""
+    """What every candidate node lacked: `rows` of the device table in the order of names, `which` of `kinds` each.
+
+    `nearness` is that of each of the kinds, `reasons` are in the words of `PlacementRefusal.reasons`.
+    """
 
     rows: NDArray[np.int64]
     kinds: Sequence[Finding]
-    which: NDArray[np.int64]
+    which: NDArray[np.int32]
+    nearness: Sequence[tuple[int, int, int]]
+    reasons: dict[str, str]
 
     @property
     def nearest(self) -> tuple[int, Finding] | None:
         """The row that came nearest and what it lacked; ties go to the smaller name."""
         if not len(self.rows):
             return None
-        order = {nearness: rank for rank, nearness in enumerate(sorted({kind.nearness for kind in self.kinds}))}
-        ranks = np.array([order[kind.nearness] for kind in self.kinds])[self.which]
+        order = {nearness: rank for rank, nearness in enumerate(sorted(set(self.nearness)))}
+        ranks = np.array([order[nearness] for nearness in self.nearness])[self.which]
         place = int(np.argmax(ranks))
         return int(self.rows[place]), self.kinds[int(self.which[place])]
 
@@ -204,8 +209,6 @@ def refusal(
     quota: QuotaShortage | None = None,
 ) -> PlacementRefusal:
     """The refusal of one pod of a gang, with the nearest node and a sentence; ties go to the smaller name."""
-    names = [table.nodes[row].name for row in findings.rows.tolist()]
-    reasons = [kind.reason for kind in findings.kinds]
     nearest = findings.nearest
     near_name, lack = None, ""
     if nearest is not None:
@@ -218,9 +221,10 @@ def refusal(
         gang.replica,
         gang.placed,
         gang.wanted,
-        dict(zip(names, [reasons[number] for number in findings.which.tolist()], strict=True)),
+        findings.reasons,
         near_name,
-        _sentence(pod_set, gang, nearest, near_name, len(names), lack) + (f" {quota}." if quota is not None else ""),
+        _sentence(pod_set, gang, nearest, near_name, len(findings.rows), lack)
+        + (f" {quota}." if quota is not None else ""),
         quota,
     )
 

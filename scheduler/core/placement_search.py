@@ -10,8 +10,9 @@ import numpy as np
 
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import CardGroups, DeviceVendor, NodeScore
-from scheduler.core.placement_candidates import CandidateNodes
+from scheduler.core.placement_candidates import CandidateNodes, selection_key
 from scheduler.core.placement_fit import Card, FitContext, fit_pod
+from scheduler.core.placement_memory import SearchMemories, SearchMemory
 from scheduler.core.placement_model import (
     DeviceRefusal,
     NodeRefusal,
@@ -62,6 +63,7 @@ class PodSetSearch:
         table: DeviceTable,
         candidates: CandidateNodes,
         quotas: NamespaceQuotas,
+        memories: SearchMemories,
         pod_set: PodSetToPlace,
     ) -> None:
         self._settings = settings
@@ -86,9 +88,30 @@ class PodSetSearch:
             quotas.check(pod_set.namespace),
         )
         self._asked = _distinct((*self._pod.init_containers, *self._pod.containers))
-        self._usable = candidates.usable(pod_set)
-        self._fitting = self._scan(slice(None))
-        self._taken_row: int | None = None
+        self._exact = self._scan_is_exact()
+        self._shared = self._context.quota is None and (self._card_ranking is None or self._exact)
+        self._memory = self._recall(memories)
+
+    def _recall(self, memories: SearchMemories) -> SearchMemory:
+        """What earlier searches for this kind of pod found out. What depends on more than one node (a namespace's
+        quota, typical tasks where they decide in which order cards are tried) is not remembered."""
+        pod_set = self._pod_set
+        kind = (
+            selection_key(pod_set),
+            pod_set.tolerations,
+            pod_set.flavor_tolerations,
+            pod_set.allowed_nodes,
+            tuple(sorted(self._requests.items())),
+            self._pod,
+            self._context.policy,
+        )
+        memory = memories.of(kind) if self._shared else None
+        if memory is None:
+            rows = np.flatnonzero(self._candidates.selected(pod_set))
+            memory = SearchMemory(self._table, self._candidates.usable(pod_set), rows)
+            if self._shared:
+                memories.keep(kind, memory)
+        return memory
 
     def next_pod(self, replica: int) -> PodPlacement | None:
         """The best place for one more pod, with the usage as it is now; None if no node takes it."""
@@ -96,9 +119,12 @@ class PodSetSearch:
             return None
         for row in self._ranked_rows():
             name = self._table.nodes[row].name
-            containers, _ = fit_pod(name, self._cards(row), self._pod, self._context)
-            if containers is not None:
-                self._taken_row = row
+            containers, refused = fit_pod(name, self._cards(row), self._pod, self._context)
+            if containers is None:
+                self._memory.fitting[row] = False
+                if self._shared:
+                    self._memory.refuse(np.array([row]), [Finding(str(refused), refused)], np.array([0]))
+            else:
                 return PodPlacement(
                     self._pod_set.name,
                     replica,
@@ -118,9 +144,15 @@ class PodSetSearch:
                 card.score = score
         return cards
 
-    def _scan(self, rows: slice) -> Booleans:
+    def _look_again(self) -> None:
+        """Scan the nodes that changed."""
+        rows = self._memory.outdated()
+        if len(rows):
+            self._memory.fitting[rows] = self._scan(rows)
+
+    def _scan(self, rows: Integers) -> Booleans:
         """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
-        fitting: Booleans = self._usable[rows] & self._table.rows_with_room(self._requests, rows)
+        fitting: Booleans = self._memory.usable[rows] & self._table.rows_with_room(self._requests, rows)
         for request in self._asked:
             rules = self._settings.vendors[request.vendor].rules
             constraints = self._pod.constraints_of(request.vendor)
@@ -128,18 +160,17 @@ class PodSetSearch:
         return fitting
 
     def _ranked_rows(self) -> Iterator[int]:
-        """The nodes that may take the pod, best first; the one taken last is looked at anew."""
-        if self._taken_row is not None:
-            taken = slice(self._taken_row, self._taken_row + 1)
-            self._fitting[taken] = self._scan(taken)
-        if not self._fitting.any():
+        """The nodes that may take the pod, best first."""
+        self._look_again()
+        fitting = self._memory.fitting
+        if not fitting.any():
             return
         order = self._tie_order()
-        scores = np.where(self._fitting, self._node_scores(), -np.inf)[order]
+        scores = np.where(fitting, self._node_scores(), -np.inf)[order]
         best = int(order[np.argmax(scores)])
         yield best
         for row in order[np.argsort(-scores, kind="stable")].tolist():
-            if row != best and self._fitting[row]:
+            if row != best and fitting[row]:
                 yield row
 
     def _tie_order(self) -> Integers:
@@ -152,7 +183,7 @@ class PodSetSearch:
     def _node_scores(self) -> Scores | Floats:
         """Per node, larger is better."""
         if self._node_ranking is not None:
-            return self._node_ranking.node_scores(self._table, self._pod_set, self._fitting)
+            return self._node_ranking.node_scores(self._table, self._pod_set, self._memory.fitting)
         scores = self._table.base_scores + self._vendor_scores()
         if self._settings.score_includes_request:
             scores = self._table.scores_with([request for container in self._pod.containers for request in container])
@@ -166,7 +197,7 @@ class PodSetSearch:
         if not scoring:
             return 0.0
         scores = np.zeros(len(self._table.nodes), dtype=np.float32)
-        for row in np.flatnonzero(self._fitting).tolist():
+        for row in np.flatnonzero(self._memory.fitting).tolist():
             node, cards = self._table.nodes[row], self._cards(row)
             containers, _ = fit_pod(node.name, cards, self._pod, self._context)
             if containers is not None:
@@ -184,7 +215,7 @@ class PodSetSearch:
 
     def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
         """What the namespace's quota lacks for the pod on a node that was refused for it; None if none was."""
-        row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT)
+        row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT) if self._context.quota is not None else None
         if row is None:
             return None
         cards_mib: dict[str, int] = {}
@@ -194,34 +225,33 @@ class PodSetSearch:
         return self._quotas.shortage(self._pod_set.namespace, self._pod, cards_mib, gang.held)
 
     def _findings(self) -> Findings:
-        rows = np.flatnonzero(self._candidates.selected(self._pod_set))
-        kinds: list[Finding] = []
-        which = np.full(len(rows), -1, dtype=np.int64)
-        for reasons, numbers in self._node_refusals():
-            of_rows = numbers[rows]
-            hit = (which < 0) & (of_rows >= 0)
-            which[hit] = of_rows[hit] + len(kinds)
-            kinds.extend(Finding(reason) for reason in reasons)
-        left = np.flatnonzero(which < 0)
-        found, numbers = self._card_findings(rows[left])
-        which[left] = numbers + len(kinds)
-        kinds.extend(found)
-        return Findings(rows, kinds, which)
+        self._look_again()
+        memory = self._memory
+        if not self._shared:
+            memory.forget_findings()
+        rows = memory.unknown()
+        left = np.ones(len(rows), dtype=np.bool_)
+        for reasons, which in self._node_refusals(rows):
+            hit = left & (which >= 0)
+            memory.refuse(rows[hit], [Finding(reason) for reason in reasons], which[hit])
+            left &= ~hit
+        memory.refuse(rows[left], *self._card_findings(rows[left]))
+        return memory.findings()
 
-    def _node_refusals(self) -> Iterator[tuple[Sequence[str], Integers]]:
-        """Reasons of the nodes themselves, and per node which of them is its own or -1; the first that applies wins."""
-        yield tuple(NodeRefusal), self._candidates.refusals(self._pod_set)
-        names, missing = self._table.missing_resources(self._requests)
+    def _node_refusals(self, rows: Integers) -> Iterator[tuple[Sequence[str], Integers]]:
+        """Reasons of the nodes themselves, and per row which of them is its own or -1; the first that applies wins."""
+        yield tuple(NodeRefusal), self._candidates.refusals(self._pod_set)[rows]
+        names, missing = self._table.missing_resources(self._requests, rows)
         yield [f"{NodeRefusal.INSUFFICIENT_RESOURCE} {name}" for name in names], missing
         if self._asked:
-            yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices.astype(np.int64)
+            yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices[rows].astype(np.int64)
         shortage = self._quotas.shortage(self._pod_set.namespace, self._pod)
         if shortage is not None and not self._settings.vendors[shortage.vendor].rules.resource_quota:
             # HAMi asks of these vendors when the pod is created, and of their cards no more.
-            yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(self._table.nodes), dtype=np.int64)
+            yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(rows), dtype=np.int64)
 
     def _card_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
-        if self._scan_is_exact():
+        if self._exact:
             request = self._asked[0]
             vendor = self._settings.vendors[request.vendor]
             constraints = self._pod.constraints_of(request.vendor)

@@ -293,15 +293,15 @@ class DeviceTable:
             room &= self.free[column, rows] >= amount
         return room
 
-    def missing_resources(self, requests: Mapping[str, int]) -> tuple[list[str], Integers]:
-        """Resource names, and per node the number of the first, by name, that it has too little of, or -1."""
+    def missing_resources(self, requests: Mapping[str, int], rows: Integers) -> tuple[list[str], Integers]:
+        """Resource names, and per row the number of the first, by name, that it has too little of, or -1."""
         names = sorted({**requests, PODS: 1})
-        missing: Integers = np.full(len(self.nodes), -1, dtype=np.int64)
+        missing: Integers = np.full(len(rows), -1, dtype=np.int64)
         for number, name in reversed(list(enumerate(names))):
             amount = 1 if name == PODS else requests[name]
             column = self._columns.get(name)
             if column is not None:
-                missing[self.free[column] < amount] = number
+                missing[self.free[column, rows] < amount] = number
             elif amount > 0:
                 missing[:] = number
         return names, missing

@@ -4,7 +4,8 @@
 
 Prints the mean and the 99th percentile of `place` alone and of `place`, `reserve` and `release`, in processor
 milliseconds, what a refusal with its reasons for every node costs, and the ratio to walking every node card by card,
-which is what a scheduler without the scan would pay.
+which is what a scheduler without the scan would pay. Then what it costs to refuse the same pod again, and again after
+one node changed, where the reasons need such a walk.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scheduler.core.device import Device, DeviceRequest
 from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_fit import FitContext, fit_pod
-from scheduler.core.placement_model import Placement, PodDeviceRequest, PodSetToPlace, ScoringWeights
+from scheduler.core.placement_model import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace, ScoringWeights
 from scheduler.core.placement_policy import device_policy
 from scheduler.core.typical_tasks import task_shape, typical_tasks
 
@@ -103,6 +104,29 @@ def run(node_policy: str, cards: str, kind: str) -> None:
     )
 
 
+def refuse_again(kind: str, devices: PodDeviceRequest) -> None:
+    """Refuse a pod on cards that are filled but for a quarter."""
+    made = fleet("binpack", "spread")
+    filler = PodSetToPlace("main", 1, {}, PodDeviceRequest(containers=((DeviceRequest("NVIDIA", 1, 61_440),),)))
+    filled = 0
+    while isinstance(found := made.place([filler]), Placement):
+        made.reserve(str(filled), found)
+        filled += 1
+    wanted = [PodSetToPlace("main", 1, {}, devices)]
+    watch = Stopwatch()
+    made.place(wanted)
+    first, again, changed = watch.look(), [], []
+    for number in range(200):
+        watch.look()
+        made.place(wanted)
+        again.append(watch.look())
+        made.reserve(str(number), made.release(str(number)))
+        watch.look()
+        made.place(wanted)
+        changed.append(watch.look())
+    print(f"{kind:<15} {first:>8.3f}   {figures(again)}   {figures(changed)}")
+
+
 def walk_every_node(made: Fleet, pod: PodSetToPlace) -> int:
     """Fit the pod on every node, card by card."""
     context = FitContext(device_policy("spread"), ScoringWeights(), made.settings.vendors)
@@ -116,3 +140,9 @@ if __name__ == "__main__":
     for policies in (("binpack", "spread"), ("spread", "spread"), ("fgd", "fgd"), ("bid-price", "bid-price")):
         for each in ("slices", "whole cards", "two containers"):
             run(*policies, each)
+    print(f"\n{'refusals':<15} {'first':>8}    again     p99    changed    p99")
+    large = DeviceRequest("NVIDIA", 1, 30_000)
+    bound = (("NVIDIA", DeviceConstraints(numa_bind=True)),)
+    refuse_again("slices", PodDeviceRequest(containers=((large,),)))
+    refuse_again("two containers", PodDeviceRequest(containers=((large,), (large,))))
+    refuse_again("NUMA", PodDeviceRequest(containers=((DeviceRequest("NVIDIA", 2, 30_000),),), constraints=bound))
