@@ -13,7 +13,7 @@ from scheduler.core.flavor_assigner import FlavorAssigner
 from scheduler.core.flavor_devices import DeviceAssigner
 from scheduler.core.flavor_topology import TopologyAssigner
 from scheduler.core.node_replacement import NodeReplacer
-from scheduler.core.nomination import Nominator, PreemptionOracle
+from scheduler.core.nomination import Entry, Nominator, PreemptionOracle
 from scheduler.core.pending import UsageOf
 from scheduler.core.preemption import Preemptor
 from scheduler.core.preemption_candidates import CandidateFinder
@@ -73,6 +73,13 @@ class CycleParts:
             replacements=tuple(replacer.replacements),
             progressed=True,
         )
+
+    def nominate(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
+        """What a waiting workload could get now, whatever its flavor search remembers; changes nothing."""
+        attempt, info.attempt = info.attempt, None
+        entry = self._nominator.nominate(info, cq, self._state.cycle)
+        info.attempt = attempt
+        return entry
 
     def refusals(self, info: WorkloadInfo, cq: ClusterQueueState) -> list[Refusal]:
         """What a waiting workload lacks now, whatever its flavor search remembers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -13,6 +13,9 @@ MAX_MOVES = 3
 MAX_TRIES = 5_000
 
 _TARGET = "#target"
+
+Within = Callable[[str, PodPlacement], frozenset[str] | None]
+"""The nodes that a running pod of a workload may be moved to; None for no bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,41 +35,44 @@ class MovePlan:
     placement: Placement
 
 
-def plan_moves(
-    fleet: Fleet,
-    pod_sets: Sequence[PodSetToPlace],
-    movable: Mapping[str, Sequence[PodSetToPlace]],
-    *,
-    max_moves: int = MAX_MOVES,
-    max_tries: int = MAX_TRIES,
-) -> MovePlan | None:
-    """The plan with the fewest moves that lets the pod sets in, or None if there is none within the bounds.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Pods that go to one of several sets of nodes together (a slice of a topology); None is any node."""
 
-    `movable` are the workloads that may be moved, with the pod sets that they were placed for. For each pod in turn the
-    plan is the smallest; for a gang of several pods their sum is not proven to be. The moves can be made one after
-    another: each pod goes to where there is room once those before it have gone.
-    """
-    planner = _Planner(fleet, movable, max_tries)
-    moves: list[Move] = []
-    placed: list[PodPlacement] = []
-    for pod_set in pod_sets:
-        for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
-            single = replace(pod_set, count=1, first_replica=replica)
-            found = planner.make_room(single, max_moves - len(moves))
-            if found is None:
-                return None
-            steps, pod = found
-            moves.extend(steps)
-            placed.append(pod)
-    return MovePlan(tuple(moves), Placement(tuple(placed)))
+    pods: PodSetToPlace
+    choices: tuple[frozenset[str] | None, ...] = (None,)
 
 
-class _Planner:
-    """A copy of the fleet in which every pod is a reservation of its own and can be moved."""
+def _anywhere(workload_key: str, pod: PodPlacement) -> None:
+    return None
 
-    def __init__(self, fleet: Fleet, movable: Mapping[str, Sequence[PodSetToPlace]], max_tries: int) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A move, and by which name the planner knows the pod."""
+
+    name: str
+    move: Move
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What was done to place pods: who was moved, and the new reservations."""
+
+    steps: list[_Step]
+    placed: list[tuple[str, PodPlacement]]
+
+
+class MovePlanner:
+    """Plans on a copy of a fleet, in which every pod is a reservation of its own and can be moved."""
+
+    def __init__(
+        self, fleet: Fleet, movable: Mapping[str, Sequence[PodSetToPlace]], within: Within = _anywhere
+    ) -> None:
+        """`movable` are the workloads that may be moved, with the pod sets that they were placed for."""
         self.fleet = fleet.copy_without_reservations()
-        self.tries = max_tries
+        self.tries = 0
+        self.within = within
         self.pods: dict[str, tuple[str, PodPlacement, PodSetToPlace | None]] = {}
         for key, placement in sorted(fleet.reservations.items()):
             shapes = {pod_set.name: pod_set for pod_set in movable.get(key, ())}
@@ -76,26 +82,83 @@ class _Planner:
                 self.pods[name] = (key, pod, shapes.get(pod.pod_set))
         self.placed = 0
 
-    def make_room(self, pod_set: PodSetToPlace, max_moves: int) -> tuple[list[Move], PodPlacement] | None:
-        """Place one pod, after the fewest moves; the copy then holds the result."""
+    def plan(self, parts: Sequence[Part], *, max_moves: int = MAX_MOVES, max_tries: int = MAX_TRIES) -> MovePlan | None:
+        """The plan with the fewest moves that lets the pods in, or None if there is none within the bounds.
+
+        For each pod in turn the plan is the smallest; for a gang of several pods their sum is not proven to be. The
+        moves can be made one after another: each pod goes to where there is room once those before it have gone.
+        """
+        self.tries = max_tries
+        rooms: list[_Room] = []
+        try:
+            for part in parts:
+                room = self._make_room_for(part, max_moves - sum(len(room.steps) for room in rooms))
+                if room is None:
+                    return None
+                rooms.append(room)
+        finally:
+            for room in reversed(rooms):
+                self._take_back(room)
+        moves = tuple(step.move for room in rooms for step in room.steps)
+        return MovePlan(moves, Placement(tuple(pod for room in rooms for _, pod in room.placed)))
+
+    def _make_room_for(self, part: Part, max_moves: int) -> _Room | None:
+        """Place the pods of a part on the choice that needs the fewest moves; the copy then holds the result."""
+        best: tuple[frozenset[str] | None, _Room] | None = None
+        for nodes in part.choices:
+            found = self._place_all(part.pods, nodes, max_moves)
+            if found is None:
+                continue
+            if not found.steps:
+                return found
+            self._take_back(found)
+            best, max_moves = (nodes, found), len(found.steps) - 1
+        if best is not None:
+            self._redo(best[1])
+        return best[1] if best is not None else None
+
+    def _place_all(self, pods: PodSetToPlace, nodes: frozenset[str] | None, max_moves: int) -> _Room | None:
+        room = _Room([], [])
+        for replica in range(pods.first_replica, pods.first_replica + pods.count):
+            single = replace(pods, count=1, first_replica=replica, allowed_nodes=nodes)
+            if not self._make_room(single, max_moves - len(room.steps), room):
+                self._take_back(room)
+                return None
+        return room
+
+    def _take_back(self, room: _Room) -> None:
+        for name, _ in reversed(room.placed):
+            self.fleet.release(name)
+        for step in reversed(room.steps):
+            self._put(step.name, step.move.source)
+
+    def _redo(self, room: _Room) -> None:
+        for step in room.steps:
+            self._put(step.name, step.move.target)
+        for name, pod in room.placed:
+            self.fleet.reserve(name, Placement((pod,)))
+
+    def _make_room(self, pod_set: PodSetToPlace, max_moves: int, room: _Room) -> bool:
+        """Place one pod, after the fewest moves, and note it."""
         outcome = self.fleet.place([pod_set])
         if isinstance(outcome, Placement):
-            return [], self._take(outcome)
+            self._take(outcome, room)
+            return True
         nodes = list(outcome.reasons)
         for count in range(1, max_moves + 1):
             for node, names in self._choices(nodes, count):
                 if self.tries <= 0:
-                    return None
+                    return False
                 self.tries -= 1
-                found = self._try(pod_set, node, names)
-                if found is not None:
-                    return found
-        return None
+                if self._try(pod_set, node, names, room):
+                    return True
+        return False
 
-    def _take(self, placement: Placement) -> PodPlacement:
+    def _take(self, placement: Placement, room: _Room) -> None:
         self.placed += 1
-        self.fleet.reserve(f"#new{self.placed}", placement)
-        return placement.pods[0]
+        name = f"#new{self.placed}"
+        self.fleet.reserve(name, placement)
+        room.placed.append((name, placement.pods[0]))
 
     def _choices(self, nodes: Sequence[str], count: int) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Nodes with sets of movable pods on them: nodes with the smallest such sets first, small pods first."""
@@ -112,30 +175,32 @@ class _Planner:
     def _size(self, name: str) -> tuple[int, str]:
         return sum(part.memory_mib for part in self.pods[name][1].slices), name
 
-    def _try(self, pod_set: PodSetToPlace, node: str, names: Sequence[str]) -> tuple[list[Move], PodPlacement] | None:
+    def _try(self, pod_set: PodSetToPlace, node: str, names: Sequence[str], room: _Room) -> bool:
         here = replace(pod_set, allowed_nodes=frozenset({node}))
         target = self.fleet.place([here], without=names)
         if not isinstance(target, Placement):
-            return None
+            return False
         self.fleet.reserve(_TARGET, target)  # over the pods that still are there: nobody moves into its room
-        moves: list[Move] = []
+        steps: list[_Step] = []
         for name in names:
             move = self._move(name)
             if move is None:
                 break
-            moves.append(move)
+            steps.append(_Step(name, move))
         self.fleet.release(_TARGET)
-        if len(moves) == len(names):
-            return moves, self._take(target)
-        for name, move in zip(names, moves, strict=False):
-            self._put(name, move.source)
-        return None
+        if len(steps) == len(names):
+            room.steps.extend(steps)
+            self._take(target, room)
+            return True
+        for step in reversed(steps):
+            self._put(step.name, step.move.source)
+        return False
 
     def _move(self, name: str) -> Move | None:
         """Move one pod to where there is room now."""
         key, pod, shape = self.pods[name]
         held = self.fleet.release(name)
-        outcome = self._elsewhere(shape, pod)
+        outcome = self._elsewhere(key, shape, pod)
         self.fleet.reserve(name, outcome or held)
         if outcome is None:
             return None
@@ -147,8 +212,9 @@ class _Planner:
         self.fleet.reserve(name, Placement((pod,)))
         self.pods[name] = (self.pods[name][0], pod, self.pods[name][2])
 
-    def _elsewhere(self, shape: PodSetToPlace | None, pod: PodPlacement) -> Placement | None:
+    def _elsewhere(self, key: str, shape: PodSetToPlace | None, pod: PodPlacement) -> Placement | None:
         if shape is None:
             return None
-        outcome = self.fleet.place([replace(shape, count=1, first_replica=pod.replica)])
+        single = replace(shape, count=1, first_replica=pod.replica, allowed_nodes=self.within(key, pod))
+        outcome = self.fleet.place([single])
         return outcome if isinstance(outcome, Placement) else None

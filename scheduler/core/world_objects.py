@@ -83,7 +83,7 @@ class WorldObjects:
     def advise_moves(self, key: str) -> MoveAdvice:
         """Advice: the fewest moves of running pods that would give a waiting workload its devices (`device_advice`)."""
         self._structure.settle()
-        return advise_moves(self._state, key)
+        return advise_moves(self._state, key, self._parts.nominate)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace and its labels, which ClusterQueues select."""

@@ -1724,12 +1724,12 @@ export interface components {
          *     * `NoPlan` - NoPlan
          *     * `NoQuota` - NoQuota
          *     * `NoDevicesRequested` - NoDevicesRequested
-         *     * `TopologyRequested` - TopologyRequested
+         *     * `NotAdmissible` - NotAdmissible
          *     * `HoldsQuota` - HoldsQuota
          *     * `NotQueued` - NotQueued
          * @enum {string}
          */
-        MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "TopologyRequested" | "HoldsQuota" | "NotQueued";
+        MoveAdviceOutcomeEnum: "Moves" | "FitsNow" | "NoPlan" | "NoQuota" | "NoDevicesRequested" | "NotAdmissible" | "HoldsQuota" | "NotQueued";
         /** @description A node. */
         Node: {
             name: string;

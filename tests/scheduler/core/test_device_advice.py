@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.core.device import Device
+from scheduler.core.label_selector import LabelSelector
 from scheduler.core.node import Node
 from scheduler.core.workload import PodSet
 from tests.scheduler.core.world_helpers import Builder, pod_set, reason_of, settled
@@ -87,16 +88,43 @@ def test_no_moves_for_those_who_need_none() -> None:
         builder.world.advise_moves("team/unknown")
 
 
-def test_who_is_in_no_queue_or_asks_for_a_topology_gets_no_plan() -> None:
+def test_who_is_in_no_queue_or_may_use_no_flavor_gets_no_plan() -> None:
     builder = two_flavors()
     builder.pending("held", "q", [gpus(4000)], active=False)
     builder.pending("lost", "nowhere", [gpus(4000)])
     builder.pending("near", "q", [gpus(4000, topology={"required": "rack"})])
-    assert [outcome(builder, name) for name in ("held", "lost", "near")] == [
+    builder.pending("other", "q", [gpus(4000)], allowed_flavors=("c",))
+    assert [outcome(builder, name) for name in ("held", "lost", "near", "other")] == [
         "NotQueued",
         "NotQueued",
-        "TopologyRequested",
+        "NoQuota",
+        "NoQuota",
     ]
+
+
+def test_who_would_not_be_let_in_anyway_is_told_why() -> None:
+    builder = two_flavors()
+    builder.queue("picky", {"b": PLENTY}, namespace_selector=LabelSelector({"tier": "gold"}))
+    builder.pending("w", "picky", [gpus(4000)])
+    advice = builder.world.advise_moves("team/w")
+    assert advice.outcome == "NotAdmissible"
+    assert advice.message == (
+        "The workload would not be let in whatever is free: namespace team is not selected by ClusterQueue picky."
+    )
+    builder.queue("broken", {"gone": PLENTY})
+    builder.world.delete_resource_flavor("gone")
+    builder.pending("x", "broken", [gpus(4000)])
+    assert "flavors not found: gone" in builder.world.advise_moves("team/x").message
+
+
+def test_only_flavors_that_the_workload_may_use_are_planned_for() -> None:
+    builder = two_flavors()
+    admit(builder, "a-large", 14_000, 1.0)
+    admit(builder, "b-middle", 10_000, 2.0)
+    admit(builder, "b-small", 4000, 3.0)
+    builder.pending("wide", "q", [gpus(13_000)], at=4.0, allowed_flavors=("a",))
+    settled(builder.world)
+    assert outcome(builder, "wide") == "NoPlan"
 
 
 def test_no_plan_where_no_move_helps() -> None:

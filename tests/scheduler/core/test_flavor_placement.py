@@ -31,7 +31,7 @@ def racks(*nodes: Node, **fields: Any) -> Builder:
     """One ClusterQueue with plenty of quota over the nodes."""
     builder = Builder().flavor("tas", topology_name="racks")
     builder.world.set_topology(Topology("racks", (RACK, HOSTNAME_LABEL)))
-    builder.queue("q", {"tas": PLENTY}, **fields)
+    builder.queue("q", {"tas": fields.pop("quotas", PLENTY)}, **fields)
     for node in nodes:
         builder.world.set_node(node)
     return builder

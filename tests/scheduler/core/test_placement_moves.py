@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import Placement, PodSetToPlace
-from scheduler.core.placement_moves import MovePlan, plan_moves
+from scheduler.core.placement_moves import MovePlan, MovePlanner, Part
 from tests.scheduler.core.fleet_helpers import ask, card, fleet, node, pod, pod_set
 
 
@@ -33,7 +33,7 @@ def holds(nodes: Fleet, plan: MovePlan) -> bool:
 
 def test_no_move_where_there_is_room() -> None:
     nodes = fleet(node("n1", [card("g0")]))
-    plan = plan_moves(nodes, [pod_set(pod(ask(1, 1000)))], {})
+    plan = MovePlanner(nodes, {}).plan([Part(pod_set(pod(ask(1, 1000))))])
     assert plan is not None
     assert plan.moves == ()
 
@@ -41,7 +41,7 @@ def test_no_move_where_there_is_room() -> None:
 def test_one_small_pod_moves() -> None:
     nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0")]))
     movable = {"big": [put(nodes, "big", 7000, "g0")], "small": [put(nodes, "small", 2000, "h0")]}
-    plan = plan_moves(nodes, [pod_set(pod(ask(1, 9000)))], movable)
+    plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 9000))))])
     assert plan is not None
     assert [(move.workload_key, move.source.node, move.target.node) for move in plan.moves] == [("small", "n2", "n1")]
     assert plan.placement.pods[0].node == "n2"
@@ -53,7 +53,7 @@ def test_two_moves_where_one_is_not_enough() -> None:
     nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0"), card("h1")]))
     movable = {key: [put(nodes, key, 3000, "g0")] for key in ("a", "b")}
     movable |= {"c": [put(nodes, "c", 6000, "h0")], "d": [put(nodes, "d", 6000, "h1")]}
-    plan = plan_moves(nodes, [pod_set(pod(ask(1, 10_000)))], movable)
+    plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 10_000))))])
     assert plan is not None
     assert {move.workload_key for move in plan.moves} == {"a", "b"}
     assert holds(nodes, plan)
@@ -63,25 +63,25 @@ def test_what_may_not_move_stays() -> None:
     nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0")]))
     put(nodes, "big", 7000, "g0")
     put(nodes, "small", 2000, "h0")
-    assert plan_moves(nodes, [pod_set(pod(ask(1, 9000)))], {}) is None
+    assert MovePlanner(nodes, {}).plan([Part(pod_set(pod(ask(1, 9000))))]) is None
 
 
 def test_two_pods_can_t_swap_places() -> None:
     nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0")]))
     movable = {"a": [put(nodes, "a", 6000, "g0")], "b": [put(nodes, "b", 6000, "h0")]}
-    assert plan_moves(nodes, [pod_set(pod(ask(1, 5000)))], movable) is None
+    assert MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 5000))))]) is None
 
 
 def test_a_gang_s_moves_add_up() -> None:
     nodes = fleet(*(node(f"n{n}", [card(f"g{n}")]) for n in range(4)))
     movable = {str(n): [put(nodes, str(n), 2000 + n, f"g{n}")] for n in range(4)}
-    plan = plan_moves(nodes, [pod_set(pod(ask(1, 9000)), count=2)], movable)
+    plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 9000)), count=2))])
     assert plan is not None
     assert len(plan.moves) == 2
     assert holds(nodes, plan)
     fresh = fleet(*nodes.nodes.values())
     movable = {str(n): [put(fresh, str(n), 2000 + n, f"g{n}")] for n in range(4)}
-    assert plan_moves(fresh, [pod_set(pod(ask(1, 9000)), count=2)], movable, max_moves=1) is None
+    assert MovePlanner(fresh, movable).plan([Part(pod_set(pod(ask(1, 9000)), count=2))], max_moves=1) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 6)), max_size=7), st.integers(3, 10))
@@ -94,6 +94,6 @@ def test_every_plan_can_be_carried_out(pods: list[tuple[int, int]], size: int) -
         if isinstance(placement, Placement):
             nodes.reserve(str(number), placement)
             movable[str(number)] = [pod_set(pod(ask(1, 1000 * memory)))]
-    plan = plan_moves(nodes, [pod_set(pod(ask(1, 1000 * size)))], movable)
+    plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 1000 * size))))])
     if plan is not None:
         assert holds(nodes, plan)
