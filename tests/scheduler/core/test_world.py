@@ -100,6 +100,18 @@ def test_moving_a_queue_to_another_cohort_takes_its_usage_along() -> None:
     assert builder.world.cohort_names() == ("x", "y")
 
 
+def test_usage_of_a_flavor_that_is_listed_no_more_stays_charged_and_counts_in_the_cohort() -> None:  # 2.9
+    builder = Builder().queue("a", {"one": 4, "two": 4}, "all").queue("b", {"one": 4}, "all")
+    builder.running("old", "a", 4, "one")
+    builder.queue("a", {"two": 4}, "all")
+    assert outcomes(cycle(builder.pending("w", "b", 1).world)) == {"w": "WaitingForQuota"}
+    found = builder.world.workload("team/old")
+    assert found is not None
+    assert found.is_true(ConditionType.ADMITTED), "nobody is evicted by an edit"
+    builder.world.finish_workload("team/old", 1001.0)
+    assert admissions(cycle(builder.world)) == ["w"]
+
+
 def test_a_parked_workload_stays_parked_when_only_its_status_changes() -> None:
     builder = Builder().queue("q", {"default": 4}).pending("w", "q", 9)
     cycle(builder.world)
