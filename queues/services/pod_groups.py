@@ -7,9 +7,10 @@ pod sets stay: a pod that fails or goes is waited for, and another one of its ro
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
 from django.db import transaction
@@ -18,7 +19,8 @@ from django.utils import timezone
 
 from queues.events import request_push, wake_scheduler
 from queues.manifests.job import JobManifest, read_pod
-from queues.manifests.pod_group import PodGroupMember
+from queues.manifests.kueue_keys import RETRIABLE_IN_GROUP, ROLE_HASH
+from queues.manifests.pod_group import PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
 from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
 from queues.services.job_changes import change_workload, pod_set_specs
@@ -45,12 +47,18 @@ class MemberPhase(StrEnum):
     FAILED = "Failed"
 
 
-@dataclass(frozen=True, slots=True)
 class Member:
-    """A pod of a group: its row and what its manifest says."""
+    """A pod of a group: its row, and what its manifest says, which is read when it is asked for."""
 
-    row: Job
-    job: JobManifest
+    def __init__(self, row: Job) -> None:
+        self.row = row
+
+    @cached_property
+    def job(self) -> JobManifest:
+        """Its manifest, read again."""
+        top = Fields(Report(), "", self.row.manifest)
+        top.ignore("apiVersion", "kind")
+        return read_pod(top, "v1")
 
     @property
     def group(self) -> PodGroupMember:
@@ -59,26 +67,28 @@ class Member:
         return self.job.group
 
     @property
+    def retriable(self) -> bool:
+        """Whether the group waits for another pod when this one fails."""
+        return self._annotations.get(RETRIABLE_IN_GROUP) != "false"
+
+    @cached_property
     def role(self) -> str:
         """The pod set that it belongs to."""
-        return self.job.pod_sets[0].name
+        return str(self._annotations.get(ROLE_HASH) or role_hash(self.row.manifest))
 
     @property
     def counts(self) -> bool:
         """Whether it fills a place of the group: it may run, runs, or has succeeded."""
         return self.row.phase != MemberPhase.FAILED and self.row.deletion_requested_at is None
 
+    @property
+    def _annotations(self) -> Mapping[str, str]:
+        return (self.row.manifest.get("metadata") or {}).get("annotations") or {}
+
 
 def members_of(group: Job) -> list[Member]:
     """The pods of a group, in the order in which they came."""
-    return [read_member(row) for row in Job.objects.filter(group=group).order_by("pk")]
-
-
-def read_member(row: Job) -> Member:
-    """A stored pod of a group, read again."""
-    top = Fields(Report(), "", row.manifest)
-    top.ignore("apiVersion", "kind")
-    return Member(row, read_pod(top, "v1"))
+    return [Member(row) for row in Job.objects.filter(group=group).order_by("pk")]
 
 
 def compose(jobs: Sequence[JobManifest], stated: PodGroupMember) -> tuple[PodSetSpec, ...]:
@@ -199,7 +209,7 @@ class _Refresh:
         if succeeded >= self._total and not self._serving:
             return FinishedReason.SUCCEEDED, message
         at_work = any(not member.row.phase for member in self._members)
-        if not at_work and any(not member.group.retriable for member in self._members):
+        if not at_work and any(not member.retriable for member in self._members):
             return FinishedReason.FAILED, message
         return None
 

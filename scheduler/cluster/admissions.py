@@ -13,7 +13,7 @@ from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceRow
 from gpus.vendors import VENDORS
 from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
-from queues.services.pod_groups import read_member
+from queues.services.pod_groups import Member
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.manifests import AdmittedWorkload, JobSource, PodSetAdmission
 from scheduler.core.admission_check import AdmissionCheckState, updates_of
@@ -73,7 +73,7 @@ def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...]
         source = job_source(row, vendors)
         if source is not None and row.group_id is not None:
             leaving = row.deletion_requested_at is not None
-            member = replace(source, pod_set=read_member(row).role, ended=bool(row.phase), leaving=leaving)
+            member = replace(source, pod_set=Member(row).role, ended=bool(row.phase), leaving=leaving)
             sources.setdefault(row.group_id, []).append(member)
     return sources
 

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db import DataError, connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from queues.events import request_push
-from queues.exceptions import ManifestErrors
+from queues.exceptions import Conflict, ManifestErrors
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Cluster, Job, Workload
@@ -23,6 +24,7 @@ from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
 from scheduler.cluster.client import JsonObject, Listing, WatchEvent
+from scheduler.cluster.followed_labels import FOLLOWED, relabelled
 from scheduler.cluster.job_kinds import MAIN_POD_SET, JobKind, Progress, Stopping
 from scheduler.cluster.manifests import JOB_UID_LABEL, QUEUE_LABEL
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
@@ -40,6 +42,7 @@ class JobWatch:
         self._cluster = cluster
         self._kind = kind
         self._refused: set[str] = set()
+        self._refused_labels: dict[str, JsonObject] = {}
         self._now: datetime | None = None
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
@@ -73,6 +76,7 @@ class JobWatch:
             else:
                 progress[row.pk] = self._kind.progress(job)
                 self._follow_size(job, row)
+                self._follow_labels(job, row)
         self._record(progress)
         if any(found.suspended for found in progress.values()):
             # The suspension was seen: an evicted workload may have stopped by it.
@@ -111,6 +115,31 @@ class JobWatch:
         except ManifestErrors as errors:
             _log.warning("%s of cluster %s can't be resized: %s", row, self._cluster.name, errors)
 
+    def _relabelled(self, job: JsonObject, row: Job) -> JsonObject | None:
+        """The manifest of a found job whose owner has named another queue or priority class since."""
+        if not row.found_in_cluster or row.deletion_requested_at is not None:
+            return None
+        if self._cluster.mode == ClusterMode.OBSERVE or self._kind.progress(job).finished is not None:
+            return None
+        labels = job["metadata"].get("labels") or {}
+        if all(labels.get(key) == row.labels.get(key) for key in FOLLOWED):
+            return None
+        return relabelled(job, row.manifest)
+
+    def _follow_labels(self, job: JsonObject, row: Job) -> None:
+        """Another queue or priority class: a waiting workload follows, one with quota as far as Kueue allows it."""
+        manifest = self._relabelled(job, row)
+        uid = str(job["metadata"]["uid"])
+        if manifest is None or manifest["metadata"]["labels"] == self._refused_labels.get(uid):
+            return
+        try:
+            with transaction.atomic():
+                submitted = read_job_object(manifest)
+                apply_jobs(self._cluster, [submitted], actor=_ACTOR, found_in_cluster=True, now=self._now)
+        except ManifestErrors as errors:
+            self._refused_labels[uid] = manifest["metadata"]["labels"]
+            _log.warning("%s of cluster %s can't follow its labels: %s", row, self._cluster.name, errors)
+
     def _submit(self, job: JsonObject) -> None:
         """A job with a queue's label that nobody handed to us: it gets a workload, and is suspended until admitted."""
         metadata = job["metadata"]
@@ -123,10 +152,12 @@ class JobWatch:
             return
         try:
             self._create(as_submitted(job))
+        except Conflict as conflict:
+            # Its name is another's, who may go: it is tried again with each list.
+            _log.info("%s %s of cluster %s: %s", self._kind.kind.kind, _name(job), self._cluster.name, conflict)
         except (ManifestErrors, DataError) as errors:
             self._refused.add(metadata["uid"])
-            key = f"{metadata['namespace']}/{metadata['name']}"
-            _log.warning("%s %s of cluster %s: %s", self._kind.kind.kind, key, self._cluster.name, errors)
+            _log.warning("%s %s of cluster %s: %s", self._kind.kind.kind, _name(job), self._cluster.name, errors)
 
     def _create(self, job: JsonObject) -> None:
         uid = uuid.UUID(job["metadata"]["uid"])
@@ -149,19 +180,18 @@ class JobWatch:
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Jobs that should be in the cluster and were not in a whole list of it."""
         there = {key for job in present for key in keys_of(job)}
-        running = (
+        told = Q(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
+        rows = (
             Workload.objects.filter(
+                told | Q(job__found_in_cluster=True),
                 cluster=self._cluster,
                 job__kind=self._kind.kind.kind,
                 job__deletion_requested_at=None,
-                status=WorkloadStatus.ADMITTED,
-                evicted_at=None,
-                pushed_sequence__gt=0,
             )
+            .exclude(status=WorkloadStatus.FINISHED)
             .select_related("job")
-            .only("job__namespace", "job__name", "job__uid", "job__found_in_cluster")
         )
-        missing = {row.job.pk: row.job for row in running if row.job is not None and row_key(row.job) not in there}
+        missing = {row.job.pk: row.job for row in rows if row.job is not None and row_key(row.job) not in there}
         self._without_job(missing.values())
 
     def _without_job(self, rows: Collection[Job]) -> None:
@@ -218,6 +248,10 @@ def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
 def key_of(job: JsonObject) -> tuple[str, str]:
     """Its namespace and name."""
     return job["metadata"]["namespace"], job["metadata"]["name"]
+
+
+def _name(job: JsonObject) -> str:
+    return "/".join(key_of(job))
 
 
 def keys_of(job: JsonObject) -> list[tuple[str, str, str]]:

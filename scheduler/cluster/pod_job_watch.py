@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from queues.events import request_push
-from queues.exceptions import ManifestErrors
+from queues.exceptions import Conflict, ManifestErrors, QueuesError
 from queues.manifests.job import JobManifest
 from queues.models import Cluster, Job, Workload
 from queues.models.cluster import ClusterMode
@@ -58,7 +58,27 @@ class PodJobWatch(JobWatch):
                     phases[row.pk] = phase
         record_phases(self._cluster, phases, now=self._now)
         self._submit_all(new)
+        self._follow_all(pods, rows)
         self._let_go(pods, rows)
+
+    def _follow_all(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
+        """Another queue or priority class. The pods of a group follow when all of them name the same one."""
+        grouped: dict[int, list[JsonObject]] = defaultdict(list)
+        for pod in pods:
+            row = rows.get(key_of(pod))
+            if row is None or pod["metadata"].get("deletionTimestamp"):
+                continue
+            if row.group_id is None:
+                self._follow_labels(pod, row)
+            elif (manifest := self._relabelled(pod, row)) is not None:
+                grouped[row.group_id].append(manifest)
+        for manifests in grouped.values():
+            try:
+                with transaction.atomic():
+                    submissions = [read_job_object(manifest) for manifest in manifests]
+                    apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
+            except ManifestErrors as errors:
+                _log.debug("A group of cluster %s can't follow its pods' labels: %s", self._cluster.name, errors)
 
     def _let_go(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
         """Pods that somebody deletes and that Kueue's finalizer keeps: the push takes it off."""
@@ -103,7 +123,7 @@ class PodJobWatch(JobWatch):
         try:
             with transaction.atomic():
                 apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
-        except (ManifestErrors, DataError) as errors:
+        except (QueuesError, DataError) as errors:
             if len(submissions) > 1:
                 for submitted in submissions:
                     submitted.report.errors.clear()
@@ -113,10 +133,15 @@ class PodJobWatch(JobWatch):
         else:
             request_push(self._cluster.name)
 
-    def _refuse_submitted(self, submitted: Submitted[JobManifest], errors: ManifestErrors | DataError) -> None:
+    def _refuse_submitted(self, submitted: Submitted[JobManifest], errors: QueuesError | DataError) -> None:
         job = submitted.spec
-        if isinstance(errors, ManifestErrors) and any(error.reason is MistakeReason.IN_USE for error in errors.errors):
-            return  # the group before it, of the same name, has not left yet
+        in_use = isinstance(errors, ManifestErrors) and any(
+            each.reason == MistakeReason.IN_USE for each in errors.errors
+        )
+        if in_use or isinstance(errors, Conflict):
+            # The name is another's, who may go: it is tried again with each list.
+            _log.info("Pod %s of cluster %s: %s", job.meta.key, self._cluster.name, errors)
+            return
         self._refuse(job.uid, (job.meta.namespace, job.meta.name), errors)
         group = job.group.name if job.group else ""
         workload = Workload.objects.filter(

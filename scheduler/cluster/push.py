@@ -216,6 +216,8 @@ class _Sweep:
                 self._apply(source.kind.kind, waiting_job(source))
                 self._applied.add(source.uid)
             return
+        if there is None and source.found_in_cluster:
+            return  # whoever made it has deleted it: the watcher sees to its workload
         source = as_made(source, there)
         workload = admitted_workload(row, self._flavors)
         if source.kind.stopping is Stopping.DELETE:

@@ -42,7 +42,9 @@ def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str
     if kind in JOB_KINDS:
         return lambda cluster, filters: (
             _ordered(row.manifest)
-            for row in Job.objects.filter(cluster=cluster, kind=kind, deletion_requested_at=None, **filters)
+            for row in Job.objects.filter(
+                cluster=cluster, kind=kind, deletion_requested_at=None, group__deletion_requested_at=None, **filters
+            )
         )
     return {"Workload": _workloads, "Node": _nodes, "ConfigMap": _config_maps, "Configuration": _configuration}[kind]
 

@@ -6,9 +6,10 @@ import logging
 
 import pytest
 
-from queues.models import Job, Workload
+from queues.models import Job, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
 from scheduler.cluster.client import JOBS, NAMESPACES, JsonObject
+from tests.factories import START, make_cluster_queue
 from tests.scheduler.cluster.system import System, gpu_job, queued
 from tests.simulated_cluster import job
 
@@ -106,3 +107,63 @@ def test_a_label_on_somebody_elses_job_counts_for_nothing(system: System) -> Non
     for _ in range(3):
         system.turn(10)
     assert system.workload().status == "Admitted"
+
+
+def test_a_found_job_that_names_another_queue_or_class_is_followed(found: System) -> None:
+    make_cluster_queue(found.cluster, "small", quotas={"gpu-flavor": {"cpu": 0}}, local_queue="other")
+    WorkloadPriorityClass.objects.create(cluster=found.cluster, name="high", value=100, created_at=START)
+    found.client.create(JOBS, gpu_job(suspend=True, mib=90_000))
+    found.turn()
+    labels = {"kueue.x-k8s.io/queue-name": "other", "kueue.x-k8s.io/priority-class": "high"}
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": labels}})
+    found.turn()
+    row = found.workload()
+    assert (row.queue_name, row.cluster_queue_name, row.priority, row.priority_class_name) == (
+        "other", "small", 100, "high",
+    )  # fmt: skip
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/priority-class": None}}})
+    found.turn()
+    assert (found.workload().queue_name, found.workload().priority) == ("other", 0)
+
+
+def test_a_running_job_keeps_its_queue_and_may_change_its_class(
+    found: System, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, value in (("low", 1), ("high", 100)):
+        WorkloadPriorityClass.objects.create(cluster=found.cluster, name=name, value=value, created_at=START)
+    manifest = gpu_job(suspend=True, run_seconds=1000)
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "low"
+    found.client.create(JOBS, manifest)
+    found.turn()
+    found.turn()
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "high"}}})
+    found.turn()
+    assert (found.workload().status, found.workload().priority) == ("Admitted", 100)
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
+    with caplog.at_level(logging.WARNING, logger="scheduler.cluster.job_watch"):
+        found.turn()
+        found.turn()
+    assert (found.workload().status, found.workload().queue_name) == ("Admitted", "queue")
+    assert len(caplog.records) == 1
+
+
+def test_a_job_that_is_made_anew_after_it_was_deleted_is_another_one(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000))
+    found.turn()
+    found.client.delete(JOBS, "team", "train")
+    found.turn()
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000, mib=2000))
+    for _ in range(3):
+        found.turn()
+    assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted", "Finished"]
+
+
+def test_a_namesake_of_a_job_whose_end_was_missed_is_another_one(found: System) -> None:
+    for mib in (90_000, 80_000):
+        found.client.delete(JOBS, "team", "train")
+        found.client.create(JOBS, gpu_job(suspend=True, mib=mib))
+        found.watcher.resync()
+    found.watcher.resync()
+    first, second = Workload.objects.order_by("pk")
+    assert (first.reason, second.status) == ("OwnerNotFound", "Pending")
+    assert Job.objects.get(name="train").pk == second.job_id

@@ -230,6 +230,13 @@ class TestFoundPods:
         row.refresh_from_db()
         assert (found.pods(), row.status, row.reason) == ([], "Finished", "OwnerNotFound")
 
+    def test_a_waiting_pod_follows_to_another_queue(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", mib=90_000))
+        found.watcher.resync()
+        found.client.patch(PODS, "team", "a", {"metadata": {"labels": {f"{_KUEUE}/queue-name": "other"}}})
+        found.watcher.resync()
+        assert found.workload().queue_name == "other"
+
     def test_a_pod_of_the_same_name_is_another_one(self, found: System) -> None:
         found.client.create(PODS, found_pod("a", mib=90_000))
         found.watcher.resync()
@@ -295,6 +302,16 @@ class TestFoundGroup:
         turns(found)
         assert phases(found) == {"c": "Running", "d": "Running"}
         assert (found.workload().status, waits()) == ("Admitted", ("False", "PodsReady"))
+
+    def test_it_follows_to_another_queue_when_all_its_pods_name_it(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2, mib=90_000))
+        turns(found, 2)
+        for name, queue in (("a", "queue"), ("b", "other")):
+            labels = {f"{_KUEUE}/queue-name": "other"}
+            found.client.patch(PODS, "team", name, {"metadata": {"labels": labels}})
+            found.watcher.resync()
+            assert found.workload().queue_name == queue
 
     def test_a_pod_of_another_shape_does_not_join_a_running_group(self, found: System) -> None:
         found.client.create(PODS, found_pod("a", group="ring", total=1))
