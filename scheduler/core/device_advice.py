@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice, product
 
-from scheduler.core.assignment import Mode
+from scheduler.core.assignment import Assignment, Mode, RefusalKind
 from scheduler.core.cluster_queue_state import FlavorSlot, GroupState
 from scheduler.core.decisions import ConditionType
 from scheduler.core.device_requests import pod_device_request
+from scheduler.core.explain import describe_refusals
 from scheduler.core.fragmentation_report import (
     FragmentationReport,
     cluster_report,
@@ -113,6 +114,8 @@ def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MA
     if now.assignment.mode is Mode.FIT:
         placement = now.assignment.placement
         return MoveAdvice(MoveOutcome.FITS_NOW, MovePlan((), placement) if placement is not None else None)
+    if _stands_alone(RefusalKind.NAMESPACE_QUOTA, now.assignment):
+        return MoveAdvice(MoveOutcome.NOT_ADMISSIBLE, detail=describe_refusals(now.assignment))
     bounds = MoveBounds(state)
     candidates = [
         (flavors, nodes)
@@ -124,6 +127,10 @@ def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MA
         return MoveAdvice(MoveOutcome.NO_QUOTA)
     best = _fewest(state, info, candidates, MoveCheck(state, nominate, bounds), bounds, max_moves)
     return MoveAdvice(MoveOutcome.MOVES if best is not None else MoveOutcome.NO_PLAN, best)
+
+
+def _stands_alone(kind: RefusalKind, assignment: Assignment) -> bool:
+    return {refusal.kind for refusals in assignment.refusals for refusal in refusals} == {kind}
 
 
 def _fewest(

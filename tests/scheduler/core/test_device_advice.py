@@ -9,6 +9,7 @@ import pytest
 from scheduler.core.device import Device
 from scheduler.core.label_selector import LabelSelector
 from scheduler.core.node import Node
+from scheduler.core.placement_quota import NamespaceQuota
 from scheduler.core.workload import PodSet
 from tests.scheduler.core.world_helpers import Builder, pod_set, reason_of, settled
 
@@ -158,3 +159,14 @@ def test_without_quota_moves_do_not_help() -> None:
 
 def test_who_is_never_reclaimed_is_not_moved() -> None:
     assert outcome(crowded(never_reclaimed=True), "wide") == "NoPlan"
+
+
+def test_no_moves_where_the_namespace_may_have_no_more() -> None:
+    builder = two_flavors()
+    admit(builder, "runs", 8000, 1.0)
+    builder.world.set_resource_quota(NamespaceQuota("team", "gpus", {"limits.nvidia.com/gpumem": 10_000}))
+    builder.pending("next", "q", [gpus(8000)], at=2.0)
+    settled(builder.world)
+    advice = builder.world.advise_moves("team/next")
+    assert advice.outcome == "NotAdmissible"
+    assert "ResourceQuota team/gpus allows its namespace 10000" in advice.message
