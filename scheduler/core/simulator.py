@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-from scheduler.core.decisions import Admit, CycleResult
+from scheduler.core.conditions import release
+from scheduler.core.decisions import Admit, ConditionType, CycleResult
 from scheduler.core.quantity import format_amount
 from scheduler.core.scenario import (
     read_admission_check,
@@ -53,7 +54,9 @@ class Simulator:
 
     def submit(self, workload: Workload) -> None:
         """Let a workload become visible at its creation time, rounded up to a whole batch; one that holds quota is
-        running from time 0."""
+        running from time 0. One that was evicted already has stopped by then, as all do here."""
+        if workload.holds_quota and workload.is_true(ConditionType.EVICTED):
+            workload = release(workload, EPOCH)
         if workload.holds_quota:
             self.world.set_workload(workload, EPOCH)
             self._start(workload.key, 0.0)

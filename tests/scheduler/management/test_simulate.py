@@ -86,17 +86,30 @@ def test_fair_sharing_adds_the_weighted_share(tmp_path: Path) -> None:
     assert result["result"]["clusterQueues"]["q"]["weightedShare"] == 0.0
 
 
-def test_usage_is_reported_of_the_flavors_of_the_spec_only(tmp_path: Path) -> None:
-    now = {"lastTransitionTime": "2025-12-31T23:00:00Z"}
-    assignment = {"name": "main", "count": 1, "flavors": {"cpu": "taken-off"}, "resourceUsage": {"cpu": "2"}}
-    running = job("running", "2") | {
-        "status": {
-            "admission": {"clusterQueue": "q", "podSetAssignments": [assignment]},
-            "conditions": [{"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"} | now],
-        }
+def holder(name: str, flavor: str, *conditions: str) -> dict[str, Any]:
+    """A job of two cores that holds quota in a flavor."""
+    assignment = {"name": "main", "count": 1, "flavors": {"cpu": flavor}, "resourceUsage": {"cpu": "2"}}
+    since = {"status": "True", "lastTransitionTime": "2025-12-31T23:00:00Z"}
+    status = {
+        "admission": {"clusterQueue": "q", "podSetAssignments": [assignment]},
+        "conditions": [{"type": word, "reason": word} | since for word in ("QuotaReserved", "Admitted")]
+        + [{"type": "Evicted", "reason": reason} | since for reason in conditions],
     }
-    (result,) = run(tmp_path, [{"name": "one", "scenario": scenario(workloads=[running])}])
+    return job(name, "2", "2025-12-31T22:00:00Z") | {"status": status}
+
+
+def test_usage_is_reported_of_the_flavors_of_the_spec_only(tmp_path: Path) -> None:
+    case = scenario(workloads=[holder("running", "taken-off")])
+    (result,) = run(tmp_path, [{"name": "one", "scenario": case}])
     assert result["result"]["clusterQueues"]["q"]["flavorsReservation"] == {"default": {"cpu": "0"}}
+
+
+@pytest.mark.parametrize(("reason", "admitted"), [("Preempted", ["team/old"]), ("PodsReadyTimeout", ["team/first"])])
+def test_who_was_evicted_before_time_0_has_stopped(tmp_path: Path, reason: str, admitted: list[str]) -> None:
+    case = scenario(workloads=[job("first", "2"), holder("old", "default", reason)], runtimeSeconds={"team/old": 7})
+    (result,) = run(tmp_path, [{"name": "one", "scenario": case}])
+    assert [a["workload"] for a in result["result"]["cycles"][0]["admitted"]] == admitted
+    assert result["result"]["finishedAtSeconds"] == ({"team/old": 7} if admitted == ["team/old"] else {})
 
 
 def test_a_malformed_scenario_is_named(tmp_path: Path) -> None:
