@@ -373,7 +373,7 @@ class _Walk:
     def _as_tenant(self, card: Card, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:
         """The slice with what the pod is among the card's tenants."""
         mine = self.constraints
-        refused = tenant_refusal(card.device, card.used_slots > 0, card.tenants, self.request, mine)
+        refused = tenant_refusal(card.device, card.used_slots > 0, card.tenants, mine)
         return refused or replace(part, qos_policy=mine.qos_policy, app_class=mine.app_class)
 
     def _of_profile(self, card: Card, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:

@@ -53,15 +53,14 @@ def profile_for(request: DeviceRequest, profiles: Iterable[Profile]) -> Profile 
 
 
 def tenant_refusal(
-    device: Device, in_use: bool, tenants: Collection[Tenant], request: DeviceRequest, constraints: DeviceConstraints
+    device: Device, in_use: bool, tenants: Collection[Tenant], constraints: DeviceConstraints
 ) -> DeviceRefusal | None:
     """Why the pod may not join the tenants of a card, if it may not (MetaX sGPU).
 
-    A card in use serves one QoS policy: that of its tenants, or what its node says where they are not known. Requests
-    for all cores share with nobody, and online pods have no policy. Pods of an application class may be suspended for
-    one another, so they share cards among themselves only.
+    A card in use serves one QoS policy: that of its tenants, or what its node says where they are not known; online pods
+    have none. Pods of an application class may be suspended for one another, so they share cards among themselves only.
     """
-    if not in_use or request.cores_percent >= 100:
+    if not in_use:
         return None
     if tenants and any(bool(tenant.app_class) != bool(constraints.app_class) for tenant in tenants):
         return DeviceRefusal.CARD_APP_CLASS_MISMATCH

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.device import DeviceRequest, MigPlacement, MigProfile
+from gpus.vendors import AWS_NEURON
+from scheduler.core.device import Device, DeviceRequest, DeviceSlice, MigPlacement, MigProfile
+from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import Placement, PodDeviceRequest
 from scheduler.core.placement_room import MOST
@@ -101,3 +103,13 @@ def test_the_bound_is_never_too_low(
     assert filled(made, devices) <= most
     if one and containers[0].count == 1 and containers[0].cores_percent:
         assert filled(made, devices) == most
+
+
+@pytest.mark.parametrize(("cores", "pods"), [(1, 3), (2, 1)])
+def test_cores_that_are_bits(cores: int, pods: int) -> None:
+    devices = tuple(Device(f"w{n}", n, "AWSNeuron", "AWSNeuron", 2, 100, 0b11, mode="") for n in range(2))
+    held = (DeviceSlice("w0", "n1", 50, 0b10, vendor="AWSNeuron"),)
+    where = Fleet([AWS_NEURON])
+    where.set_node(Node("n1", devices=devices, found=held))
+    asked = DeviceRequest("AWSNeuron", 1, 0, 50 * cores, 50 * cores, cores)
+    assert where.most_pods(PodDeviceRequest(containers=((asked,),))) == {"n1": pods}

@@ -117,6 +117,13 @@ class TestSlicesOfProfiles:
         assert why(self.pods((1, 50_000, 0))[0]) == "1/1 CardInsufficientMemory"
         assert why(self.pods((7, 0, 0))[0]) == "1/1 CardTimeSlicingExhausted"
 
+    def test_slots_may_run_out_before_memory(self) -> None:
+        text = '{"devices":[{"index":"0","minor":"0","capacity":6}],"profiles":{"1g.10gb":"0","3g.12gb":"1"}}'
+        devices = list(decode_devices_drs(text, "Enflame", "x"))
+        single, triple = (DeviceRequest("Enflame", 1, 0, PERCENTAGE_UNSET, cores, 1) for cores in (17, 50))
+        *_, refused = fill(ENFLAME_DRS, devices, *(ask(ENFLAME_DRS, each) for each in (*[single] * 4, triple)))
+        assert why(refused) == "1/1 CardTimeSlicingExhausted"
+
     def test_containers_share_the_card_that_the_annotations_can_name(self) -> None:
         two = DRS.replace("}],", '},{"index":"1","minor":"1","capacity":6}],')
         devices = decode_devices_drs(two, "Enflame", "x")
@@ -225,6 +232,7 @@ class TestTenants:
         fleet.reserve("first", first)
         assert why(try_place(**self.FIXED)) == "1/1 CardQosPolicyMismatch"
         fleet.release("first")
+        assert not any(fleet.table.tenants.values())
         assert isinstance(try_place(**self.FIXED), Placement)
 
 
