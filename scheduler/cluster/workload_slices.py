@@ -6,13 +6,14 @@ it. It is given the name of the slice that holds quota now.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Cluster, Workload
 from queues.services.pods import record_replicas_gone
-from scheduler.cluster.client import PODS, ClusterClient, JsonObject
+from scheduler.cluster.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from scheduler.cluster.manifests import (
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
@@ -21,6 +22,8 @@ from scheduler.cluster.manifests import (
     uid_label,
 )
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
+
+_log = logging.getLogger(__name__)
 
 
 def handed_over(cluster: Cluster, client: ClusterClient, pods: Sequence[JsonObject]) -> list[JsonObject]:
@@ -53,7 +56,13 @@ def _renamed(client: ClusterClient, pod: JsonObject, heirs: dict[str, Workload])
     metadata = pod["metadata"]
     labels, annotations = {WORKLOAD_UID_LABEL: str(heir.uid)}, {WORKLOAD_ANNOTATION: heir.name}
     patch = {"metadata": {"uid": metadata["uid"], "labels": labels, "annotations": annotations}}
-    client.patch(PODS, metadata["namespace"], metadata["name"], patch)
+    try:
+        client.patch(PODS, metadata["namespace"], metadata["name"], patch)
+    except ClusterUnreachable:
+        raise
+    except ClusterError as error:
+        # It is gone meanwhile, or the next sweep has better luck; whose it is does not depend on its label.
+        _log.info("Pod %s/%s keeps the name of its old slice: %s", metadata["namespace"], metadata["name"], error)
     named = {"labels": {**metadata["labels"], **labels}}
     return {
         **pod,

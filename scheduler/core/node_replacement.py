@@ -123,7 +123,7 @@ class NodeReplacer:
         for before, after in zip(info.admission.pod_set_assignments, admission.pod_set_assignments, strict=True):
             lost = [pod.replica for pod in info.placement.pods_of(before.name) if pod.node == host]
             pod_set, flavors = requests[before.name], after.flavors.values()
-            for count, nodes in self._shares(before, after, lost):
+            for count, nodes in self._shares(info, before, after, lost):
                 allowed = None if nodes is None else nodes - {host}
                 wanted.append(self._devices.to_place(info, pod_set, flavors, count, allowed))
         found = self._state.fleet.place(wanted, instead_of=[pod for pod in info.placement.pods if pod.node == host])
@@ -138,23 +138,24 @@ class NodeReplacer:
         )
 
     def _shares(
-        self, before: PodSetAssignment, after: PodSetAssignment, lost: Sequence[int]
+        self, info: WorkloadInfo, before: PodSetAssignment, after: PodSetAssignment, lost: Sequence[int]
     ) -> list[tuple[int, frozenset[str] | None]]:
         """How many of the lost pods, given their numbers, go to which nodes: to the domains that the assignment gained,
         or, where it stayed (its leaves are wider than a node), to those that they were in."""
+        assert info.placement is not None  # pods of it were lost
         old, new = before.topology_assignment, after.topology_assignment
         flavor = self._state.topology_flavors.get(topology_flavor(after, self._state.topology_flavors) or "")
         if old is None or new is None or flavor is None:
             return [(len(lost), None)] if lost else []
         if old != new:
             return [(domain.count, flavor.node_names(domain)) for domain in _gained(old, new).domains]
+        staying = [pod.node for pod in info.placement.pods_of(before.name) if pod.replica not in lost]
         shares: list[tuple[int, frozenset[str] | None]] = []
-        first = 0
         for domain in old.domains:
-            count = sum(first <= replica < first + domain.count for replica in lost)
+            names = flavor.node_names(domain)
+            count = domain.count - sum(node in names for node in staying)
             if count:
-                shares.append((count, flavor.node_names(domain)))
-            first += domain.count
+                shares.append((count, names))
         return shares
 
     def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:

@@ -11,6 +11,7 @@ from queues.models import Pod, PodSet, Workload
 from queues.services.workloads import hold
 from scheduler.cluster.client import JOBS, NAMESPACES, PODS, JsonObject
 from scheduler.cluster.simulated.server import ServerThread
+from scheduler.cluster.workload_slices import handed_over
 from scheduler.engine import Engine
 from tests.scheduler.cluster.system import System, gpu_job, queued
 from tests.simulated_cluster import TWO_NODES, job, make_simulated
@@ -229,3 +230,27 @@ class TestFound:
         self.create(system, manifest)
         self.scale(system, 1)
         assert PodSet.objects.get().count == 2
+
+
+def test_to_no_pods_and_back(system: System) -> None:
+    system.apply(elastic(2))
+    turns(system)
+    system.apply(elastic(0))
+    turns(system)
+    assert (system.pods(), held(system), slots()) == ([], [], 0)
+    assert holder().status == "Admitted"
+    system.apply(elastic(2))
+    turns(system)
+    assert (held(system), len(replicas(system)), slots()) == ([0, 1], 2, 2)
+
+
+def test_a_pod_that_goes_while_it_is_renamed_holds_up_nobody(system: System) -> None:
+    system.apply(elastic(2))
+    turns(system)
+    system.apply(elastic(3))
+    system.engine.run()
+    pods = system.pods()
+    system.client.delete(PODS, "team", pods[0]["metadata"]["name"], uid=pods[0]["metadata"]["uid"])
+    system.advance(60)
+    named = handed_over(system.cluster, system.client, pods)
+    assert {pod["metadata"]["labels"]["kueueweb.io/workload-uid"] for pod in named} == {str(holder().uid)}

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from scheduler.core.elastic import free_numbers
 from scheduler.core.placement_model import Placement
+from scheduler.core.topology import Topology
 from scheduler.core.workload import Workload
 from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.test_flavor_placement import RACK
 from tests.scheduler.core.test_flavor_placement import gpu_node as rack_node
 from tests.scheduler.core.test_flavor_placement import racks as gpu_racks
 from tests.scheduler.core.topology_helpers import racks
@@ -17,6 +19,12 @@ from tests.scheduler.core.world_helpers import Builder, admissions, cycle, outco
 
 def held(builder: Builder, name: str = "job") -> Workload:
     found = builder.world.workload(f"team/{name}")
+    assert found is not None
+    return found
+
+
+def placement_of(builder: Builder) -> Placement:
+    found = held(builder).placement
     assert found is not None
     return found
 
@@ -204,3 +212,26 @@ class TestTopology:
         assert grown.placement is not None
         assert sorted(pod.node for pod in grown.placement.pods) == ["n0", "n1", "n2", "n3"]
         assert sorted(pod.replica for pod in grown.placement.pods) == [0, 1, 2, 3]
+
+    def test_what_is_left_stays_in_its_racks_when_a_node_fails(self) -> None:
+        """Leaves wider than a node: where each pod is follows from its node, not from its number."""
+        builder = Builder().flavor("tas", topology_name="racks")
+        builder.world.set_topology(Topology("racks", (RACK,)))
+        builder.queue("q", {"tas": PLENTY})
+        for name in ("a0", "b0", "a1", "b1"):
+            builder.world.set_node(rack_node(name, f"r{name[1]}", cards=2))
+        cycle(builder.pending("job", "q", [gpus(memory_mib=16_000, pods=6)]).world)
+        placement = held(builder).placement
+        assert placement is not None
+        racks_of = {pod.replica: pod.node[1] for pod in placement.pods}
+        first_rack = [replica for replica in sorted(racks_of) if racks_of[replica] == "0"]
+        ask_for(builder, 3, gone=tuple(first_rack[:2]) + tuple(r for r in racks_of if racks_of[r] == "1")[:1])
+        before = {pod.replica: pod.node for pod in placement_of(builder).pods}
+        lost = min(before.values())
+        builder.world.delete_node(lost)
+        builder.world.set_workload(replace(held(builder), unhealthy_nodes=(lost,)), 1002.0)
+        cycle(builder.world, 1002.0)
+        after = {pod.replica: pod.node for pod in placement_of(builder).pods}
+        assert after.keys() == before.keys()
+        assert lost not in after.values()
+        assert {replica: node[1] for replica, node in after.items()} == {r: node[1] for r, node in before.items()}
