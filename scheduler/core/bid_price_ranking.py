@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scheduler.core.bid_prices import WHOLE
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.node_worth import NodeWorth
@@ -20,6 +21,14 @@ STEP = 0.01
 
 _FINE = 1e-6
 _NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a pod costs a node: the worth that is lost, in steps, and the cards or parts of cards that it gets."""
+
+    lost: float
+    given: float
 
 
 @dataclass(slots=True)
@@ -50,6 +59,18 @@ class BidPriceRanking:
             return [0.0] * cards
         keys, _ = self._keys(self.worth(table), shape, shape.request, np.array([row]))
         return [-float(key) for key in keys[0, :cards].tolist()]
+
+    def price(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Price:
+        """What a pod costs on one node that can take it."""
+        lost = -STEP * float(self.node_scores(table, pod_set, table.has_devices)[row])
+        shape, rows = task_shape(pod_set), np.array([row])
+        if shape.request is None:
+            return Price(lost, 0.0)
+        worth = self.worth(table)
+        keys, _ = self._keys(worth, shape, shape.request, rows)
+        rests, _ = worth.after(rows, shape.request)
+        taken = np.argsort(keys[0], kind="stable")[: shape.request.count]
+        return Price(lost, float((worth.rests[row] - rests[0])[taken].sum()) / WHOLE)
 
     def worth(self, table: DeviceTable) -> NodeWorth:
         """What the nodes of the table are worth as they are now."""

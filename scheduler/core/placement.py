@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from scheduler.core.bid_price_ranking import BidPriceRanking
+from scheduler.core.bid_price_ranking import BidPriceRanking, Price
 from scheduler.core.device import DeviceSlice
 from scheduler.core.device_requests import device_resource_names
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
@@ -65,6 +65,7 @@ class Fleet:
         rows = {vendor.word: vendor for vendor in vendors}
         self.mix = TaskMix()
         self.fragmentation = FragmentationRanking(rows, self.mix)
+        self._bid_prices = BidPriceRanking(rows, self.mix)
         self.settings = SearchSettings(
             rows,
             node_policy,
@@ -73,7 +74,7 @@ class Fleet:
             score_includes_request,
             node_ties,
             device_resource_names(rows.values()),
-            {Policy.FGD: self.fragmentation, Policy.BID_PRICE: BidPriceRanking(rows, self.mix), **(rankings or {})},
+            {Policy.FGD: self.fragmentation, Policy.BID_PRICE: self._bid_prices, **(rankings or {})},
         )
         self.quotas = NamespaceQuotas(rows.values())
         self._nodes: dict[str, Node] = {}
@@ -192,9 +193,7 @@ class Fleet:
         with self._without(without), self._beside_quotas(instead_of):
             try:
                 for pod_set in pod_sets:
-                    search = PodSetSearch(
-                        self.settings, self.table, self._candidates, self.quotas, self._memories, pod_set
-                    )
+                    search = self._search(pod_set)
                     for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
                         pod = search.next_pod(replica)
                         if pod is None:
@@ -207,6 +206,11 @@ class Fleet:
                 for held in reversed(tentative):
                     self._hold(held, -1)
         return Placement(tuple(placed))
+
+    def price(self, pod_set: PodSetToPlace) -> Price | None:
+        """What one pod of a set costs at its cheapest place by `bid-price`, whatever its own policy; None if no node
+        seems to take it."""
+        return self._search(pod_set).price(self._bid_prices)
 
     def most_pods(self, pod: PodDeviceRequest, *, without: Collection[str] = ()) -> dict[str, int]:
         """Node name -> the most such pods that its cards could take; never too low (`placement_room`)."""
@@ -224,6 +228,10 @@ class Fleet:
         finally:
             for held in replaced:
                 self.quotas.add(held.namespace, held.slices, 1)
+
+    def _search(self, pod_set: PodSetToPlace) -> PodSetSearch:
+        table = self._ensure_table()
+        return PodSetSearch(self.settings, table, self._candidates, self.quotas, self._memories, pod_set)
 
     @contextmanager
     def _without(self, workload_keys: Collection[str]) -> Iterator[None]:

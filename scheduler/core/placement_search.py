@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from scheduler.core.bid_price_ranking import BidPriceRanking, Price
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import CardGroups, DeviceVendor, NodeScore
 from scheduler.core.placement_candidates import CandidateNodes, selection_key
@@ -135,6 +136,15 @@ class PodSetSearch:
                     self._pod_set.namespace,
                 )
         return None
+
+    def price(self, bid_prices: BidPriceRanking) -> Price | None:
+        """What one more pod costs on the node that loses least by it; None if no node seems to take it."""
+        self._look_again()
+        fitting = self._memory.fitting
+        if not fitting.any():
+            return None
+        scores = np.where(fitting, bid_prices.node_scores(self._table, self._pod_set, fitting), -np.inf)
+        return bid_prices.price(self._table, int(np.argmax(scores)), self._pod_set)
 
     def _cards(self, row: int) -> list[Card]:
         cards = self._table.cards(row)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -86,6 +86,11 @@ class TracePod:
     def demand_milli(self) -> int:
         """What the pod asks for in all, in thousandths of a GPU."""
         return self.gpus * self.gpu_milli
+
+    @property
+    def kind(self) -> Hashable:
+        """What it asks for: pods of a kind differ in their name alone."""
+        return (self.cpu_milli, self.memory_mib, self.gpus, self.gpu_milli, self.models)
 
     def pod_set(self) -> PodSetToPlace:
         """The pod as the placement sees it: a thousandth of a card is a MiB of a card of 1,000 MiB."""
@@ -178,27 +183,50 @@ def fleet_of(nodes: Sequence[TraceNode], policy: str, chance: random.Random) -> 
     return fleet
 
 
+class Trial:
+    """The cluster of one run, empty at first, the pods that arrive, and what was placed."""
+
+    def __init__(self, nodes: Sequence[TraceNode], pods: Sequence[TracePod], policy: str, seed: int) -> None:
+        chance = random.Random(seed)  # noqa: S311 - a benchmark's dice
+        self.policy, self.seed = policy, seed
+        self.capacity_milli = MILLI * sum(node.gpus for node in nodes)
+        self.arriving = arrivals(pods, self.capacity_milli, chance)
+        self.fleet = fleet_of(nodes, policy, chance)
+        self.pod_sets = {pod: pod.pod_set() for pod in pods}
+        self.fleet.mix.tasks = typical_tasks(task_shape(self.pod_sets[pod]) for pod in pods)
+        self.used_milli = self.placed = 0
+        self._started = time.process_time()
+
+    @property
+    def allocated(self) -> float:
+        """The share of the GPUs that is allocated, in percent."""
+        return 100 * self.used_milli / self.capacity_milli
+
+    def place(self, pod: TracePod) -> bool:
+        """Place a pod for good, if any node takes it."""
+        placement = self.fleet.place([self.pod_sets[pod]])
+        if isinstance(placement, PlacementRefusal):
+            return False
+        self.fleet.reserve(str(self.placed), placement)
+        self.used_milli += pod.demand_milli
+        self.placed += 1
+        return True
+
+    def outcome(self, allocated: float) -> Outcome:
+        """How it ended."""
+        seconds = time.process_time() - self._started
+        fragmented = float(self.fleet.fragmentation.model(self.fleet.table).fragmentation.sum())
+        share = 100 * fragmented / self.capacity_milli
+        return Outcome(self.policy, self.seed, allocated, share, self.placed, len(self.arriving), seconds)
+
+
 def run(nodes: Sequence[TraceNode], pods: Sequence[TracePod], policy: str, seed: int) -> Outcome:
     """One run of one policy. The allocation is the mean over the arrivals that round to 130 %, else the last."""
-    chance = random.Random(seed)  # noqa: S311 - a benchmark's dice
-    capacity = MILLI * sum(node.gpus for node in nodes)
-    arriving = arrivals(pods, capacity, chance)
-    fleet = fleet_of(nodes, policy, chance)
-    sets = {pod: pod.pod_set() for pod in pods}
-    fleet.mix.tasks = typical_tasks(task_shape(sets[pod]) for pod in pods)
-    asked = used = placed = 0
-    at_the_end: list[float] = []
-    started = time.process_time()
-    for number, pod in enumerate(arriving):
+    trial = Trial(nodes, pods, policy, seed)
+    asked, at_the_end = 0, list[float]()
+    for pod in trial.arriving:
         asked += pod.demand_milli
-        placement = fleet.place([sets[pod]])
-        if not isinstance(placement, PlacementRefusal):
-            fleet.reserve(str(number), placement)
-            used += pod.demand_milli
-            placed += 1
-        if round(100 * asked / capacity) == round(100 * ARRIVALS):
-            at_the_end.append(100 * used / capacity)
-    seconds = time.process_time() - started
-    fragmented = 100 * float(fleet.fragmentation.model(fleet.table).fragmentation.sum()) / capacity
-    allocated = fmean(at_the_end or [100 * used / capacity])
-    return Outcome(policy, seed, allocated, fragmented, placed, len(arriving), seconds)
+        trial.place(pod)
+        if round(100 * asked / trial.capacity_milli) == round(100 * ARRIVALS):
+            at_the_end.append(trial.allocated)
+    return trial.outcome(fmean(at_the_end or [trial.allocated]))

@@ -60,10 +60,7 @@ def test_every_policy_places_what_fits(trace: tuple[Path, Path], policy: str) ->
     assert (again.allocated, again.placed) == (outcome.allocated, outcome.placed)
 
 
-@pytest.mark.parametrize(
-    ("policy", "beside"),
-    [("best-fit", True), ("dot-product", True), ("fgd", True), ("binpack", True), ("spread", False)],
-)
+@pytest.mark.parametrize(("policy", "beside"), [(word, word != "spread") for word in POLICIES if word != "random"])
 def test_where_a_share_goes(policy: str, beside: bool) -> None:
     """All but spread put a half beside the half that is there, so that a whole GPU stays free."""
     nodes = [TraceNode(name, 32_000, 65_536, 1, "T4") for name in "abcd"]
@@ -87,6 +84,17 @@ class TestCommand:
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].startswith("tiny: 24 GPUs, 130 % asked for, 2 runs")
         assert [line.split()[0] for line in lines[1:]] == ["policy", "best-fit", "fgd"]
+
+    def test_a_backlog_has_a_row_of_its_own(self, trace: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+        options = ["--policies", "bid-price", "--choose-next", "4,8", "--seeds", "1", "--processes", "1"]
+        call_command("placement-benchmark", str(trace[0]), str(trace[1]), *options)
+        labels = [line[:23].strip() for line in capsys.readouterr().out.splitlines()[2:]]
+        assert labels == ["bid-price", "bid-price, 4 waiting", "bid-price, 8 waiting"]
+
+    @pytest.mark.parametrize("sizes", ["0", "many", "4,"])
+    def test_a_backlog_must_be_a_number(self, trace: tuple[Path, Path], sizes: str) -> None:
+        with pytest.raises(CommandError, match="is not a list of numbers of waiting pods"):
+            call_command("placement-benchmark", str(trace[0]), str(trace[1]), "--choose-next", sizes)
 
     def test_without_the_files_it_says_where_they_are(self, tmp_path: Path) -> None:
         with pytest.raises(CommandError, match="not part of this project: download openb_node_list_gpu"):
