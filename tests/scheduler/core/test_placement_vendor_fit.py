@@ -120,7 +120,7 @@ class TestSlicesOfProfiles:
     def test_slots_may_run_out_before_memory(self) -> None:
         text = '{"devices":[{"index":"0","minor":"0","capacity":6}],"profiles":{"1g.10gb":"0","3g.12gb":"1"}}'
         devices = list(decode_devices_drs(text, "Enflame", "x"))
-        single, triple = (DeviceRequest("Enflame", 1, 0, PERCENTAGE_UNSET, cores, 1) for cores in (17, 50))
+        single, triple = (DeviceRequest("Enflame", 1, memory) for memory in (10_000, 11_000))
         *_, refused = fill(ENFLAME_DRS, devices, *(ask(ENFLAME_DRS, each) for each in (*[single] * 4, triple)))
         assert why(refused) == "1/1 CardTimeSlicingExhausted"
 
