@@ -58,7 +58,8 @@ def tenant_refusal(
     """Why the pod may not join the tenants of a card, if it may not (MetaX sGPU).
 
     A card in use serves one QoS policy: that of its tenants, or what its node says where they are not known; online
-    pods have none. Pods of an application class may be suspended for one another, so they share cards among themselves only.
+    pods have none. Pods of an application class may be suspended for one another, so they share cards among themselves
+    only.
     """
     if not in_use:
         return None
