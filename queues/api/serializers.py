@@ -51,7 +51,10 @@ class PodSetSerializer(Shape):
     admitted_count = serializers.IntegerField(allow_null=True)
     flavors = serializers.DictField(child=serializers.CharField(), help_text="Resource name -> ResourceFlavor.")
     resource_usage = quantities("Of all its pods, as charged to the quota.")
-    topology_assignment = serializers.JSONField(help_text="{levels, domains: [{values, count}]}, or null.")
+    topology_assignment = serializers.JSONField(
+        help_text="{levels, domains: [{values, count}]}, or null. `delayed` in it (Pending, Ready): it waits, or has "
+        "waited, for admission checks."
+    )
 
 
 class ConditionSerializer(Shape):

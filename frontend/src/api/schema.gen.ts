@@ -2050,7 +2050,7 @@ export interface components {
             resource_usage: {
                 [key: string]: string;
             };
-            /** @description {levels, domains: [{values, count}]}, or null. */
+            /** @description {levels, domains: [{values, count}]}, or null. `delayed` in it (Pending, Ready): it waits, or has waited, for admission checks. */
             topology_assignment: unknown;
         };
         /** @description A pod set to submit: `requests` (with `node_selector` and `tolerations`), or a whole `template`. */

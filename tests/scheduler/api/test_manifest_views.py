@@ -2,8 +2,11 @@
 
 import pytest
 
-from queues.models import ClusterQueue, Cohort, Workload
+from queues.models import Cluster, ClusterQueue, Cohort, LocalQueue, Workload
+from scheduler.engine import Engine
+from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
+from tests.factories import make_cluster_queue
 
 URL = "/api/v1/manifests/"
 QUEUES = """
@@ -90,3 +93,29 @@ def test_mistakes_are_located(alice: SchemaClient) -> None:
 )
 def test_what_there_is_not(alice: SchemaClient, path: str, status: int) -> None:
     assert alice.get(f"{URL}{path}").status_code == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_elastic_job_changes_its_size_while_it_holds_quota(cluster: Cluster, alice: SchemaClient) -> None:
+    elastic = JOB.replace("image: i", "image: i, resources: {requests: {cpu: 1}}").replace(
+        "labels:", "annotations: {kueue.x-k8s.io/elastic-job: 'true'}, labels:"
+    )
+
+    def resize(parallelism: int) -> list[tuple[int, str]]:
+        answer = apply(alice, elastic.replace("spec:\n", f"spec:\n  parallelism: {parallelism}\n", 1))
+        assert answer.status_code == 200, answer.json()
+        Engine(cluster, "test").run()
+        rows = alice.get("/api/v1/workloads/").json()["results"]
+        details = [alice.get(f"/api/v1/workloads/{row['namespace']}/{row['name']}/").json() for row in rows]
+        return sorted((row["pod_sets"][0]["admitted_count"] or 0, row["status"]) for row in details)
+
+    make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 3_000}}, local_queue="")
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="team-a", name="main", cluster_queue_name="main", created_at=EPOCH
+    )
+    assert resize(3) == [(3, "Admitted")]
+    assert resize(5) == [(0, "Pending"), (3, "Admitted")]
+    assert resize(2) == [(2, "Admitted")]
+    assert resize(3) == [(2, "Finished"), (3, "Admitted")]
+    refused = apply(alice, elastic.replace("image: i,", "image: j,"))
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "spec.template")
