@@ -105,14 +105,14 @@ def test_without_settings_the_vendors_are_as_they_are() -> None:
 
 
 def test_policies_are_read_and_a_misspelt_one_is_refused() -> None:
-    found = settings({"config.yaml": {"nodeSchedulerPolicy": "fgd", "gpuSchedulerPolicy": "binpack,numa"}})
-    assert configured_policies(found) == ("fgd", "binpack,numa")
+    found = settings({"config.yaml": {"nodeSchedulerPolicy": "bid-price", "gpuSchedulerPolicy": "binpack,numa"}})
+    assert configured_policies(found) == ("bid-price", "binpack,numa")
     assert configured_policies({}) == ("binpack", "spread")
     top = fields({"metadata": {"name": "hami"}, "data": {"config.yaml": ""}})
     read_config_map(top, {"config.yaml": {"nodeSchedulerPolicy": "pack"}})
     (error,) = top.report.errors
     assert error.value == "pack"
-    assert "binpack, spread, fgd" in error.rule
+    assert "binpack, spread, fgd, bid-price" in error.rule
 
 
 class TestVendors:

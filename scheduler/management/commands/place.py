@@ -28,6 +28,7 @@ from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
 from scheduler.core.placement_search import NodeTies
 from scheduler.core.scenario import read_resource_quota
+from scheduler.core.typical_tasks import TaskShape, task_shape, typical_tasks
 
 
 class Command(BaseCommand):
@@ -70,6 +71,7 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
         fleet.set_node(_node(manifest))
     for manifest in scenario.get("resourceQuotas") or ():
         fleet.quotas.set_quota(read_resource_quota(manifest))
+    fleet.mix.tasks = typical_tasks(_shape(event["place"]) for event in scenario["events"] if "place" in event)
     entries = []
     for event in scenario["events"]:
         if "remove" in event:
@@ -78,6 +80,11 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
         else:
             entries.append(_place(fleet, event["place"]))
     return entries
+
+
+def _shape(pod: Mapping[str, Any]) -> TaskShape:
+    """A pod as `fgd` and `bid-price` see it, for which the scenario's own pods are what is typical."""
+    return task_shape(PodSetToPlace("main", 1, devices=pod_device_request(pod, VENDORS)))
 
 
 def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,21 @@ def test_a_pod_that_can_not_be_asked_for_is_placed_nowhere(
     assert entry["problem"].startswith(problem)
 
 
+@pytest.mark.parametrize(("policy", "together"), [("binpack", True), ("bid-price", False)])
+def test_policies_of_ours_learn_from_the_scenario_s_pods(tmp_path: Path, policy: str, together: bool) -> None:
+    """Two of 47 % fill a card, and three of 32 %, but not one of each."""
+    cases = scenario(pod("a", 11_550), pod("b", 7864), pod("c", 11_550))
+    (node,) = cases[0]["scenario"]["nodes"]
+    card = encode_devices_json([Device("GPU-1", 0, "NVIDIA", "NVIDIA A10", 10, 24_576, 100)])
+    other = {"metadata": {"name": "n2", "annotations": {"hami.io/node-nvidia-register": card}}}
+    cases[0]["scenario"] |= {"nodePolicy": policy, "gpuPolicy": policy, "nodes": [node, other]}
+    source, output = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(json.dumps(cases))
+    call_command("place", str(source), output=output)
+    first, second, _ = json.loads(output.read_text())[0]["result"]
+    assert (first["node"] == second["node"]) == together
+
+
 def test_a_resource_quota_is_one_more_reason(tmp_path: Path) -> None:
     cases = scenario(pod("a", 6000), pod("b", 5000), pod("c", 4000))
     hard = {"limits.nvidia.com/gpumem": "10000", "requests.cpu": "0"}
