@@ -89,11 +89,13 @@ class NodeLocks:
         )
 
     def _waits_for_devices(self, lock: NodeLock) -> bool:
-        """Whether the lock's holder may still be given devices: a pod that runs has its own."""
+        """Whether the lock's holder may still be given devices: those of a pod that its kubelet has begun to start were
+        handed out before, whether or not its vendor's plugin gives the lock back."""
         if not lock.pod:
             return True
         pod = self._client.get(PODS, lock.namespace, lock.pod)
-        return pod is not None and (pod.get("status") or {}).get("phase", "Pending") == "Pending"
+        status = (pod.get("status") or {}) if pod is not None else None
+        return status is not None and status.get("phase", "Pending") == "Pending" and not status.get("startTime")
 
     def _give_back(self, name: str, rule: LockRule) -> None:
         written = self._written.pop((name, rule.annotation), None)

@@ -228,10 +228,11 @@ class TestLocks:
         assert not self.locks(system)
         assert {noted(system, name)["AWS_NEURON_IDS"] for name in ("first", "second")} == {"0", "1"}
 
-    def test_a_lock_whose_holder_runs_is_left_over(self, system: System) -> None:
+    @pytest.mark.parametrize("status", [{"phase": "Running"}, {"startTime": "2026-01-01T00:00:00Z"}])
+    def test_a_lock_whose_holder_has_started_is_left_over(self, system: System, status: dict[str, str]) -> None:
         running = pod("other", schedulerName="hami-scheduler")
         system.client.create(PODS, running)
-        system.client.patch(PODS, "default", "other", {"status": {"phase": "Running"}}, subresource="status")
+        system.client.patch(PODS, "default", "other", {"status": status}, subresource="status")
         system.submit(gpu_job(run_seconds=1000))
         system.engine.run()
         node = DeviceAllocation.objects.get().node.name
