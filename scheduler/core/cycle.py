@@ -37,7 +37,6 @@ from scheduler.core.workload_info import Attempt, TopologyCharge, WorkloadInfo
 
 _IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
 _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
-WAITING_FOR_PODS_READY = "waiting for the pods of all admitted workloads to be ready"
 
 
 class Cycle:
@@ -64,6 +63,8 @@ class Cycle:
         self._preemptions: list[Preempt] = []
         self._outcomes: list[Outcome] = []
         self._failures: list[SecondPassFailed] = []
+        self._not_reached: list[Entry] = []
+        """Those that come after one that waits for ready pods, and with it."""
         self._moved = False
         self._reserved = False
         """Whether devices were given away in this cycle, so that places found before may be gone."""
@@ -76,11 +77,16 @@ class Cycle:
             self._decide(entry)
         heads = [] if blocked else self._nominate_heads()
         for entry in self._in_order(entry for entry in heads if not entry.refused):
-            self._decide(entry)
+            if self._state.readiness.is_stopped:
+                self._not_reached.append(entry)
+            else:
+                self._decide(entry)
         entries += heads
         self._take_back()
         for entry in entries:
-            if entry.status is not Status.ASSUMED:
+            if entry in self._not_reached:
+                entry.cq.queue.push(entry.info)
+            elif entry.status is not Status.ASSUMED:
                 self._requeue(entry)
         return CycleResult(
             self._state.cycle,
@@ -132,7 +138,7 @@ class Cycle:
         if fits and assignment.mode is Mode.FIT:
             if entry.is_second_pass:
                 self._place(entry)
-            elif self._state.not_ready:
+            elif self._state.readiness.is_waited_for:
                 self._wait_for_pods_ready(entry)
             else:
                 self._admit(entry)
@@ -306,8 +312,9 @@ class Cycle:
 
     def _wait_for_pods_ready(self, entry: Entry) -> None:
         """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it (4.7.11)."""
+        self._state.readiness.stop()
         entry.status = Status.SKIPPED
-        entry.message = WAITING_FOR_PODS_READY
+        entry.message = "waiting for the pods of all admitted workloads to be ready"
         self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_PODS_READY)
 
     def _admit(self, entry: Entry) -> None:

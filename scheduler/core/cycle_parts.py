@@ -56,7 +56,7 @@ class CycleParts:
 
     def is_blocked(self) -> bool:
         """Whether nothing is admitted until the pods of those admitted are ready (4.7.11)."""
-        return bool(self._state.not_ready)
+        return self._state.readiness.is_stopped
 
     def run_cycle(self) -> CycleResult:
         """Run one cycle: workloads with failed nodes first, even while no other is admitted."""

@@ -116,11 +116,6 @@ class PendingQueue:
             self.sticky = ""
         info.place = Place.NOWHERE
 
-    def head(self) -> WorkloadInfo | None:
-        """Who is next; None when nobody is active."""
-        item = self._first()
-        return item[5] if item is not None else None
-
     def pop(self) -> WorkloadInfo | None:
         """Take out the head; None when nobody is active."""
         item = self._first()

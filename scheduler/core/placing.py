@@ -70,7 +70,7 @@ class Placer:
         was_admitted = before.admitted
         before.set_status(workload, state.configuration)
         state.rank_changed(before)
-        state.watch_readiness(before)
+        state.readiness.watch(before, state.configuration)
         if state.history is not None and before.admitted and not was_admitted:
             state.history.admit(before)
         if before.priority != known.effective_priority:

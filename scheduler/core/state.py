@@ -18,7 +18,7 @@ from scheduler.core.cohort import Cohort
 from scheduler.core.cohort_tree import CohortTree
 from scheduler.core.conditions import pending
 from scheduler.core.configuration import Configuration
-from scheduler.core.decisions import ConditionType, DecisionKind, Outcome, PendingReason
+from scheduler.core.decisions import DecisionKind, Outcome, PendingReason
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.flavor_matching import FlavorMatcher
 from scheduler.core.journal import Journal
@@ -28,6 +28,7 @@ from scheduler.core.node_selection import matches_node_selector
 from scheduler.core.placement import Fleet
 from scheduler.core.pod_defaults import PodDefaults
 from scheduler.core.quota import CellAmounts, add_usage, remove_usage
+from scheduler.core.readiness import Readiness
 from scheduler.core.resource_flavor import ResourceFlavor
 from scheduler.core.second_pass import SecondPass
 from scheduler.core.simulation import Simulation
@@ -69,8 +70,7 @@ class State:
         """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
         self.waiting_for_devices: set[str] = set()
         """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
-        self.not_ready: set[str] = set()
-        """Admitted workloads whose pods are not ready, where that blocks admission."""
+        self.readiness = Readiness()
         self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
         self.history = usage_history(configuration.admission_fair_sharing)
         """Past usage of LocalQueues; None without admission fair sharing."""
@@ -86,7 +86,7 @@ class State:
     def start_journal(self) -> None:
         """Remember from now on how to go back."""
         self.journal.open()
-        for thing in (self, self.circles, self.history):
+        for thing in (self, self.circles, self.readiness, self.history):
             if thing is not None:
                 self.journal.note_once(thing)
 
@@ -97,7 +97,6 @@ class State:
             self.cycle,
             dict(self.ready),
             set(self.touched),
-            set(self.not_ready),
             set(self.waiting_for_devices),
             dict(self.second_pass),
             list(self.said),
@@ -107,9 +106,9 @@ class State:
     def restore(self, values: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
         self.now, self.cycle, self.ready, self.touched = values[:4]
-        self.not_ready, self.waiting_for_devices, self.second_pass, self.said = values[4:8]
+        self.waiting_for_devices, self.second_pass, self.said = values[4:7]
         self.protected.clear()
-        self.protected.update(values[8])
+        self.protected.update(values[7])
 
     # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -274,15 +273,7 @@ class State:
         cq.forget_ranking()
         cq.generation += 1
         self.journal.note(self._uncharge, info, cq, usage, info.topology_usage)
-        self.watch_readiness(info)
-
-    def watch_readiness(self, info: WorkloadInfo) -> None:
-        """Note whether a workload that holds quota keeps others from being admitted until its pods are ready (10.6)."""
-        ready = self.configuration.wait_for_pods_ready
-        if ready is not None and ready.block_admission and not info.workload.is_true(ConditionType.PODS_READY):
-            self.not_ready.add(info.key)
-        else:
-            self.not_ready.discard(info.key)
+        self.readiness.watch(info, self.configuration)
 
     def _uncharge(
         self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
@@ -310,7 +301,7 @@ class State:
         info.topology_usage = ()
         info.place = Place.NOWHERE
         cq.generation += 1
-        self.not_ready.discard(info.key)
+        self.readiness.forget(info.key)
         self.second_pass.pop(info.key, None)
         self.touched.add(cq.name)
         if self.history is not None:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from scheduler.core.circles import describe_pause, is_news, stir, wake_at
 from scheduler.core.conditions import release
-from scheduler.core.cycle import WAITING_FOR_PODS_READY
 from scheduler.core.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
 from scheduler.core.elastic import scaled_down
 from scheduler.core.explain import holders, remedy
@@ -166,21 +165,9 @@ class World(WorldObjects):
 
     def take_outcomes(self) -> CycleResult | None:
         """What was said outside of a cycle since the last call: of workloads parked at once because an equal one is
-        (3.8), or that are next while admission is blocked. None when nothing was."""
-        if self._parts.is_blocked():
-            self._say_blocked()
+        (3.8). None when nothing was."""
         said, self._state.said = self._state.said, []
         return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
-
-    def _say_blocked(self) -> None:
-        """No cycle runs until the pods of all admitted workloads are ready (4.7.11): those who are next wait for that,
-        where no cycle has said anything else of them."""
-        for cq in self._state.ready_queues():
-            info = cq.queue.head()
-            if info is not None and (info.outcome is None or info.outcome[0] is PendingReason.PENDING_EVALUATION):
-                reason = PendingReason.WAITING_FOR_PODS_READY
-                said = self._state.refuse(info, cq.name, DecisionKind.SKIP, reason, WAITING_FOR_PODS_READY)
-                self._state.said.append(said)
 
     def pause_circles(self) -> CycleResult | None:
         """If workloads preempt each other in circles, they preempt nobody for a while (19.2 B11): say so on those that

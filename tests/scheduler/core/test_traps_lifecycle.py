@@ -169,6 +169,35 @@ def test_t63_who_is_next_is_told_what_it_waits_for() -> None:
     assert len(settled(builder.world)) == 0, "said once"
 
 
+def test_t63_what_must_preempt_first_is_not_held_up_and_waits_then() -> None:
+    builder = Builder(wait_for_pods_ready=WaitForPodsReady(block_admission=True)).queue("a", {"default": 4})
+    builder.queue("b", {"default": 4}, preemption=preemption(within="LowerPriority")).running("low", "b", 4)
+    low = with_condition(current(builder, "low"), ConditionType.PODS_READY, ConditionStatus.TRUE, "Started", "", 1.0)
+    builder.world.set_workload(low, 1.0)
+    assert admissions(cycle(builder.pending("first", "a", 1).world)) == ["first"]
+    builder.pending("high", "b", 4, priority=1).pending("huge", "a", 9, priority=2)
+    result = cycle(builder.world)
+    assert preemptions(result) == {"low": "InClusterQueue"}
+    assert outcomes(result) == {"high": "WaitingForPreemptedWorkloads", "huge": "ExceedsMaxQuota"}
+    builder.world.release_workload("team/low", 1001.0)
+    builder.pending("later", "a", 1, at=5.0)
+    assert "WaitingForPodsReady" in outcomes(cycle(builder.world, 1001.0)).values()
+    assert not builder.world.has_active(), "who fits stops the whole scheduler"
+    ready = with_condition(current(builder, "first"), ConditionType.PODS_READY, ConditionStatus.TRUE, "Started", "", 9)
+    builder.world.set_workload(ready, 1002.0)
+    assert len(admissions(cycle(builder.world, 1002.0))) == 1
+
+
+def test_t63_undone_with_the_batch() -> None:
+    builder = Builder(wait_for_pods_ready=WaitForPodsReady(block_admission=True)).queue("a", {"default": 4})
+    builder.pending("first", "a", 1).pending("second", "a", 1, at=1.0)
+    point = builder.world.savepoint()
+    settled(builder.world)
+    assert not builder.world.has_active()
+    builder.world.undo(point)
+    assert [admissions(result) for result in settled(builder.world)] == [["first"], []]
+
+
 def test_t64_waiting_for_ready_pods_takes_half_an_hour_and_does_not_block_by_default() -> None:
     assert WaitForPodsReady().timeout_seconds == 1800
     builder = Builder(wait_for_pods_ready=WaitForPodsReady()).queue("a", {"default": 4}).queue("b", {"default": 4})
