@@ -62,7 +62,8 @@ class LimitsWatch:
             self._known = {}  # rows that somebody has changed meanwhile follow the cluster again
             gone |= self._found_keys() - present.keys()
         self._store(list(self._read(present.values())), now)
-        self._remove(gone & self._found_keys(), now)
+        if gone:
+            self._remove(gone & self._found_keys(), now)
 
     def _read(self, manifests: Iterable[JsonObject]) -> Iterable[Submitted[Any]]:
         """Those that are news. What can't be read is logged, and what was stored of it before stays."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from scheduler.core.admission import Admitter
-from scheduler.core.assignment import Assignment, Mode, RefusalKind
+from scheduler.core.assignment import Mode
 from scheduler.core.circles import describe_pause, wake_at
 from scheduler.core.conditions import blocked_on_gates, topology_delayed
 from scheduler.core.decisions import (
@@ -355,7 +355,7 @@ class Cycle:
             cq.queue.park(info)
             if entry.reason is PendingReason.WAITING_FOR_DEVICES:
                 state.waiting_for_devices.add(cq.name)
-            if reason in _BULK and not cq.strict and not _of_its_namespace(entry.assignment):
+            if reason in _BULK and not cq.strict:
                 self._park_likes(entry)
         message = entry.message or describe_refusals(entry.assignment)
         if info.outcome != (entry.reason, message):
@@ -384,12 +384,6 @@ class Cycle:
                 continue
             outcome = self._state.refuse(like, entry.cq.name, DecisionKind.PARK, entry.reason, text)
             self._outcomes.append(outcome)
-
-
-def _of_its_namespace(assignment: Assignment) -> bool:
-    """Whether equal workloads of other namespaces may fare otherwise."""
-    refusals = (refusal for found in assignment.refusals for refusal in found)
-    return any(refusal.kind is RefusalKind.NAMESPACE_QUOTA for refusal in refusals)
 
 
 def _reservable(cell: Cell, amount: int, borrows: bool) -> int:

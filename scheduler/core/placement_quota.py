@@ -63,6 +63,10 @@ class NamespaceQuotas:
         """Every quota that is known."""
         return [quota for quotas in self._quotas.values() for quota in quotas.values()]
 
+    def limits(self, namespace: str) -> bool:
+        """Whether anything limits the namespace's devices."""
+        return namespace in self._limits
+
     def set_quota(self, quota: NamespaceQuota) -> bool:
         """Add or replace a quota; whether that changed what its namespace may have.
 

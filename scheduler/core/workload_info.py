@@ -111,6 +111,7 @@ class WorkloadInfo:
         "_shape",
         "admission",
         "admitted",
+        "apart",
         "asks_for_topology",
         "attempt",
         "changes",
@@ -138,9 +139,15 @@ class WorkloadInfo:
     )
 
     def __init__(
-        self, workload: Workload, configuration: Configuration, pod_defaults: PodDefaults | None = None
+        self,
+        workload: Workload,
+        configuration: Configuration,
+        pod_defaults: PodDefaults | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
-        """The record of a workload that is not placed yet; its pod sets are as `pod_defaults` completes them."""
+        """The record of a workload that is not placed yet; its pod sets are as `pod_defaults` completes them. `apart`:
+        equal workloads of other namespaces may fare otherwise, since its own has a quota of devices."""
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
@@ -155,6 +162,7 @@ class WorkloadInfo:
         self.asks_for_topology = any(
             ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
         )
+        self.apart = apart
         self._shape: Hashable = None
         self._exceeded: str | None = None
         self.attempt: Attempt | None = None

@@ -2,7 +2,8 @@
 
 Kueue compares, per pod set, its name, counts, requests and topology request, and of the pod spec what its `SpecShape`
 keeps: the containers' requests and ports, and the fields below; labels, annotations, images and limits do not count.
-Pods that ask for devices are told apart by more: their annotations say which cards will do.
+Pods that ask for devices are told apart by more: their annotations say which cards will do, and in a namespace with a
+quota of devices they are equal among themselves only.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def shape_of(info: WorkloadInfo) -> Shape:
     """The shape of a workload."""
     workload = info.workload
     pod_sets = tuple(_pod_set_shape(requests) for requests in info.pod_sets)
-    return Shape((info.priority, workload.allowed_flavors, workload.replaces, pod_sets))
+    namespace = workload.namespace if info.apart else None
+    return Shape((info.priority, namespace, workload.allowed_flavors, workload.replaces, pod_sets))
 
 
 def selection_key(template: PodTemplate) -> Hashable:

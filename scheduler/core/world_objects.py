@@ -65,6 +65,8 @@ class WorldObjects:
         if tuple(vendors) != self._state.vendors:
             self._state.set_vendors(vendors)
             self._state.touched.update(self._state.cluster_queues)
+            for namespace in {quota.namespace for quota in self._state.fleet.quotas.quotas}:
+                self._read_again(self._in_namespace(namespace))  # it may limit other resources now
 
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
         """Replace the policies by which pods without their own choose nodes and cards; `fgd` and `bid-price` learn what
@@ -98,19 +100,25 @@ class WorldObjects:
 
     def set_resource_quota(self, quota: NamespaceQuota) -> None:
         """Add or replace a namespace's ResourceQuota of devices; those who wait for devices get a chance."""
-        if self._state.fleet.quotas.set_quota(quota):
-            self._quota_changed()
+        quotas = self._state.fleet.quotas
+        limited = quotas.limits(quota.namespace)
+        if quotas.set_quota(quota):
+            self._quota_changed(quota.namespace, limited)
 
     def delete_resource_quota(self, key: str) -> None:
         """Forget the ResourceQuota `namespace/name`."""
         namespace, _, name = key.partition("/")
-        if self._state.fleet.quotas.delete_quota(namespace, name):
-            self._quota_changed()
+        quotas = self._state.fleet.quotas
+        limited = quotas.limits(namespace)
+        if quotas.delete_quota(namespace, name):
+            self._quota_changed(namespace, limited)
 
-    def _quota_changed(self) -> None:
+    def _quota_changed(self, namespace: str, limited: bool) -> None:
         waiting = set(self._state.waiting_for_devices)
         self._state.wake_waiting_for_devices()
         stir(self._state, waiting)
+        if self._state.fleet.quotas.limits(namespace) is not limited:
+            self._read_again(self._in_namespace(namespace))  # what is equal to what is another matter now
 
     def set_limit_range(self, limit_range: LimitRange) -> None:
         """Add or replace a LimitRange: who waits in its namespace asks for something else now, and is looked at again;
@@ -155,7 +163,9 @@ class WorldObjects:
 
     def _info(self, workload: Workload) -> WorkloadInfo:
         """A new record of a workload, its pods as the cluster will complete them."""
-        return WorkloadInfo(workload, self._state.configuration, self._state.pod_defaults)
+        state = self._state
+        apart = state.fleet.quotas.limits(workload.namespace)
+        return WorkloadInfo(workload, state.configuration, state.pod_defaults, apart=apart)
 
     def _exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Put a workload's new record where it belongs; it stays sticky if it was."""

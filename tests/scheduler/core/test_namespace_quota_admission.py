@@ -107,6 +107,32 @@ def test_equal_workloads_of_another_namespace_do_not_wait_along() -> None:
     assert [decision.workload for result in results for decision in result.admissions] == ["others/theirs"]
 
 
+def test_equal_workloads_of_the_namespace_wait_together() -> None:
+    builder = a_world(0)
+    for number in range(3):
+        builder.pending(f"w{number}", "q", [gpus()], at=float(number))
+    (result,) = [result for result in settled(builder.world) if result.outcomes]
+    assert set(outcomes(result)) == {"w0", "w1", "w2"}
+    assert messages(result)["w2"].startswith("an equal workload was refused")
+    builder.world.delete_resource_quota("team/gpus")
+    assert admitted(builder) == ["w0", "w1", "w2"]
+
+
+def test_a_quota_that_comes_later_parts_the_equal() -> None:
+    builder = Builder().queue("q", {"default": PLENTY})
+    builder.world.set_namespace("others", {})
+    builder.world.set_local_queue(LocalQueue("others", "q", "q"))
+    builder.world.set_node(gpu_node("n1"))
+    large = [gpus(memory_mib=20_000)]
+    builder.pending("mine", "q", large, at=1.0)
+    builder.world.set_workload(replace(workload("theirs", "q", large, at=2.0), namespace="others"), 0.0)
+    assert admitted(builder) == []
+    builder.world.set_resource_quota(quota(0))
+    builder.world.set_node(gpu_node("n1", memory_mib=32_768))
+    results = settled(builder.world, 1001.0)
+    assert [decision.workload for result in results for decision in result.admissions] == ["others/theirs"]
+
+
 def test_quotas_outlive_another_table_of_vendors() -> None:
     builder = a_world(0).pending("a", "q", [gpus()])
     vendors = [replace(vendor, rules=vendor.rules) for vendor in builder.world._state.vendors]
