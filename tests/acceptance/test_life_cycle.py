@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
 from scheduler.cluster.client import JOBS
@@ -67,6 +68,7 @@ def test_every_step_is_told_with_its_actor_and_outlives_the_workload(system: Sys
     assert all(row.message for row in rows if row.reason != "Created")
     row = system.workload("first")
     assert (row.reason, condition("Evicted", row)) == ("Succeeded", ("False", "QuotaReserved"))
+    assert condition("Preempted", row) == ("False", "QuotaReserved")
     uid = row.uid
     row.delete()
     assert WorkloadEvent.objects.filter(workload_uid=uid).count() == len(steps)
@@ -182,6 +184,29 @@ def test_a_gated_job_waits_until_its_gates_are_cleared(system: System) -> None: 
     system.turn()
     assert system.workload().status == "Admitted"
     assert {"AdmissionGated", "AdmissionGateCleared"} <= set(events())
+
+
+def test_a_failed_node_evicts_and_the_workload_starts_elsewhere(system: System) -> None:
+    submit(system, "train")
+    for _ in range(2):
+        system.turn()
+    before = DeviceAllocation.objects.get(source="decided").node.name
+    system.chaos(nodes={before: "not-ready"})
+    system.watcher.resync()
+    system.advance(60)
+    system.watcher.tick()
+    system.engine.run()
+    assert condition("Evicted") == ("True", "NodeFailures")
+    for _ in range(3):
+        system.turn(60)
+    assert system.workload().status == "Evicted", "nobody knows whether the pod on the lost node has stopped"
+    system.chaos(nodes={before: "gone"})
+    for _ in range(3):
+        system.turn(60)
+    moved = system.workload()
+    assert (moved.status, condition("Requeued", moved)) == ("Admitted", ("True", "NodeFailures"))
+    assert DeviceAllocation.objects.get(source="decided").node.name != before
+    assert moved.unhealthy_nodes == []
 
 
 class TestProtection:
