@@ -146,6 +146,7 @@ export function makeFixture(size: Size, now: number): Fixture {
         vendor: "NVIDIA",
         health: random() > 0.02,
         cordoned: random() > 0.98,
+        draining: false,
         slots: 10,
         used_slots: 0,
         memory_mib: kind.memory,

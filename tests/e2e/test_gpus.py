@@ -46,3 +46,22 @@ def device_of(admin: Api, name: str, page: Page) -> dict[str, str]:
             return slice_
         page.wait_for_timeout(100)
     raise AssertionError(f"{name} got no card")
+
+
+def test_an_admin_cordons_a_card_and_opens_it_again(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/gpus")
+    card = page.get_by_role("region", name="Node gpu-a100-02").get_by_role("button", name=re.compile("^Card 7 "))
+    card.click()
+    drawer = page.get_by_role("dialog", name=re.compile("^Card 7 of"))
+    for step, state in (("Cordon", "cordoned"), ("Uncordon", "(free|shared|full)")):
+        drawer.get_by_role("button", name=step, exact=True).click()
+        page.get_by_role("dialog", name=re.compile(f"^{step}:")).get_by_role("button", name=step, exact=True).click()
+        expect(card).to_have_attribute("aria-label", re.compile(f": {state},"))
+
+
+def test_only_admins_close_nodes(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("operator")
+    page.goto("/gpus")
+    expect(page.get_by_role("button", name=re.compile("^Card "))).to_have_count(48)
+    expect(page.get_by_role("button", name=re.compile("^Close or open "))).to_have_count(0)

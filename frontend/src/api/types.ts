@@ -17,6 +17,7 @@ export type ClusterSummary = Schemas["ClusterSummary"];
 export type Condition = Schemas["Condition"];
 export type PodSet = Schemas["PodSet"];
 export type AllocatedDevice = Schemas["HeldSlice"];
+export type ContainerSample = Schemas["ContainerSample"];
 export type Workload = Schemas["Workload"];
 export type WorkloadDetail = Schemas["WorkloadDetail"];
 export type WorkloadEvent = Schemas["WorkloadEvent"];
@@ -113,6 +114,8 @@ export interface LiveDevice {
   vendor: string;
   health: boolean;
   cordoned: boolean;
+  /** Being emptied, by itself or with its node. */
+  draining: boolean;
   slots: number;
   used_slots: number;
   memory_mib: number;

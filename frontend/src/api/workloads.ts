@@ -10,6 +10,7 @@ export interface WorkloadReference {
 
 const PAGE_SIZE = 100;
 const MOST_EVENTS = 200;
+const RECENT_HOURS = 0.1;
 
 export const workloadKeys = {
   all: (cluster: string) => ["workloads", cluster] as const,
@@ -83,6 +84,17 @@ export function workloadEventsQuery(cluster: string, { namespace, name }: Worklo
     queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "events"] as const,
     queryFn: ({ signal }) =>
       answer(api.GET("/api/v1/workloads/{namespace}/{name}/events/", { params, signal })),
+  });
+}
+
+/** What its containers used in the last minutes, as their monitors say; empty without a monitor. */
+export function workloadSamplesQuery(cluster: string, { namespace, name }: WorkloadReference) {
+  const params = { path: { namespace, name }, query: { cluster, hours: RECENT_HOURS, limit: 1000 } };
+  return queryOptions({
+    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "samples"] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/workloads/{namespace}/{name}/samples/", { params, signal })),
+    refetchInterval: 30_000,
   });
 }
 

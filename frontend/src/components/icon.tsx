@@ -30,6 +30,7 @@ const PATHS = {
   keyboard: "M3 6h18v12H3zM7 10h.1M12 10h.1M17 10h.1M8 14h8",
   edit: "M4 20l1-5L16 4l4 4L9 19zM13.5 6.5l4 4",
   stop: "M6 6h12v12H6z",
+  more: "M12 5v.1M12 12v.1M12 19v.1",
   back: "M20 12H5M11 6l-6 6l6 6",
 } as const;
 

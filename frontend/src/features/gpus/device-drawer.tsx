@@ -9,6 +9,7 @@ import { gpuState } from "@/lib/gpu-filters";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { CardUse } from "./card-use";
+import { ClosingButtons } from "./closing";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
 
@@ -46,10 +47,16 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
           />
           <CardUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
+          <ClosingButtons target={{ card: uuid ?? "" }} name={title} closed={closedAs(device)} />
         </Stack>
       )}
     </Drawer>
   );
+}
+
+function closedAs(device: LiveDevice): "cordoned" | "draining" | undefined {
+  if (device.draining) return "draining";
+  return device.cordoned ? "cordoned" : undefined;
 }
 
 function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {

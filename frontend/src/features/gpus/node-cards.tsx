@@ -6,6 +6,7 @@ import { Icon } from "@/components/icon";
 import { gpuState } from "@/lib/gpu-filters";
 import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
+import { ClosingMenu } from "./closing";
 import classes from "./gpus.module.css";
 import type { Card, NodeGroup } from "./summary";
 
@@ -60,9 +61,18 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
         {group.node}
         {fault !== undefined && <span className={classes.fault}>{fault}</span>}
       </Text>
-      <Text fz="xs" c="var(--kw-muted)" className="kw-number" truncate>
-        {compact ? memory : `${types} · memory ${memory} · cores ${cores}`}
-      </Text>
+      <Group gap={6} wrap="nowrap" miw={0}>
+        <Text fz="xs" c="var(--kw-muted)" className="kw-number" truncate>
+          {compact ? memory : `${types} · memory ${memory} · cores ${cores}`}
+        </Text>
+        {!compact && (
+          <ClosingMenu
+            target={{ node: group.node }}
+            name={group.node}
+            closed={fault === "cordoned" || fault === "draining" ? fault : undefined}
+          />
+        )}
+      </Group>
     </Group>
   );
 }

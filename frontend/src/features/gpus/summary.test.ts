@@ -22,6 +22,7 @@ function card(node: string, index: number, slices: LiveSlice[] = [], change: Par
     vendor: "NVIDIA",
     health: true,
     cordoned: false,
+    draining: false,
     slots: 10,
     used_slots: slices.length,
     memory_mib: 32_768,
@@ -52,7 +53,7 @@ it("names what keeps pods off a node", () => {
     { ...well, name: "e", cordoned: true, draining: true },
   ];
   expect(Object.fromEntries(nodeFaults(nodes))).toEqual({
-    b: "cordoned",
+    b: "cordoned in the cluster",
     c: "not ready",
     d: "cordoned",
     e: "draining",

@@ -38,7 +38,8 @@ export function nodeFaults(
   for (const { name, ready, unschedulable, cordoned, draining } of nodes) {
     if (!ready) faults.set(name, "not ready");
     else if (draining) faults.set(name, "draining");
-    else if (unschedulable || cordoned) faults.set(name, "cordoned");
+    else if (cordoned) faults.set(name, "cordoned");
+    else if (unschedulable) faults.set(name, "cordoned in the cluster");
   }
   return faults;
 }

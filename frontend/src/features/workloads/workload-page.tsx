@@ -16,6 +16,7 @@ import { Events } from "./events";
 import { Lifecycle } from "./lifecycle";
 import { Manifest } from "./manifest";
 import { PodSets } from "./pod-sets";
+import { Use } from "./use";
 import { WhyItWaits } from "./why-it-waits";
 import { WorkloadActions } from "./workload-actions";
 import { WorkloadStatusBadge } from "./workload-columns";
@@ -75,6 +76,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
             <Stack gap="md">
               <PodSets podSets={workload.data.pod_sets} />
               <Devices workload={workload.data} />
+              <Use workload={workload.data} />
               <AdmissionChecks checks={workload.data.admission_checks} />
               <Conditions conditions={workload.data.conditions} />
             </Stack>

@@ -1,0 +1,60 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, expect, it, vi } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
+import type { Session } from "@/api/types";
+import { renderPart, serve } from "@/test-render";
+import { ClosingButtons, nextSteps } from "./closing";
+
+const session = (admin: boolean): Session => ({
+  authenticated: true,
+  user: { username: "ada", is_cluster_admin: admin },
+  roles: [{ role: "admin", namespace: "research" }],
+  clusters: [],
+});
+
+class SilentSocket {
+  close(): void {}
+}
+
+beforeEach(() => {
+  vi.stubGlobal("WebSocket", SilentSocket);
+});
+
+const buttons = (
+  <ClusterProvider cluster="default">
+    <ClosingButtons target={{ card: "GPU-1" }} name="Card 0 of node-1" closed={undefined} />
+  </ClusterProvider>
+);
+
+it.each([
+  [undefined, ["cordon", "drain"]],
+  ["cordoned", ["drain", "open"]],
+  ["draining", ["open"]],
+] as const)("%s: %o comes next", (closed, steps) => {
+  expect(nextSteps(closed)).toEqual(steps);
+});
+
+it("is nothing for those who do not run the cluster", async () => {
+  serve([[/session/, { body: session(false) }]]);
+  await renderPart(buttons);
+  expect(screen.queryByRole("button")).toBeNull();
+});
+
+it("asks before it drains, and says what that means", async () => {
+  const calls = serve([
+    [/session/, { body: session(true) }],
+    [/^PATCH/, { body: {} }],
+  ]);
+  await renderPart(buttons);
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole("button", { name: "Drain" }));
+  const dialog = await screen.findByRole("dialog");
+  expect(dialog.textContent).toContain("are evicted");
+  expect(calls.filter(({ method }) => method === "PATCH")).toEqual([]);
+  await user.click(within(dialog).getByRole("button", { name: "Drain" }));
+  await vi.waitFor(() => expect(calls.filter(({ method }) => method === "PATCH")).toHaveLength(1));
+  const sent = calls.find(({ method }) => method === "PATCH");
+  expect(sent?.address).toBe("/api/v1/devices/GPU-1/?cluster=default");
+  expect(sent?.body).toEqual({ draining: true });
+});
