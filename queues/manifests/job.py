@@ -117,6 +117,9 @@ def read_deployment(top: Fields, version: str) -> JobManifest:
 def read_pod(top: Fields, version: str) -> JobManifest:
     """Read a v1 Pod: a workload of one pod, or a member of a group of pods that are one workload together."""
     meta, spec = _read_head(top)
+    if meta.labels.get(keys.MANAGED, "true") != "true":
+        place, rule = top.at(f"metadata.labels[{keys.MANAGED}]"), 'may only be "true"'
+        top.report.error(place, meta.labels[keys.MANAGED], rule, "Remove it.", MistakeReason.FORBIDDEN)
     queue = _queue_name(top, meta)
     content = {"metadata": {"labels": dict(meta.labels), "annotations": dict(meta.annotations)}, "spec": spec.content}
     pod = Fields(top.report, "", content)

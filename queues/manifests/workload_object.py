@@ -137,21 +137,29 @@ def _read_pod_set(item: Fields) -> PodSetSpec:
 
 
 def _check_groups(spec: Fields, pod_sets: Sequence[PodSetSpec]) -> None:
+    for group, rule in pod_set_group_mistakes(pod_sets):
+        spec.report.error(spec.at("podSets"), group, rule)
+
+
+def pod_set_group_mistakes(pod_sets: Sequence[PodSetSpec]) -> list[tuple[str, str]]:
+    """The pod set groups that can't be placed together, and which rule each breaks (kueue-semantics 1.7)."""
     groups: dict[str, list[PodSetSpec]] = {}
     for pod_set in pod_sets:
         group = pod_set.topology_request.get("podSetGroupName")
         if group:
             groups.setdefault(group, []).append(pod_set)
-    for group, members in groups.items():
-        rule = ""
-        if len(members) != _GROUP_SIZE:
-            rule = f"pod set group {group} must have exactly 2 pod sets, has {len(members)}"
-        elif all(member.count != 1 for member in members):
-            rule = f"one pod set of group {group} must have count 1"
-        elif len({_main_level(member) for member in members}) > 1:
-            rule = f"the pod sets of group {group} must ask for the same topology"
-        if rule:
-            spec.report.error(spec.at("podSets"), group, rule)
+    found = [(group, _group_mistake(group, members)) for group, members in groups.items()]
+    return [(group, rule) for group, rule in found if rule]
+
+
+def _group_mistake(group: str, members: Sequence[PodSetSpec]) -> str:
+    if len(members) != _GROUP_SIZE:
+        return f"pod set group {group} must have exactly 2 pod sets, has {len(members)}"
+    if all(member.count != 1 for member in members):
+        return f"one pod set of group {group} must have count 1"
+    if len({_main_level(member) for member in members}) > 1:
+        return f"the pod sets of group {group} must ask for the same topology"
+    return ""
 
 
 def _main_level(pod_set: PodSetSpec) -> tuple[str | None, str | None]:

@@ -10,8 +10,9 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
 from queues.manifests.pod_group import MOST_ROLES, PodGroupMember
+from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Cluster, Job, Workload
-from queues.services.pod_groups import POD_GROUP, Member, members_of
+from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
 from queues.services.submitted import Submitted
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
@@ -226,6 +227,16 @@ class _Checks:
                 rule = f"the group has its {first.total_count} pods without this one"
                 remedy = "Leave the pod out, or raise the count."
                 pod.refuse(path, str(first.total_count), rule, remedy, MistakeReason.TOO_MANY)
+        if not self._holds and len(kept) + len(self._plan.pods) >= first.total_count:
+            self._check_pod_set_groups(kept, first)
+
+    def _check_pod_set_groups(self, kept: Sequence[Member], first: PodGroupMember) -> None:
+        """Roles that are to be placed together: known when the group is complete."""
+        jobs = [*(member.job for member in kept), *(pod.submitted.spec for pod in self._plan.pods)]
+        for name, rule in pod_set_group_mistakes(compose(jobs[: first.total_count], first)):
+            path = f"metadata.annotations[{keys.POD_SET_GROUP}]"
+            remedy = "Give it to two roles, one of them a single pod, or to none."
+            self._plan.pods[-1].refuse(path, name, rule, remedy, MistakeReason.INVALID)
 
     def _check_roles(self, kept: Sequence[Member]) -> None:
         places: Counter[str] = Counter()

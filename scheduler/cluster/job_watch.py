@@ -61,10 +61,11 @@ class JobWatch:
                 gone[uid] = item.object
             else:
                 present[item.object["metadata"]["uid"]] = item.object
-        self._take_in(list(present.values()))
+        # What is gone makes room for what came: a name, or a place in a group.
         self._lose(list(gone.values()))
         if listed:
             self._find_missing(present.values())
+        self._take_in(list(present.values()))
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         rows = self._rows(jobs)

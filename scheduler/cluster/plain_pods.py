@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from queues.manifests.kueue_keys import POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
+from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.manifests import (
     JOB_UID_LABEL,
@@ -21,7 +21,7 @@ from scheduler.cluster.manifests import (
     started_job,
 )
 
-KUEUE_FINALIZER: Final = "kueue.x-k8s.io/managed"
+KUEUE_FINALIZER: Final = MANAGED
 """Kueue's webhook puts it on pods, so that none ends unseen. Our rows remember what became of a pod."""
 
 

@@ -9,14 +9,13 @@ import pytest
 
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Job, Workload, WorkloadEvent
-from scheduler.cluster.client import NAMESPACES, PODS, JsonObject
+from scheduler.cluster.client import NAMESPACES, PODS
 from scheduler.cluster.simulated.server import ServerThread
-from tests.scheduler.cluster.system import System, gpu_job, queued
-from tests.simulated_cluster import make_simulated, pod
+from tests.scheduler.cluster.group_pods import found_pod, gpu_pod
+from tests.scheduler.cluster.system import System, gpu_job
+from tests.simulated_cluster import make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-_KUEUE = "kueue.x-k8s.io"
 
 
 @pytest.fixture
@@ -28,24 +27,17 @@ def system() -> Iterator[System]:
         yield system
 
 
-def member(name: str, total: int = 3, run_seconds: int = 200, **annotations: str) -> JsonObject:
-    """A pod of the group `ring`, with most of a card."""
-    notes = {
-        "kueueweb.io/run-seconds": str(run_seconds),
-        f"{_KUEUE}/pod-group-total-count": str(total),
-        **{f"kueueweb.io/{key}": value for key, value in annotations.items()},
+def member(name: str, total: int = 3, run_seconds: int = 200, **annotations: str) -> dict[str, Any]:
+    """Options of a pod of the group `ring`, with most of a card."""
+    notes = {f"kueueweb.io/{key}": value for key, value in annotations.items()}
+    return {
+        "name": name,
+        "group": "ring",
+        "total": total,
+        "run_seconds": run_seconds,
+        "mib": 20_000,
+        "annotations": notes,
     }
-    manifest = pod(name, annotations=notes, limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"})
-    manifest["metadata"]["labels"] = {f"{_KUEUE}/pod-group-name": "ring"}
-    return queued(manifest)
-
-
-def gated(manifest: JsonObject) -> JsonObject:
-    """As Kueue's webhook leaves a pod that somebody creates in the cluster."""
-    spec = {**manifest["spec"], "schedulingGates": [{"name": f"{_KUEUE}/admission"}]}
-    labels = {**manifest["metadata"]["labels"], f"{_KUEUE}/managed": "true"}
-    metadata = {**manifest["metadata"], "labels": labels, "finalizers": [f"{_KUEUE}/managed"]}
-    return {**manifest, "metadata": metadata, "spec": spec}
 
 
 def turns(system: System, count: int = 5, seconds: float = 3.0) -> None:
@@ -74,11 +66,11 @@ def events(reason: str) -> int:
 
 def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
     for name in ("a", "b"):
-        system.apply(member(name))
+        system.apply(gpu_pod(**member(name)))
     turns(system, 2)
     assert (state(system), phases(system)) == (("Pending", "PodGroupIncomplete"), {})
     assert events("ErrWorkloadCompose") == 1
-    system.apply(member("c", run_seconds=40, fail="true"))
+    system.apply(gpu_pod(**member("c", run_seconds=40, fail="true")))
     turns(system)
     assert (state(system)[0], set(phases(system).values())) == ("Admitted", {"Running"})
     assert condition("PodsReady") == ("True", "Started")
@@ -88,7 +80,7 @@ def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
     assert phases(system) == {"a": "Running", "b": "Running", "c": "Failed"}
     assert (state(system)[0], condition("WaitingForReplacementPods")) == ("Admitted", ("True", "PodsFailed"))
     assert condition("PodsReady") == ("False", "WaitForRecovery")
-    system.apply(member("d"))
+    system.apply(gpu_pod(**member("d")))
     turns(system)
     assert {name: phase for name, phase in phases(system).items() if name != "c"} == dict.fromkeys("abd", "Running")
     assert condition("WaitingForReplacementPods") == ("False", "PodsReady")
@@ -103,7 +95,7 @@ def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
 def test_a_preempted_group_stops_whole_and_runs_again(system: System) -> None:
     ClusterQueue.objects.update(within_cluster_queue="LowerPriority", preempt_for_devices=True)
     for name in ("a", "b"):
-        system.apply(member(name, 2, run_seconds=10_000))
+        system.apply(gpu_pod(**member(name, 2, run_seconds=10_000)))
     turns(system)
     assert state(system)[0] == "Admitted"
     system.submit(gpu_job("urgent", mib=30_000, cores=0, run_seconds=30, parallelism=4, completions=4))
@@ -122,7 +114,7 @@ def test_a_preempted_group_stops_whole_and_runs_again(system: System) -> None:
 def test_a_preempted_group_that_was_found_waits_for_the_pods_that_its_owner_makes_anew(system: System) -> None:
     ClusterQueue.objects.update(within_cluster_queue="LowerPriority", preempt_for_devices=True)
     for name in ("a", "b"):
-        system.client.create(PODS, gated(member(name, 2, run_seconds=10_000)))
+        system.client.create(PODS, found_pod(**member(name, 2, run_seconds=10_000)))
     turns(system)
     assert (state(system)[0], phases(system)) == ("Admitted", {"a": "Running", "b": "Running"})
     system.submit(gpu_job("urgent", mib=30_000, cores=0, run_seconds=30, parallelism=4, completions=4))
@@ -134,7 +126,7 @@ def test_a_preempted_group_that_was_found_waits_for_the_pods_that_its_owner_make
     turns(system, 4, 30)
     assert state(system) == ("Pending", "PodGroupIncomplete")
     for name in ("c", "d"):
-        system.client.create(PODS, gated(member(name, 2, run_seconds=60)))
+        system.client.create(PODS, found_pod(**member(name, 2, run_seconds=60)))
     turns(system)
     assert {name: phases(system)[name] for name in "cd"} == {"c": "Running", "d": "Running"}
     turns(system, 2, 60)

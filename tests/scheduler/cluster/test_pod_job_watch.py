@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import pytest
 
@@ -12,42 +11,14 @@ from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, Workl
 from queues.services.workloads import cancel, hold, release
 from scheduler.cluster.client import NAMESPACES, PODS, JsonObject
 from tests.factories import START
+from tests.scheduler.cluster.group_pods import KUEUE, found_pod, gpu_pod
 from tests.scheduler.cluster.system import System, queued
 from tests.simulated_cluster import pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-_KUEUE = "kueue.x-k8s.io"
 _HOST = "kubernetes.io/hostname"
-_GATES = [{"name": f"{_KUEUE}/admission"}]
-
-
-def gpu_pod(
-    name: str,
-    *,
-    group: str = "",
-    total: int = 0,
-    run_seconds: int = 1000,
-    mib: int = 4000,
-    annotations: dict[str, str] | None = None,
-    **spec: Any,
-) -> JsonObject:
-    """A pod of namespace `team` with a slice of a card, alone or of a group."""
-    notes = {"kueueweb.io/run-seconds": str(run_seconds), **(annotations or {})}
-    labels = {f"{_KUEUE}/pod-group-name": group} if group else {}
-    if group:
-        notes[f"{_KUEUE}/pod-group-total-count"] = str(total)
-    manifest = pod(name, annotations=notes, limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(mib)}, **spec)
-    manifest["metadata"]["labels"] = labels
-    return queued(manifest)
-
-
-def found_pod(name: str, **options: Any) -> JsonObject:
-    """The same, as Kueue's webhook leaves it in the cluster: gated, labelled and with a finalizer."""
-    manifest = gpu_pod(name, schedulingGates=_GATES, **options)
-    manifest["metadata"]["labels"][f"{_KUEUE}/managed"] = "true"
-    manifest["metadata"]["finalizers"] = [f"{_KUEUE}/managed"]
-    return manifest
+_GATES = [{"name": f"{KUEUE}/admission"}]
 
 
 @pytest.fixture
@@ -93,7 +64,7 @@ class TestOurGroup:
             for allocation in DeviceAllocation.objects.select_related("node")
         }
         told = {
-            item["metadata"]["labels"][f"{_KUEUE}/podset"]: (
+            item["metadata"]["labels"][f"{KUEUE}/podset"]: (
                 item["spec"]["nodeName"],
                 item["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"].split(",")[0],
             )
@@ -160,16 +131,16 @@ class TestOurGroup:
         assert phases(system) == {"b": "Running"}
 
     def test_pods_without_devices_get_their_flavors_nodes(self, system: System) -> None:
-        manifest = queued(pod("a", annotations={f"{_KUEUE}/pod-group-total-count": "1"}))
-        manifest["metadata"]["labels"][f"{_KUEUE}/pod-group-name"] = "ring"
+        manifest = queued(pod("a", annotations={f"{KUEUE}/pod-group-total-count": "1"}))
+        manifest["metadata"]["labels"][f"{KUEUE}/pod-group-name"] = "ring"
         manifest["metadata"]["labels"]["rank"] = "7"
-        manifest["metadata"]["annotations"][f"{_KUEUE}/pod-group-pod-index-label"] = "rank"
+        manifest["metadata"]["annotations"][f"{KUEUE}/pod-group-pod-index-label"] = "rank"
         apply(system, manifest)
         system.engine.run()
         system.push()
         (made,) = system.pods()
         assert made["spec"]["nodeSelector"] == {"gpu": "on"}
-        assert made["metadata"]["labels"][f"{_KUEUE}/pod-group-pod-index"] == "7"
+        assert made["metadata"]["labels"][f"{KUEUE}/pod-group-pod-index"] == "7"
 
     def test_ranks_of_a_topology_are_indexes_in_the_group_and_a_repeated_push_changes_nothing(
         self, system: System
@@ -178,11 +149,11 @@ class TestOurGroup:
         ResourceFlavor.objects.filter(cluster=system.cluster).update(topology_name="hosts")
         for index in range(3):
             manifest = queued(pod(f"pod-{index}", requests={"cpu": "4"}))
-            manifest["metadata"]["labels"] |= {f"{_KUEUE}/pod-group-name": "ring", "rank": str(2 - index)}
+            manifest["metadata"]["labels"] |= {f"{KUEUE}/pod-group-name": "ring", "rank": str(2 - index)}
             manifest["metadata"]["annotations"] |= {
-                f"{_KUEUE}/pod-group-total-count": "3",
-                f"{_KUEUE}/pod-group-pod-index-label": "rank",
-                f"{_KUEUE}/podset-preferred-topology": _HOST,
+                f"{KUEUE}/pod-group-total-count": "3",
+                f"{KUEUE}/pod-group-pod-index-label": "rank",
+                f"{KUEUE}/podset-preferred-topology": _HOST,
             }
             apply(system, manifest)
         turns(system)
@@ -233,7 +204,7 @@ class TestFoundPods:
     def test_a_waiting_pod_follows_to_another_queue(self, found: System) -> None:
         found.client.create(PODS, found_pod("a", mib=90_000))
         found.watcher.resync()
-        found.client.patch(PODS, "team", "a", {"metadata": {"labels": {f"{_KUEUE}/queue-name": "other"}}})
+        found.client.patch(PODS, "team", "a", {"metadata": {"labels": {f"{KUEUE}/queue-name": "other"}}})
         found.watcher.resync()
         assert found.workload().queue_name == "other"
 
@@ -303,12 +274,23 @@ class TestFoundGroup:
         assert phases(found) == {"c": "Running", "d": "Running"}
         assert (found.workload().status, waits()) == ("Admitted", ("False", "PodsReady"))
 
+    def test_a_pod_that_comes_as_another_goes_takes_its_place(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found)
+        found.client.delete(PODS, "team", "a")
+        found.advance(5)
+        found.client.create(PODS, found_pod("c", group="ring", total=2))
+        turns(found)
+        assert (phases(found), found.workload().status) == ({"b": "Running", "c": "Running"}, "Admitted")
+        assert not WorkloadEvent.objects.filter(reason="ExcessPodDeleted").exists()
+
     def test_it_follows_to_another_queue_when_all_its_pods_name_it(self, found: System) -> None:
         for name in ("a", "b"):
             found.client.create(PODS, found_pod(name, group="ring", total=2, mib=90_000))
         turns(found, 2)
         for name, queue in (("a", "queue"), ("b", "other")):
-            labels = {f"{_KUEUE}/queue-name": "other"}
+            labels = {f"{KUEUE}/queue-name": "other"}
             found.client.patch(PODS, "team", name, {"metadata": {"labels": labels}})
             found.watcher.resync()
             assert found.workload().queue_name == queue

@@ -220,3 +220,14 @@ def test_the_index_of_a_pod_ranks_it_in_its_topology(apply: Apply) -> None:
         "required": "cloud.com/rack",
         "podIndexLabel": f"{_KUEUE}/pod-group-pod-index",
     }
+
+
+def test_roles_that_are_placed_together_are_two_and_one_is_a_single_pod(apply: Apply) -> None:
+    together = f"{_KUEUE}/podset-required-topology: rack, {_KUEUE}/podset-group-name: pair"
+    pods = [pod(name, 4, cpu=cpu, annotations=together) for name, cpu in (("a", 1), ("b", 1), ("c", 2))]
+    apply(joined(*pods))
+    with pytest.raises(ManifestErrors) as caught:
+        apply(pod("d", 4, cpu=2, annotations=together))
+    assert refusals(caught) == [(f"metadata.annotations[{_KUEUE}/podset-group-name]", "Invalid")]
+    apply(pod("d", 4, annotations=together))
+    assert pod_sets() == {"1000": 3, "2000": 1}
