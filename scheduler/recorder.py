@@ -132,8 +132,7 @@ class Recorder:
         if workload.admission is None or workload.is_true(ConditionType.EVICTED) or key in self._scaled:
             return workload
         self._scaled.add(key)
-        may_run = self._mirror.workloads[key].has_job and workload.is_true(ConditionType.ADMITTED)
-        if self._world.scale_down(key, self._now, pods_may_run=may_run):
+        if self._world.scale_down(key, self._now, pods_may_run=self._mirror.may_run(workload)):
             after = self._current(key)
             counts = [found.count for found in after.admission.pod_set_assignments] if after.admission else []
             before = [found.count for found in workload.admission.pod_set_assignments]
@@ -343,13 +342,17 @@ class Recorder:
             generation=entry.generation,
             workload=workload,
             cluster_queue=queue,
-            push=entry.has_job and (should_run(workload) != entry.runs or moved or workload.key in self._moved),
+            push=entry.has_job and (should_run(workload) != entry.runs or moved or self._is_news(workload)),
             reserves_devices=moved and bool(held),
             releases_devices=moved and bool(before),
             counted_evictions=self._counted(entry, workload.key),
             accumulated_seconds=self._accumulated.get(workload.key),
             deactivate=not entry.active or workload.key in self._deactivated,
         )
+
+    def _is_news(self, workload: Workload) -> bool:
+        """Whether the cluster must hear of it though the same pods should run as before."""
+        return workload.key in self._moved or (workload.key in self._evicted and self._mirror.may_run(workload))
 
     def _counted(self, entry: Entry, key: str) -> list[dict[str, Any]] | None:
         """Kueue's schedulingStats: how often it was evicted, by reason and cause. A batch may evict one twice."""

@@ -5,11 +5,12 @@ is here writes `active`, `priority`, PodsReady, Finished and `pods_stopped_at`, 
 columns over any number of workloads, with an event per workload that really changed, and then wakes the scheduler.
 
 Every function takes (namespace, name) keys, passes over workloads that are missing or not in a state for it, and
-returns the keys of those that it changed, in the order given.
+returns the keys of those that it changed, in the order given. What users ask of one slice of an elastic job is done to
+the other one too: they are one job.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
@@ -27,7 +28,8 @@ Keys = Iterable[tuple[str, str]]
 _STATEMENT: Final = sql.SQL(
     """
     WITH wanted AS (
-        SELECT DISTINCT * FROM unnest(%(namespaces)s::text[], %(names)s::text[]) AS wanted (namespace, name)
+        SELECT * FROM unnest(%(namespaces)s::text[], %(names)s::text[]) AS wanted (namespace, name)
+        UNION {slices}
     ), locked AS (
         SELECT workload.id
         FROM queues_workload AS workload JOIN wanted USING (namespace, name)
@@ -43,6 +45,15 @@ _STATEMENT: Final = sql.SQL(
         (cluster_id, workload_uid, namespace, workload_name, at, type, reason, message, actor)
     SELECT cluster_id, uid, namespace, name, %(now)s, %(event_type)s, %(event)s, %(message)s, %(actor)s FROM changed
     RETURNING namespace, workload_name
+    """
+)
+_NO_SLICES: Final = sql.SQL("SELECT NULL, NULL")
+_OTHER_SLICES: Final = sql.SQL(
+    """
+    SELECT other.namespace, other.name
+    FROM unnest(%(namespaces)s::text[], %(names)s::text[]) AS asked (namespace, name)
+    JOIN queues_workload AS slice USING (namespace, name) JOIN queues_workload AS other USING (job_id)
+    WHERE slice.cluster_id = %(cluster_id)s AND slice.annotations @> '{"kueue.x-k8s.io/elastic-job": "true"}'
     """
 )
 _WITH_CONDITION: Final[LiteralString] = """
@@ -69,11 +80,13 @@ class _Transition:
     message: str = ""
     event_type: str = "Normal"
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    of_job: bool = False
+    """Whether the other slice of an elastic job takes it too."""
 
 
 def hold(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
     """Set spec.active to false (Kueue): the engine evicts an admitted workload, a waiting one is passed over."""
-    step = _Transition(f"{_UNFINISHED} AND workload.active", "active = false", "Held", f"Held by {actor}")
+    step = _Transition(f"{_UNFINISHED} AND workload.active", "active = false", "Held", f"Held by {actor}", of_job=True)
     return _take(cluster, keys, step, actor, now)
 
 
@@ -84,6 +97,7 @@ def release(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = 
         "active = true",
         "Released",
         f"Released by {actor}",
+        of_job=True,
     )
     return _take(cluster, keys, step, actor, now)
 
@@ -111,6 +125,7 @@ def change_priority(
             "class_kind": "WorkloadPriorityClass" if priority_class_name else "",
             "class_group": "kueue.x-k8s.io" if priority_class_name else "",
         },
+        of_job=True,
     )
     return _take(cluster, keys, step, actor, now)
 
@@ -127,11 +142,13 @@ def cancel(
     keys = list(keys)
     message = f"Cancelled by {actor}"
     waiting = _finish("workload.quota_reserved_at IS NULL", FinishedReason.CANCELLED, message, now)
+    waiting = replace(waiting, of_job=withdraw_jobs)
     holding = _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.deletion_requested_at IS NULL",
         "active = false, deletion_requested_at = %(now)s",
         "CancelRequested",
         message,
+        of_job=withdraw_jobs,
     )
     with transaction.atomic():
         finished = _take(cluster, keys, waiting, actor, now)
@@ -279,7 +296,8 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
         "message": step.message,
         "actor": actor,
     }
-    statement = _STATEMENT.format(guard=sql.SQL(step.guard), changes=sql.SQL(step.changes))
+    slices = _OTHER_SLICES if step.of_job else _NO_SLICES
+    statement = _STATEMENT.format(guard=sql.SQL(step.guard), changes=sql.SQL(step.changes), slices=slices)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         changed = {(namespace, name) for namespace, name in cursor.fetchall()}

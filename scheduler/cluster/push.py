@@ -61,7 +61,7 @@ from scheduler.cluster.manifests import (
 )
 from scheduler.cluster.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
 from scheduler.cluster.turns import turn
-from scheduler.cluster.workload_slices import handed_over, note_gone_replicas
+from scheduler.cluster.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ class _Sweep:
             return
         elif runs(row):
             self._start(source, row)
-        elif row.status != WorkloadStatus.FINISHED:
+        elif row.status != WorkloadStatus.FINISHED and not is_next_slice(row):
             self._stop(source, row)
 
     def _start(self, source: JobSource, row: Workload) -> None:

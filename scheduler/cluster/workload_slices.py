@@ -10,7 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from queues.manifests.kueue_keys import ELASTIC_JOB
+from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
 from queues.models import Cluster, Workload
 from queues.services.pods import record_replicas_gone
 from scheduler.cluster.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
@@ -68,6 +68,12 @@ def _renamed(client: ClusterClient, pod: JsonObject, heirs: dict[str, Workload])
         **pod,
         "metadata": {**metadata, **named, "annotations": {**(metadata.get("annotations") or {}), **annotations}},
     }
+
+
+def is_next_slice(row: Workload) -> bool:
+    """Whether a workload that may not run yet is a slice of a job that runs: one that waits to take over, or that has
+    taken over and waits for admission checks. The job goes on as it is."""
+    return REPLACED_SLICE in row.annotations and row.evicted_at is None
 
 
 def note_gone_replicas(cluster: Cluster, pods: Sequence[JsonObject]) -> int:

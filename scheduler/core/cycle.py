@@ -103,7 +103,9 @@ class Cycle:
 
     def _nominate_second_passes(self) -> list[Entry]:
         state = self._state
-        due = [found.info for found in state.second_pass.values() if found.due <= state.now and not found.info.admitted]
+        due = [
+            found.info for found in state.second_pass.values() if found.is_due(state.now) and not found.info.admitted
+        ]
         entries: list[Entry] = []
         for info in sorted(due, key=lambda info: info.order):
             cq = state.cluster_queues[info.cluster_queue]

@@ -35,6 +35,10 @@ class SecondPass(NamedTuple):
     due: float
     failures: int = 0
 
+    def is_due(self, now: float) -> bool:
+        """Whether it is its turn; not while it is told to stop."""
+        return self.due <= now and not self.info.evicted
+
     def again(self, now: float) -> SecondPass:
         """The next attempt, after another failure."""
         failures = self.failures + 1

@@ -130,7 +130,7 @@ class World(WorldObjects):
         """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look
         at."""
         self._refresh()
-        if any(waiting.due <= self._state.now for waiting in self._state.second_pass.values()):
+        if any(waiting.is_due(self._state.now) for waiting in self._state.second_pass.values()):
             return True
         return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
 

@@ -282,12 +282,17 @@ class Mirror:
             local_queue=self.local_queues.get(workload.queue_key),
             cluster_queue=self.cluster_queues.get(queue),
             wanted_active=entry.active and not deactivated,
-            pods_stopped=entry.pods_stopped or not (entry.has_job and workload.is_true(ConditionType.ADMITTED)),
+            pods_stopped=entry.pods_stopped or not self.may_run(workload),
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
             accumulated_seconds=entry.accumulated_seconds,
             queue_problem=self._queue_problems.get(queue, ""),
         )
+
+    def may_run(self, workload: Workload) -> bool:
+        """Whether pods of a workload with quota may be there: it was admitted, or took over those of another slice."""
+        took_over = workload.admission is not None and workload.replaces is not None
+        return self.workloads[workload.key].has_job and (took_over or workload.is_true(ConditionType.ADMITTED))
 
     def _drained(self, workload: Workload) -> str:
         if not self.draining:

@@ -4,7 +4,7 @@ import pytest
 
 from queues.exceptions import ManifestErrors
 from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
-from queues.services.workloads import hold, record_stopped, release
+from queues.services.workloads import cancel, change_priority, hold, record_stopped, release
 from scheduler.engine import Engine
 from scheduler.manifests import ApplyResult, apply_manifests
 from tests import manifest_texts as texts
@@ -140,6 +140,27 @@ def test_an_evicted_slice_makes_way_for_the_one_that_waits(cluster: Cluster) -> 
     assert [(count, status) for count, status, _ in statuses()] == [(3, "Finished"), (5, "Admitted")]
     holder.refresh_from_db()
     assert holder.conditions[-1]["reason"] == "OutOfSync"
+
+
+def test_what_is_asked_of_one_slice_is_done_to_both(cluster: Cluster) -> None:
+    engine = Engine(cluster, "test")
+    apply(cluster, elastic(3))
+    engine.run()
+    apply(cluster, elastic(9))
+    holding, waiting = Workload.objects.order_by("pk")
+    slices, key = Workload.objects.order_by("pk"), [(waiting.namespace, waiting.name)]
+    assert hold(cluster, key, actor="alice") == key
+    assert list(slices.values_list("active", flat=True)) == [False, False]
+    assert release(cluster, key, actor="alice") == key
+    assert list(slices.values_list("active", flat=True)) == [True, True]
+    change_priority(cluster, [(holding.namespace, holding.name)], 7, actor="alice")
+    assert list(slices.values_list("priority", flat=True)) == [7, 7]
+    assert cancel(cluster, key, actor="alice") == key
+    engine.run()
+    record_stopped(cluster, [(holding.namespace, holding.name)])
+    engine.run()
+    assert sorted(slices.values_list("status", "reason")) == [("Finished", "Cancelled"), ("Finished", "Cancelled")]
+    assert Job.objects.get().deletion_requested_at is not None
 
 
 def test_a_workload_object_may_ask_for_fewer_pods_if_it_is_elastic(cluster: Cluster) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from gpus.models import Device, DeviceAllocation
-from queues.models import Pod, PodSet, Workload
+from queues.models import ClusterQueue, Pod, PodSet, Workload
+from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import hold
 from scheduler.cluster.client import JOBS, NAMESPACES, PODS, JsonObject
 from scheduler.cluster.simulated.server import ServerThread
 from scheduler.cluster.workload_slices import handed_over
+from scheduler.core.decisions import AdmissionCheckStatus
 from scheduler.engine import Engine
 from tests.scheduler.cluster.system import System, gpu_job, queued
 from tests.simulated_cluster import TWO_NODES, job, make_simulated
@@ -230,6 +233,44 @@ class TestFound:
         self.create(system, manifest)
         self.scale(system, 1)
         assert PodSet.objects.get().count == 2
+
+
+class TestChecks:
+    """A slice that took over and waits for an admission check: the job goes on as it was."""
+
+    def grow(self, system: System) -> Workload:
+        system.apply(elastic(2))
+        turns(system)
+        check = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "billing"}}
+        system.apply({**check, "spec": {"controllerName": "example.com/billing"}})
+        ClusterQueue.objects.update(admission_checks=[{"name": "billing", "onFlavors": []}])
+        system.apply(elastic(3))
+        turns(system)
+        row = holder()
+        assert row.status == "QuotaReserved"
+        assert (live(system)["spec"]["suspend"], live(system)["spec"]["parallelism"]) == (False, 2)
+        assert (sorted(replicas(system).values()), held(system)) == ([0, 1], [0, 1, 2])
+        return row
+
+    def answer(self, system: System, row: Workload, state: AdmissionCheckStatus) -> None:
+        now = datetime.fromtimestamp(system.now(), UTC)
+        set_check_state(system.cluster, "team", row.name, "billing", CheckAnswer(state), actor="billing", now=now)
+
+    def test_more_pods_come_when_it_is_ready(self, system: System) -> None:
+        self.answer(system, self.grow(system), AdmissionCheckStatus.READY)
+        turns(system)
+        assert (holder().status, live(system)["spec"]["parallelism"]) == ("Admitted", 3)
+        assert sorted(replicas(system).values()) == held(system) == [0, 1, 2]
+
+    def test_its_pods_must_stop_before_anything_is_free(self, system: System) -> None:
+        row = self.grow(system)
+        self.answer(system, row, AdmissionCheckStatus.REJECTED)
+        system.engine.run()
+        row.refresh_from_db()
+        assert (row.status, held(system)) == ("Evicted", [0, 1, 2])
+        turns(system)
+        assert (system.pods(), held(system), slots()) == ([], [], 0)
+        assert live(system)["spec"]["suspend"] is True
 
 
 def test_to_no_pods_and_back(system: System) -> None:
