@@ -9,7 +9,7 @@ import pytest
 from scheduler.core import conditions
 from scheduler.core.admission_check import AdmissionCheckState
 from scheduler.core.cluster_queue import AdmissionCheckRule
-from scheduler.core.decisions import AdmissionCheckStatus, ConditionType
+from scheduler.core.decisions import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduler.core.lifecycle import next_step
 from scheduler.core.lifecycle_facts import deadline
 from scheduler.core.workload import RequeueState, Workload
@@ -81,3 +81,42 @@ class TestAdmissionChecks:
         evicted = step_of(deactivating.workload, 5, cluster_queue=queue, wanted_active=False).workload
         assert reason_of(evicted, ConditionType.EVICTED) == ("True", "DeactivatedDueToAdmissionCheck")
         assert ConditionType.DEACTIVATION_TARGET not in evicted.conditions
+
+    def test_an_eviction_resets_every_check_and_keeps_what_kueue_keeps(self) -> None:  # 2.3
+        checks = (
+            AdmissionCheckState("a", AdmissionCheckStatus.READY, "fine", 1.0, None, 2),
+            AdmissionCheckState("b", AdmissionCheckStatus.RETRY, "later", 1.0, 60.0, 2),
+            AdmissionCheckState("c", AdmissionCheckStatus.PENDING, "not yet", 1.0, 30.0, 2),
+        )
+        evicted = conditions.evict(admitted(admission_checks=checks), EvictionReason.PREEMPTED, "", 9.0)
+        ready, retried, pending = evicted.admission_checks
+        assert {check.state for check in evicted.admission_checks} == {AdmissionCheckStatus.PENDING}
+        assert (ready.retry_count, retried.retry_count, pending) == (0, 3, checks[2])
+        assert (retried.requeue_after_seconds, retried.last_transition_time) == (60.0, 9.0)
+        assert ("Ready" in ready.message, "Retry" in retried.message) == (True, True)
+
+    def test_the_list_follows_the_queue_sorted_and_known_states_stay(self) -> None:  # 9.1
+        known = AdmissionCheckState("billing", AdmissionCheckStatus.READY, "paid", 3.0)
+        workload = reserved(checks=[known, AdmissionCheckState("old")])
+        rules = (AdmissionCheckRule("security"), AdmissionCheckRule("billing"))
+        step = step_of(workload, 5, cluster_queue=replace(QUEUE, admission_checks=rules))
+        assert [check.name for check in step.workload.admission_checks] == ["billing", "security"]
+        assert step.workload.admission_checks[0] == known
+        assert step.workload.admission_checks[1].state is AdmissionCheckStatus.PENDING
+        none = step_of(step.workload, 6)
+        assert none.workload.admission_checks == ()
+        assert reason_of(none.workload, ConditionType.ADMITTED) == ("True", "Admitted")
+
+    @pytest.mark.parametrize(("known", "expected"), [(None, 95.0), (50.0, 95.0), (95.0, None), (500.0, None)])
+    def test_the_latest_of_several_retries_counts_and_never_hastens(
+        self, known: float | None, expected: float | None
+    ) -> None:  # 2.5.5
+        checks = (
+            AdmissionCheckState("a", AdmissionCheckStatus.RETRY, "", 5.0, 60.0),
+            AdmissionCheckState("b", AdmissionCheckStatus.RETRY, "", 90.0, 5.0),
+        )
+        rules = tuple(AdmissionCheckRule(name) for name in "ab")
+        workload = replace(conditions.sync_admitted(reserved(checks=checks), 0), requeue_state=RequeueState(4, known))
+        step = step_of(workload, 91, cluster_queue=replace(QUEUE, admission_checks=rules))
+        assert step.workload.requeue_state == RequeueState(4, known if expected is None else expected)
+        assert (step.reason == "RequeueDelayed") is (expected is not None)
