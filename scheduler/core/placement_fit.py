@@ -13,7 +13,7 @@ from operator import add
 from scheduler.core.device import MIG_MODE, PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice, MigInstance
 from scheduler.core.device_cores import taken_cores
 from scheduler.core.device_requests import ONLINE
-from scheduler.core.device_vendor import CardGroups, DeviceVendor, FitRules
+from scheduler.core.device_vendor import NVIDIA, CardGroups, DeviceVendor, FitRules
 from scheduler.core.mig import choose_mig_instance
 from scheduler.core.placement_groups import choose_grouped_cards
 from scheduler.core.placement_model import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
@@ -163,8 +163,13 @@ def _sort(cards: list[Card], policy: DevicePolicy, numa_bind: bool) -> None:
 
 
 def of_vendor(device: Device, word: str, by_model: bool) -> bool:
-    """Whether a card is the vendor's. HAMi itself looks for the vendor's word in the model's name (`by_model`)."""
-    return word.lower() in device.type.lower() if by_model else device.vendor == word
+    """Whether a card is the vendor's. HAMi itself looks for the vendor's word in the card's type (`by_model`).
+
+    Of NVIDIA the type is the model's name; of other vendors their plugins, or HAMi itself, register the word.
+    """
+    if not by_model:
+        return device.vendor == word
+    return word.lower() in device.type.lower() or device.vendor == word != NVIDIA.word
 
 
 def matches_type(device: Device, constraints: DeviceConstraints) -> bool:

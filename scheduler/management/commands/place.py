@@ -19,7 +19,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gpus.annotations import node_devices
+from gpus.annotations import count_scores, node_devices
+from gpus.services import observed_node
 from gpus.vendors import VENDORS
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.node import Node
@@ -115,13 +116,12 @@ def _cards(placement: Placement) -> list[dict[str, Any]]:
 
 def _node(manifest: Mapping[str, Any]) -> Node:
     """A recorded node: only its cards decide; HAMi leaves the rest to other filters."""
-    metadata = manifest["metadata"]
-    found = node_devices(
-        metadata["name"], metadata.get("annotations") or {}, {}, {}, VENDORS, 0, metadata.get("labels") or {}
-    )
+    node = observed_node(manifest)
+    found = node_devices(node.name, node.annotations, node.capacity, {}, VENDORS, 0, node.labels)
     return Node(
-        metadata["name"],
-        labels=metadata.get("labels") or {},
+        node.name,
+        labels=node.labels,
         devices=found.devices,
         unhealthy_vendors=found.unhealthy_vendors,
+        count_scores=count_scores(node.annotations, VENDORS),
     )

@@ -112,3 +112,28 @@ def test_what_is_no_list_of_scenarios_is_refused(tmp_path: Path, text: str) -> N
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"absent\.json"):
         call_command("place", str(tmp_path / "absent.json"), output=tmp_path / "out.json")
+
+
+def test_cards_of_other_vendors_come_from_annotations_and_capacity(tmp_path: Path) -> None:
+    metax = [
+        {"uuid": "M-0", "model": "C500", "totalDevCount": 16, "totalCompute": 100, "totalVRam": 65_536, "healthy": True}
+    ]
+    annotations = {"metax-tech.com/node-gpu-devices": json.dumps(metax)}
+    capacity = {"kunlunxin.com/xpu": "8"}
+    nodes = [{"metadata": {"name": "n1", "annotations": annotations}, "status": {"capacity": capacity}}]
+
+    def asks(name: str, resource: str, count: int) -> dict[str, Any]:
+        event = pod(name, 1)
+        event["place"]["spec"]["containers"][0]["resources"]["limits"] = {resource: count}
+        return event
+
+    xpu = "kunlunxin.com/xpu"
+    events = [asks("a", xpu, 4), asks("b", "metax-tech.com/sgpu", 1), asks("c", xpu, 3)]
+    case = {"nodePolicy": "binpack", "gpuPolicy": "spread", "nodes": nodes, "events": events}
+    source, output = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(json.dumps([{"name": "one", "scenario": case}]))
+    call_command("place", str(source), output=output)
+    first, second, third = json.loads(output.read_text())[0]["result"]
+    assert len({int(card["uuid"].rpartition("-")[2]) // 4 for card in first["containers"][0]}) == 1
+    assert second["containers"] == [[{"uuid": "M-0", "memoryMiB": 65_536, "cores": 100}]]
+    assert third["problem"].startswith("kunlunxin.com/xpu 3: the count must be one of 1, 2, 4, 8")
