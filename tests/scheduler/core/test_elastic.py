@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from scheduler.core.elastic import free_numbers
 from scheduler.core.placement_model import Placement
 from scheduler.core.topology import Topology
 from scheduler.core.workload import Workload
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.test_flavor_devices import GPU, MEMORY, PLENTY, gpu_node, gpus
 from tests.scheduler.core.test_flavor_placement import RACK
 from tests.scheduler.core.test_flavor_placement import gpu_node as rack_node
 from tests.scheduler.core.test_flavor_placement import racks as gpu_racks
@@ -235,3 +239,93 @@ class TestTopology:
         assert after.keys() == before.keys()
         assert lost not in after.values()
         assert {replica: node[1] for replica, node in after.items()} == {r: node[1] for r, node in before.items()}
+
+
+class Elastic:
+    """Elastic jobs that change their sizes at random while their pods end one by one, on two nodes with two cards."""
+
+    def __init__(self) -> None:
+        self.builder = Builder().queue("q", {"default": {GPU: 6, MEMORY: 60_000}})
+        for name in ("n1", "n2"):
+            self.builder.world.set_node(gpu_node(name, cards=2))
+        self.now, self.serial = 1000.0, 0
+        self.holders: dict[str, str] = {}
+        """Job -> the slice that was last submitted or holds quota."""
+
+    def workload(self, name: str) -> Workload | None:
+        return self.builder.world.workload(f"team/{name}")
+
+    def resize(self, job: str, count: int) -> None:
+        name = self.holders.get(job)
+        now = self.workload(name) if name is not None else None
+        if name is None or now is None or now.admission is None:
+            if name is not None:
+                self.builder.world.delete_workload(f"team/{name}")
+            self._submit(job, count, now.replaces if now is not None else None)
+        elif count > now.pod_sets[0].count:
+            self._submit(job, count, now.key)
+        else:
+            pod_sets = (replace(now.pod_sets[0], count=count),)
+            self.builder.world.set_workload(replace(now, pod_sets=pod_sets), self.now)
+            self.builder.world.scale_down(now.key, self.now, pods_may_run=True)
+
+    def _submit(self, job: str, count: int, replaces: str | None) -> None:
+        self.serial += 1
+        old = self.builder.world.workload(replaces) if replaces is not None else None
+        self.builder.pending(
+            f"{job}-{self.serial}", "q", [gpus(memory_mib=4_000, pods=count)], replaces=old.key if old else None
+        )
+        cycle(self.builder.world, self.now)
+        new = self.workload(f"{job}-{self.serial}")
+        assert new is not None
+        if new.admission is not None or old is None:
+            self.holders[job] = f"{job}-{self.serial}"
+        else:
+            self.builder.world.delete_workload(new.key)
+
+    def end_pod(self, job: str, which: int) -> None:
+        """The Job controller ends a pod of a job that has more than it asks for."""
+        now = self.workload(self.holders.get(job, ""))
+        if now is None or now.placement is None or len(now.placement.pods) <= now.pod_sets[0].count:
+            return
+        pods = list(now.placement.pods)
+        del pods[which % len(pods)]
+        self.builder.world.set_workload(replace(now, placement=Placement(tuple(pods))), self.now)
+        self.builder.world.scale_down(now.key, self.now, pods_may_run=True)
+
+    def check(self) -> None:
+        """What is charged is what is held, no card is over, and no number is there twice."""
+        slots: Counter[tuple[str, str]] = Counter()
+        wanted = 0
+        for name in self.holders.values():
+            now = self.workload(name)
+            if now is None or now.admission is None:
+                continue
+            (assignment,) = now.admission.pod_set_assignments
+            wanted += assignment.count
+            assert assignment.resource_usage == {GPU: assignment.count, MEMORY: 4_000 * assignment.count}
+            pods = now.placement.pods if now.placement is not None else ()
+            assert len(pods) >= assignment.count
+            assert len({pod.replica for pod in pods}) == len(pods)
+            slots.update((held.node, held.uuid) for pod in pods for held in pod.slices)
+        used = {row.resource: row.used for row in self.builder.world.cluster_queue_view("q").usage}
+        assert used == {GPU: wanted, MEMORY: 4_000 * wanted}
+        for node in ("n1", "n2"):
+            for card in (f"{node}-gpu0", f"{node}-gpu1"):
+                taken = self.builder.world.device_usage(node, card)
+                assert taken == (slots[node, card], 4_000 * slots[node, card], 0)
+                assert taken[1] <= 16_384
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["resize", "end"]), st.sampled_from(["a", "b"]), st.integers(0, 5)), max_size=25)
+)
+def test_what_is_charged_is_what_is_held_whatever_sizes_jobs_take(steps: list[tuple[str, str, int]]) -> None:
+    made = Elastic()
+    for what, job, number in steps:
+        made.now += 1.0
+        if what == "resize":
+            made.resize(job, number)
+        else:
+            made.end_pod(job, number)
+        made.check()

@@ -186,6 +186,19 @@ def test_an_eviction_ends_it() -> None:
     assert not builder.world.has_active()
 
 
+def test_it_is_not_tried_while_it_is_preempted() -> None:
+    builder = queue(quotas={"tas": 4}, preemption=preemption(within="LowerPriority"))
+    cycle(builder.pending("low", "q", 1, count=3, topology=NEEDS_HOST).world)
+    answer(builder, "low", 1000.0)
+    assert preemptions(cycle(builder.pending("high", "q", 1, count=3, topology=NEEDS_HOST, priority=9).world)) == {
+        "low": "InClusterQueue"
+    }
+    builder.world.set_node(node("n1"))
+    builder.world.advance(1002.0)
+    assert admissions(cycle(builder.world, 1002.0)) == []
+    assert places(builder, "low") == {}
+
+
 def test_it_can_be_undone() -> None:
     builder = queue().pending("w", "q", 1, count=3, topology=NEEDS_HOST)
     builder.world.set_node(node("n1"))
