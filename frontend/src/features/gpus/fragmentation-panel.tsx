@@ -48,7 +48,7 @@ function Idle({ idle, fragmented, cards }: { idle: number; fragmented: number | 
   const sentence =
     fragmented === null
       ? `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; how much of it could not be used is known once pods have run.`
-      : `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; ${CARDS.format(fragmented)} of that (${formatShare(fragmented, idle)}) is in pieces that a typical pod could not use.`;
+      : `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; ${CARDS.format(fragmented)} of that (${formatShare(fragmented, idle)}) is out of reach of a typical pod: the piece is too small, or its node is out of cpu or memory.`;
   return (
     <div style={{ padding: "4px 16px 12px" }}>
       <Text fz="sm" mb={6}>

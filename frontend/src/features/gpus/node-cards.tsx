@@ -57,7 +57,7 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
   const types = [...new Set(group.cards.map((card) => card.device.type))].join(", ");
   return (
     <Group justify="space-between" gap={6} wrap="nowrap" className={classes.nodeHead}>
-      <Text fz="sm" fw={620} truncate title={group.node}>
+      <Text fz="sm" fw={620} truncate title={group.node} maw="75%" style={{ flexShrink: 0 }}>
         {group.node}
         {fault !== undefined && <span className={classes.fault}>{fault}</span>}
       </Text>
