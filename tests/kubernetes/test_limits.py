@@ -40,6 +40,7 @@ def test_a_quota_of_devices_is_waited_for_and_its_edit_lets_the_job_in(system: S
     assert ResourceQuota.objects.get().hard == {MEMORY: "6k"}, "the server writes quantities in its own way"
     for name in ("first", "second"):
         system.submit(gpu_job(name, mib=4000, run_seconds=None))
+        system.engine.run()
     system.until("the first one runs", lambda: system.phases("first") == ["Running"])
     second = system.workload("second")
     assert (second.status, second.reason) == ("Pending", "WaitingForDevices")
