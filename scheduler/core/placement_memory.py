@@ -28,22 +28,28 @@ class SearchMemory:
     """What is known of every row of the table for one kind of pod.
 
     `usable` are the rows that may take it whatever is free; `fitting` of these the ones that may take it now: the scan
-    says so, and no walk over their cards said no. `rows` are the candidates that a refusal names.
+    says so, and no walk over their cards said no. `rows` are the candidates that a refusal names. `vendor_scores` is
+    what the vendors add to the node's score for the cards that the pod would get.
     """
 
     table: DeviceTable
     usable: Booleans
     rows: Integers
     fitting: Booleans = field(init=False)
+    vendor_scores: NDArray[np.float32] = field(init=False)
     _seen: int = -1
     _kinds: dict[Hashable, int] = field(default_factory=dict)
     _findings: list[Finding] = field(default_factory=list)
     _nearness: list[tuple[int, int, int]] = field(default_factory=list)
     _which: NDArray[np.int32] = field(init=False)
     _reasons: dict[str, str] = field(default_factory=dict)
+    _scored: Booleans = field(init=False)
+    _scored_for: str = ""
 
     def __post_init__(self) -> None:
         self.fitting = np.zeros(len(self.usable), dtype=np.bool_)
+        self.vendor_scores = np.zeros(len(self.usable), dtype=np.float32)
+        self._scored = np.zeros(len(self.usable), dtype=np.bool_)
         self._which = np.full(len(self.usable), _UNKNOWN, dtype=np.int32)
 
     def outdated(self) -> Integers:
@@ -52,8 +58,19 @@ class SearchMemory:
         seen, self._seen = self._seen, self.table.changes.mark
         rows = np.arange(len(self.usable)) if seen < 0 else changed_rows(self.table, seen)
         self._which[rows] = _UNKNOWN
+        self._scored[rows] = False
         if len(self._findings) > _MOST_FINDINGS:
             self.forget_findings()
+        return rows
+
+    def unscored(self, node_policy: str) -> Integers:
+        """The fitting rows that have no vendor score under this policy since they changed; the caller sets them all."""
+        if node_policy != self._scored_for:
+            self._scored_for = node_policy
+            self._scored[:] = False
+        rows = np.flatnonzero(self.fitting & ~self._scored)
+        self.vendor_scores[rows] = 0
+        self._scored[rows] = True
         return rows
 
     def forget_findings(self) -> None:

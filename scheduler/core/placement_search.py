@@ -206,16 +206,16 @@ class PodSetSearch:
         scoring = [vendor for vendor in scoring if vendor.rules.node_score is not NodeScore.NONE]
         if not scoring:
             return 0.0
-        scores = np.zeros(len(self._table.nodes), dtype=np.float32)
-        for row in np.flatnonzero(self._memory.fitting).tolist():
+        memory = self._memory
+        for row in memory.unscored(self._node_policy).tolist():
             node, cards = self._table.nodes[row], self._cards(row)
             containers, _ = fit_pod(node.name, cards, self._pod, self._context)
             if containers is not None:
                 outcome = Outcome(node, cards, containers, self._node_policy)
-                scores[row] = sum(
+                memory.vendor_scores[row] = sum(
                     vendor_score(outcome, vendor, self._pod.constraints_of(vendor.word)) for vendor in scoring
                 )
-        return scores
+        return memory.vendor_scores
 
     def refusal(self, gang: Gang) -> PlacementRefusal:
         """Why no node takes the next pod."""

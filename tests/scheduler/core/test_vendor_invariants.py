@@ -111,6 +111,7 @@ def test_what_is_placed_holds_every_rule(steps: list[Any], node_policy: str, car
         pod = request(*step)
         outcome = fleet.place([PodSetToPlace("main", 1, devices=pod)])
         assert isinstance(outcome, Placement) == _fits_somewhere(fleet, pod)
+        assert outcome == _anew(fleet).place([PodSetToPlace("main", 1, devices=pod)])
         if isinstance(outcome, Placement):
             fleet.reserve(str(number), outcome)
         _check(fleet)
@@ -118,6 +119,14 @@ def test_what_is_placed_holds_every_rule(steps: list[Any], node_policy: str, car
         fleet.release(key)
     assert not fleet.table.used.any()
     assert not any(fleet.table.tenants.values())
+
+
+def _anew(fleet: Fleet) -> Fleet:
+    """A fleet in the same state that has never been asked for a place."""
+    anew = fleet.copy_without_reservations()
+    for key, placement in fleet.reservations.items():
+        anew.reserve(key, placement)
+    return anew
 
 
 def _fits_somewhere(fleet: Fleet, pod: PodDeviceRequest) -> bool:
