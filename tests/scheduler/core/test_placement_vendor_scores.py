@@ -11,8 +11,9 @@ from gpus.vendors import KUNLUN, METAX_GPU, METAX_SGPU, VASTAI
 from scheduler.core.device import Device, DeviceRequest, DeviceSlice
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.node import CountScores, Node
+from scheduler.core.placement import Fleet
 from scheduler.core.placement_fit import Card
-from scheduler.core.placement_model import DeviceConstraints
+from scheduler.core.placement_model import DeviceConstraints, Placement, PodSetToPlace
 from scheduler.core.placement_vendor_fit import Tenant, app_class_score
 from scheduler.core.placement_vendor_scores import Outcome, vendor_score
 from tests.scheduler.core.vendor_helpers import BY_WORD, ask, cards, node, place, where, whole
@@ -134,6 +135,17 @@ class TestTenants:
         pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), app_class="online")
         assert where(place(nodes, METAX_SGPU, pod, node_policy=policy)) == "n2"
         assert where(place(nodes[:1], METAX_SGPU, pod, node_policy=policy)) == "n1"
+
+    def test_what_was_scored_before_is_scored_again_where_a_node_changed(self) -> None:
+        fleet = Fleet([METAX_SGPU])
+        for name in ("n1", "n2"):
+            fleet.set_node(node(name, cards(METAX_SGPU, 1, slots=16)))
+        pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), app_class="online")
+        for number, expected in enumerate(["n1", "n2", "n1"]):
+            outcome = fleet.place([PodSetToPlace("main", 1, devices=pod)])
+            assert where(outcome) == expected
+            assert isinstance(outcome, Placement)
+            fleet.reserve(str(number), outcome)
 
     @pytest.mark.parametrize(
         ("zones", "taken", "points"),
