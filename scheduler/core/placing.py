@@ -121,13 +121,9 @@ class Placer:
         if cq is None:
             self.stranded[info.key] = None
             return
-        remaining = {
-            ps.name: max(0, ps.count - workload.reclaimable_pods.get(ps.name, 0))
-            for ps in admission.pod_set_assignments
-        }
         usage: dict[Cell, int] = {}
         for assignment in admission.pod_set_assignments:
-            _add_usage(usage, cq, assignment, remaining[assignment.name])
+            _add_usage(usage, cq, assignment, _remaining(info, assignment))
         info.topology_usage = topology_charges(info, admission, state.topology_flavors)
         info.place_as_stated()
         state.charge(info, cq, tuple(usage.items()))
@@ -166,11 +162,10 @@ def topology_charges(
 ) -> tuple[TopologyCharge, ...]:
     """What an admission of the workload uses of the topologies of its flavors; pod sets that are all done use none."""
     requests = {ps.name: ps.node_requests for ps in info.pod_sets}
-    done = info.workload.reclaimable_pods
     charges: list[TopologyCharge] = []
     for assignment in admission.pod_set_assignments:
         topology, flavor = assignment.topology_assignment, topology_flavor(assignment, topologies)
-        if topology is not None and flavor is not None and assignment.count > done.get(assignment.name, 0):
+        if topology is not None and flavor is not None and _remaining(info, assignment) > 0:
             usage = TopologyUsage(requests.get(assignment.name, {}), topology.domains)
             charges.append(TopologyCharge(flavor, usage))
     return tuple(charges)
@@ -180,6 +175,15 @@ def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -
     """The flavor whose topology a pod set is assigned in: the one that has a topology now, else the first."""
     names = assignment.flavors.values()
     return next((name for name in names if name in topologies), next(iter(names), None))
+
+
+def _remaining(info: WorkloadInfo, assignment: PodSetAssignment) -> int:
+    """How many pods of an assignment are charged: those that may still run, and no more than were admitted.
+
+    Pods that were reclaimed before the admission are not in its count; those since then are (6.3).
+    """
+    counts = (ps.count for ps in info.pod_sets if ps.name == assignment.name)
+    return min(assignment.count, next(counts, assignment.count))
 
 
 def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int) -> None:

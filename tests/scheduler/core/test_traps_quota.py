@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scheduler.core.decisions import StopPolicy
 from scheduler.core.views import Usage
 from tests.scheduler.core.world_helpers import (
@@ -134,6 +136,20 @@ def test_t10_reclaimed_pods_free_their_share_in_whole_numbers() -> None:
     builder = Builder().queue("a", {"default": 10})
     builder.running("w", "a", 3, count=3, reclaimable_pods={"main": 1})
     assert queue_usage(builder, "a").used == 6000
+
+
+def test_t10_pods_that_were_reclaimed_before_an_admission_are_not_taken_off_again() -> None:
+    builder = Builder().queue("a", {"default": 10})
+    builder.pending("w", "a", 3, count=3, reclaimable_pods={"main": 2})
+    assert cycle(builder.world).admissions[0].pod_sets[0].count == 1
+    assert queue_usage(builder, "a").used == 3000
+    again = builder.world.workload("team/w")
+    assert again is not None
+    builder.world.delete_workload("team/w")
+    builder.world.set_workload(again, 1.0)
+    assert queue_usage(builder, "a").used == 3000
+    builder.world.set_workload(replace(again, reclaimable_pods={"main": 3}), 1.0)
+    assert queue_usage(builder, "a").used == 0
 
 
 def test_t11_pods_count_only_where_the_queue_covers_them() -> None:
