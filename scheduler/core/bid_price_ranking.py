@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ from scheduler.core.node_worth import NodeWorth
 from scheduler.core.placement_model import PodSetToPlace
 from scheduler.core.placement_ranking import Booleans, Integers, ScoreMemory, Scores, ShapeScores, changed_rows
 from scheduler.core.placement_table import DeviceTable
-from scheduler.core.typical_tasks import TaskMix, TaskShape, TypicalTask, task_shape
+from scheduler.core.typical_tasks import TaskMix, TaskShape, task_shape
 
 STEP = 0.01
 """Losses are told apart to a hundredth of a card: near ties fill one node after another, as with fgd."""
@@ -37,7 +37,7 @@ class BidPriceRanking:
 
     vendors: Mapping[str, DeviceVendor]
     mix: TaskMix
-    _tasks: tuple[TypicalTask, ...] = ()
+    _version: int = 0
     _worth: NodeWorth | None = None
     _seen: int = 0
     _memory: ScoreMemory = field(default_factory=ScoreMemory)
@@ -60,6 +60,11 @@ class BidPriceRanking:
         keys, _ = self._keys(self.worth(table), shape, shape.request, np.array([row]))
         return [-float(key) for key in keys[0, :cards].tolist()]
 
+    def basis(self) -> Hashable:
+        """The typical tasks."""
+        self.mix.now()
+        return self.mix.version
+
     def price(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Price:
         """What a pod costs on one node that can take it."""
         lost = -STEP * float(self.node_scores(table, pod_set, table.has_devices)[row])
@@ -75,8 +80,8 @@ class BidPriceRanking:
     def worth(self, table: DeviceTable) -> NodeWorth:
         """What the nodes of the table are worth as they are now."""
         tasks = self.mix.now()
-        if self._worth is None or self._worth.table is not table or tasks != self._tasks:
-            self._tasks = tasks
+        if self._worth is None or self._worth.table is not table or self.mix.version != self._version:
+            self._version = self.mix.version
             self._worth = NodeWorth(table, tasks, self.vendors)
             self._memory.clear()
         elif self._seen < table.changes.mark:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from scheduler.core.fragmentation import FragmentationModel, fgd_scores
 from scheduler.core.placement_model import PodSetToPlace
 from scheduler.core.placement_ranking import Booleans, Integers, ScoreMemory, Scores, ShapeScores, changed_rows
 from scheduler.core.placement_table import DeviceTable
-from scheduler.core.typical_tasks import TaskMix, TaskShape, TypicalTask, task_shape
+from scheduler.core.typical_tasks import TaskMix, TaskShape, task_shape
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class FragmentationRanking:
 
     vendors: Mapping[str, DeviceVendor]
     mix: TaskMix
-    _tasks: tuple[TypicalTask, ...] = ()
+    _version: int = 0
     _model: FragmentationModel | None = None
     _model_seen: int = 0
     _memory: ScoreMemory = field(default_factory=ScoreMemory)
@@ -39,11 +39,16 @@ class FragmentationRanking:
             order[best] = 1.0
         return order
 
+    def basis(self) -> Hashable:
+        """The typical tasks."""
+        self.mix.now()
+        return self.mix.version
+
     def model(self, table: DeviceTable) -> FragmentationModel:
         """The fragmentation of the table as it is now."""
         tasks = self.mix.now()
-        if self._model is None or self._model.table is not table or tasks != self._tasks:
-            self._tasks = tasks
+        if self._model is None or self._model.table is not table or self.mix.version != self._version:
+            self._version = self.mix.version
             self._model = FragmentationModel(table, tasks, self.vendors)
             self._memory.clear()
         elif self._model_seen < table.changes.mark:

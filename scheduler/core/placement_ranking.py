@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -27,6 +27,10 @@ class Ranking(Protocol):
 
     def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """Per card of the node, larger is tried first; equal cards are tried in inventory order."""
+        ...
+
+    def basis(self) -> Hashable | None:
+        """What the order of a node's cards depends on beside that node and the pod; None for chance."""
         ...
 
 

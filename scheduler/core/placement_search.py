@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -90,12 +90,14 @@ class PodSetSearch:
         )
         self._asked = _distinct((*self._pod.init_containers, *self._pod.containers))
         self._exact = self._scan_is_exact()
-        self._shared = self._context.quota is None and (self._card_ranking is None or self._exact)
-        self._memory = self._recall(memories)
+        ranked = self._card_ranking if not self._exact else None
+        basis = ranked.basis() if ranked is not None else ""
+        self._shared = self._context.quota is None and basis is not None
+        self._memory = self._recall(memories, (device_word, basis) if ranked is not None else None)
 
-    def _recall(self, memories: SearchMemories) -> SearchMemory:
-        """What earlier searches for this kind of pod found out. What depends on more than one node (a namespace's
-        quota, typical tasks where they decide in which order cards are tried) is not remembered."""
+    def _recall(self, memories: SearchMemories, order: Hashable) -> SearchMemory:
+        """What earlier searches for this kind of pod found out. What depends on a namespace's quota, and so on more
+        than one node, or on chance is not remembered."""
         pod_set = self._pod_set
         kind = (
             selection_key(pod_set),
@@ -105,6 +107,7 @@ class PodSetSearch:
             tuple(sorted(self._requests.items())),
             self._pod,
             self._context.policy,
+            order,
         )
         memory = memories.of(kind) if self._shared else None
         if memory is None:

@@ -37,15 +37,21 @@ class TypicalTask:
 class TaskMix:
     """The typical tasks that a fleet's policies look at: set once, or asked of a `source` each time.
 
-    A source returns the same tuple until they change.
+    A source returns the same tuple until they change. `version` counts the changes that were seen.
     """
 
     tasks: tuple[TypicalTask, ...] = ()
     source: Callable[[], tuple[TypicalTask, ...]] | None = None
+    version: int = 0
+    _seen: tuple[TypicalTask, ...] = ()
 
     def now(self) -> tuple[TypicalTask, ...]:
         """What is typical at present."""
-        return self.tasks if self.source is None else self.source()
+        tasks = self.tasks if self.source is None else self.source()
+        if tasks != self._seen:
+            self._seen = tasks
+            self.version += 1
+        return self._seen
 
 
 def task_shape(pod_set: PodSetToPlace) -> TaskShape:

@@ -37,6 +37,10 @@ class RandomChoice:
         """Cards in random order."""
         return [self.chance.random() for _ in table.nodes[row].devices]
 
+    def basis(self) -> None:
+        """Chance."""
+        return
+
 
 class BestFit:
     """The node with the least cpu and GPU left once the pod is there; scores 0 to 100, cut to integers."""
@@ -53,6 +57,10 @@ class BestFit:
         """The fullest card first."""
         used: list[int] = table.used[MEMORY_MIB, row, : len(table.nodes[row].devices)].tolist()
         return used
+
+    def basis(self) -> str:
+        """Nothing else."""
+        return ""
 
 
 class DotProduct(BestFit):

@@ -141,6 +141,12 @@ class TestChoice:
         asked = pod(THIRD, node_policy="bid-price", device_policy="bid-price")
         assert cards_of(try_place(made, asked)) == "n2: h0"
 
+    def test_other_tasks_have_other_prices(self) -> None:
+        made = fleet(node("n1", [card("g0")], {"g0": (1, 4700, 0)}), node("n2", [card("h0")]))
+        assert cards_of(try_place(made, pod(THIRD))) == "n2: h0"
+        made.mix.tasks = (TypicalTask(TaskShape(0, ask(1, 10_000)), 1.0),)
+        assert cards_of(try_place(made, pod(THIRD))) == "n1: g0"
+
     def test_losses_are_told_apart_to_a_hundredth(self) -> None:
         made = fleet(node("n1", [card("g0")]), node("n2", [card("h0")], {"h0": (1, 3200, 0)}))
         scores = made.settings.rankings["bid-price"].node_scores(made.table, pod_set(pod(HALF)), np.ones(2, np.bool_))

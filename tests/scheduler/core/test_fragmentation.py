@@ -132,6 +132,13 @@ class TestChoice:
         nodes = fgd(node("n1", cards, used), tasks=((SHARE, 0.5), (WHOLE, 0.5)))
         assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g1"
 
+    def test_other_tasks_other_fragments(self) -> None:
+        half_used = node("n2", [card("h0")], {"h0": (1, 7000, 0)})
+        nodes = fgd(node("n1", [card("g0")]), half_used, tasks=((SHARE, 0.5), (WHOLE, 0.5)))
+        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n2: h0"
+        nodes.mix.tasks = (TypicalTask(SHARE, 1.0),)
+        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g0"
+
     def test_without_tasks_the_smaller_name_wins(self) -> None:
         nodes = fgd(node("n2", [card("g0")]), node("n1", [card("h0")]), tasks=())
         assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: h0"

@@ -37,6 +37,7 @@ KINDS = {
     "gang": pod_set(pod(ask(1, 7000)), count=3),
     "mig": pod_set(pod(ask(2, 4000))),
     "fgd": pod_set(pod(ask(1, 6000), ask(1, 3000), node_policy="fgd", device_policy="fgd")),
+    "both": pod_set(pod(ask(1, 3000), ask(2, 3500), ask(1, 5000), node_policy="fgd", device_policy="bid-price")),
     "bid-price": pod_set(pod(ask(1, 3000), node_policy="bid-price", device_policy="bid-price")),
     "selected": pod_set(pod(ask(1, 4000)), allowed_nodes=frozenset({"n2", "n4"})),
     "limited": pod_set(pod(ask(1, 4000)), namespace="team"),
@@ -44,12 +45,15 @@ KINDS = {
     "filler": pod_set(pod(ask(1, 3500)), namespace="team"),
     "no card": pod_set(pod(None), requests={"cpu": 2000}),
 }
-TASKS = tuple(TypicalTask(TaskShape(0, ask(1, memory)), 0.5) for memory in (3000, 6000))
+TASKS = (
+    tuple(TypicalTask(TaskShape(0, ask(1, memory)), 0.5) for memory in (3000, 6000)),
+    (TypicalTask(TaskShape(2000, ask(2, 5000)), 1.0),),
+)
 
 
-def fleet(nodes: dict[str, Node], held: dict[str, Placement]) -> Fleet:
+def fleet(nodes: dict[str, Node], held: dict[str, Placement], tasks: tuple[TypicalTask, ...] = TASKS[0]) -> Fleet:
     made = Fleet()
-    made.mix.tasks = TASKS
+    made.mix.tasks = tasks
     made.quotas.set_quota(NamespaceQuota("team", "cards", {"limits.nvidia.com/gpumem": 12_000}))
     for each in nodes.values():
         made.set_node(each)
@@ -65,6 +69,7 @@ def steps(kinds: list[str]) -> st.SearchStrategy[list[tuple[str, str | int]]]:
         st.tuples(st.just("ask"), st.sampled_from(kinds)),
         st.tuples(st.just("release"), st.integers(0, 8)),
         st.tuples(st.just("sick"), st.sampled_from(["n1", "n2", "n3"])),
+        st.tuples(st.just("tasks"), st.integers(0, 1)),
         st.tuples(st.just("cordon"), st.sampled_from(["n1", "n2", "n3", "n4"])),
     )
     return st.lists(one, min_size=8, max_size=40)
@@ -80,6 +85,8 @@ def test_an_answer_depends_on_what_is_there_alone(steps: list[tuple[str, str | i
                 key = sorted(held)[int(which) % len(held)]
                 asked.release(key)
                 del held[key]
+        elif what == "tasks":
+            asked.mix.tasks = TASKS[int(which)]
         elif what in ("sick", "cordon"):
             before = nodes[str(which)]
             sick = frozenset() if before.unhealthy_vendors else frozenset({"NVIDIA"})
@@ -90,7 +97,7 @@ def test_an_answer_depends_on_what_is_there_alone(steps: list[tuple[str, str | i
             wanted: list[PodSetToPlace] = [KINDS[str(which)]]
             gone = sorted(held)[:1] if number % 3 == 0 else []
             found = asked.place(wanted, without=gone)
-            assert found == fleet(nodes, held).place(wanted, without=gone)
+            assert found == fleet(nodes, held, asked.mix.tasks).place(wanted, without=gone)
             if isinstance(found, PlacementRefusal):
                 assert list(found.reasons) == [name for name in nodes if name in found.reasons]
             elif what == "place" and not gone:
@@ -165,3 +172,15 @@ class TestQuotas:
         assert isinstance(alone, PlacementRefusal)
         assert isinstance(gang, PlacementRefusal)
         assert gang.reasons == alone.reasons
+
+
+def test_typical_tasks_decide_in_which_order_containers_find_cards() -> None:
+    """4,000 and 6,000 fill the empty card, if they try it first; 6,000 more fit beside the 3,500 on the other."""
+    whole, large, small = (TaskShape(0, ask(1, memory)) for memory in (10_000, 6400, 3900))
+    wanted = [pod_set(pod(ask(1, 4000), ask(1, 6000), ask(1, 6000), device_policy="bid-price"))]
+    made = Fleet()
+    made.set_node(node("n1", [card("g0"), card("g1")], {"g1": (1, 3500, 0)}))
+    made.mix.tasks = (TypicalTask(whole, 1.0),)
+    assert isinstance(made.place(wanted), PlacementRefusal)
+    made.mix.tasks = (TypicalTask(large, 0.5), TypicalTask(small, 0.5))
+    assert isinstance(made.place(wanted), Placement)
