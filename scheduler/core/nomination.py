@@ -134,7 +134,7 @@ class Nominator:
         if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
             info.attempt = None
         entry.replaced = self._state.replaced_slice(info, cq)
-        if entry.replaced is None and self._is_stopping(workload.replaces):
+        if workload.replaces is not None and entry.replaced is None and self._is_stopping(workload.replaces):
             reason = PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS
             entry.refuse(reason, f"the slice that it is to replace, {workload.replaces}, has not stopped yet")
             return entry
@@ -158,9 +158,9 @@ class Nominator:
         self._state.simulation.restore(info)
         return assignment, targets
 
-    def _is_stopping(self, key: str | None) -> bool:
+    def _is_stopping(self, key: str) -> bool:
         """Whether a slice's pods run still, though it is evicted."""
-        info = self._state.workloads.get(key) if key is not None else None
+        info = self._state.workloads.get(key)
         return info is not None and info.current().admission is not None
 
     def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
@@ -203,7 +203,8 @@ class Nominator:
         self, info: WorkloadInfo, cq: ClusterQueueState, pod_sets: Sequence[PodSetRequests], pins: Pins | None
     ) -> Assignment:
         assignment = self._assigner.assign(cq, info, pod_sets, pins)
-        self._keep_domains(info, cq, assignment)
+        if info.workload.replaces is not None:
+            self._keep_domains(info, cq, assignment)
         self._placement.place(info, cq, assignment)
         return assignment
 
