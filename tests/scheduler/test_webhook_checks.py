@@ -71,6 +71,23 @@ def test_quota_is_reserved_and_the_answer_admits(cluster: Cluster, engine: Engin
     assert ask_pending(cluster, NOW + 100) == 0
 
 
+def test_what_it_adds_to_pods_is_kept_and_must_be_for_the_workloads_pods(
+    cluster: Cluster, engine: Engine, receiver: Receiver
+) -> None:
+    receiver.answer = {"state": "Ready", "pod_set_updates": [{"name": "other", "labels": {"paid": "yes"}}]}
+    ask_pending(cluster, NOW)
+    engine.run()
+    state, message = check()
+    assert state == "Pending"
+    assert "pod_set_updates[0].name" in message
+    receiver.answer = {"state": "Ready", "pod_set_updates": [{"name": "main", "labels": {"paid": "yes"}}]}
+    ask_pending(cluster, NOW + 20)
+    engine.run()
+    workload = Workload.objects.get()
+    assert workload.status == "Admitted"
+    assert workload.admission_check_states[0]["podSetUpdates"] == [{"name": "main", "labels": {"paid": "yes"}}]
+
+
 def test_the_signature_needs_the_key() -> None:
     with override_settings(ADMISSION_CHECK_SIGNING_KEY="one"):
         first = signature("1", b"{}")
