@@ -201,13 +201,13 @@ class Recorder:
         if slices:
             detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
         reason = "Admitted" if admission.admitted else "QuotaReserved"
+        message = _described(admission, workload)
         if not admission.second_pass:
-            self._note(workload, "QuotaReserved", _described(admission, workload))
+            self._note(workload, "QuotaReserved", message)
         if admission.replaces is not None:
             self._replace(admission.replaces, admission.workload)
         if admission.admitted:
             self._note(workload, "Admitted", f"Admitted by ClusterQueue {admission.cluster_queue}")
-        message = _described(admission, workload)
         self._log(workload, admission.cycle, admission.kind, reason, message, detail, admission.cluster_queue)
 
     def _replace(self, old: str, new: str) -> None:
