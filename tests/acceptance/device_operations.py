@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import orjson
@@ -14,8 +14,12 @@ from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation
 from gpus.services import FoundPod, forget_found, forget_node, observed_node, record_found, sync_node
 from gpus.services.cordon import close_device, close_node
-from queues.models import Cluster, Job, Workload
+from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
+from queues.models import Cluster, Job, PodSet, Workload
 from queues.services import workloads
+from queues.services.job_changes import change_workload
+from queues.services.pods import record_replicas_gone
+from queues.services.workload_objects import workload_spec
 from scheduler.core.device import DeviceSlice
 from tests.factories import START, Quotas, make_cluster_queue, make_cohort, make_workload
 
@@ -26,6 +30,7 @@ QUOTAS = {"a": {GPU: (14, 6), GPU_MEMORY: (90_000, 40_000)}, "b": {GPU: (12, 8),
 """ClusterQueue -> resource -> (nominal quota, borrowing limit); cores are not limited."""
 
 MOST_WAITING = 25
+ELASTIC = {ELASTIC_JOB: "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class Operations:
     def __init__(self, cluster: Cluster, chance: random.Random) -> None:
         self.cluster = cluster
         self.asked: dict[str, Asked] = {}
+        self.placed: dict[str, int] = {}
+        """The most pods that may be placed of a workload that has shrunk, until they have gone."""
         self.counts: Counter[str] = Counter()
         self._chance = chance
         self._foreign: list[str] = []
@@ -69,6 +76,7 @@ class Operations:
             self.submit: 30, self.finish: 18, self.hold: 5, self.release: 6, self.cancel: 5, self.change_priority: 3,
             self.stop: 12, self.close_card: 3, self.open_card: 5, self.close_node: 1, self.open_node: 3,
             self.change_card: 6, self.lose_node: 1, self.find_node: 3, self.find_slices: 6, self.forget_slices: 7,
+            self.shrink: 5, self.grow: 4, self.end_pod: 8,
         }  # fmt: skip
         for number in range(NODES):
             self._sync(number)
@@ -102,6 +110,7 @@ class Operations:
             queue_name=chance.choice("ab"),
             priority=chance.choice([0, 0, 10]),
             created_at=START + timedelta(seconds=len(self.asked)),
+            annotations=ELASTIC,
         )
         if chance.random() < 0.3:
             job = Job.objects.create(
@@ -133,6 +142,53 @@ class Operations:
         """The pods of evicted workloads have stopped."""
         evicted = Workload.objects.filter(evicted_at__isnull=False).exclude(status="Finished").order_by("pk")
         workloads.record_stopped(self.cluster, list(evicted.values_list("namespace", "name")[:3]))
+
+    def shrink(self) -> None:
+        """An elastic job asks for fewer pods."""
+        for row in self._held():
+            asked = self.asked[row.name]
+            if asked.pods < 2:
+                continue
+            spec = workload_spec(row)
+            (pod_set,) = spec.pod_sets
+            fewer = self._chance.randrange(asked.pods)
+            change_workload(row, replace(spec, pod_sets=(replace(pod_set, count=fewer),)), actor="alice", now=START)
+            self.placed.setdefault(row.name, asked.pods)
+            self.asked[row.name] = replace(asked, pods=fewer)
+
+    def grow(self) -> None:
+        """An elastic job asks for more pods: a slice that replaces the one that holds quota."""
+        for row in self._held():
+            waiting = Workload.objects.filter(annotations__contains={REPLACED_SLICE: row.key})
+            if waiting.exclude(status="Finished").exists() or not row.active:
+                continue
+            name, asked = f"w{len(self.asked)}", self.asked[row.name]
+            self.asked[name] = replace(asked, pods=asked.pods + self._chance.choice([1, 2]))
+            self.placed[name] = max(self.asked[name].pods, self.placed.get(row.name, 0))
+            Workload.objects.create(
+                cluster=self.cluster, namespace="team", name=name, queue_name=row.queue_name, priority=row.priority,
+                created_at=START + timedelta(seconds=len(self.asked)), job=row.job,
+                annotations={**ELASTIC, REPLACED_SLICE: row.key},
+            )  # fmt: skip
+            (pod_set,) = row.pod_sets.all()
+            PodSet.objects.create(
+                workload=Workload.objects.get(name=name), count=self.asked[name].pods, template=pod_set.template,
+                requests={},
+            )  # fmt: skip
+
+    def end_pod(self) -> None:
+        """A pod of a job that has more than it asks for has gone."""
+        for row in Workload.objects.filter(status="Admitted", evicted_at=None).prefetch_related("pod_sets"):
+            (pod_set,) = row.pod_sets.all()
+            held = [replica for replica, node in enumerate(pod_set.nodes) if node]
+            if len(held) > (pod_set.admitted_count or 0):
+                record_replicas_gone(self.cluster, pod_set, {self._chance.choice(held)})
+                return
+
+    def _held(self) -> list[Workload]:
+        rows = Workload.objects.filter(quota_reserved_at__isnull=False, evicted_at=None).exclude(status="Finished")
+        found = list(rows.prefetch_related("pod_sets").select_related("job").order_by("pk"))
+        return self._chance.sample(found, min(len(found), 1))
 
     def _some(self, **fields: object) -> list[tuple[str, str]]:
         found = Workload.objects.filter(**fields).exclude(status="Finished").order_by("pk")

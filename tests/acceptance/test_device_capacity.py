@@ -160,15 +160,18 @@ def check_cards(mark: int) -> None:
                 assert not any(part.pk > mark for part in decided), (device.uuid, name, used, found, total)
 
 
-def check_workloads(asked: Mapping[str, Asked]) -> None:
-    """Who holds quota has exactly the slices that it asked for, and nobody else has any."""
+def check_workloads(asked: Mapping[str, Asked], placed: Mapping[str, int]) -> None:
+    """Who holds quota has exactly the slices that it asked for, and nobody else has any. An elastic job that shrank has
+    those of its pods that run still as well."""
     workloads = holding()
     for workload in workloads:
         [pod_set] = workload.pod_sets.all()
         wanted = asked[workload.name]
         slices = list(workload.device_allocations.all())
-        assert len(pod_set.nodes) == wanted.pods, workload.name
-        assert len(slices) == wanted.pods * wanted.cards, workload.name
+        held = [node for node in pod_set.nodes if node is not None]
+        assert pod_set.admitted_count == wanted.pods, workload.name
+        assert wanted.pods <= len(held) <= placed.get(workload.name, wanted.pods), workload.name
+        assert len(slices) == len(held) * wanted.cards, workload.name
         cards: dict[int, set[str]] = defaultdict(set)
         for part in slices:
             cards[part.replica].add(part.device_uuid)
@@ -213,7 +216,7 @@ def test_slices_never_exceed_a_card_whatever_happens(capsys: pytest.CaptureFixtu
         [decide] = chance.choices(list(run), list(run.values()))
         decide()
         check_cards(mark)
-        check_workloads(operations.asked)
+        check_workloads(operations.asked, operations.placed)
         check_quotas()
         most = max(
             most, sum(PodSet.objects.filter(workload__in=holding()).values_list("resource_usage__" + GPU, flat=True))
