@@ -11,7 +11,7 @@ from collections.abc import Callable
 from scheduler.core.assignment import Assignment, Mode, PodSetResult
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.flavor_devices import DeviceAssigner, NoPlace, describe
-from scheduler.core.flavor_topology import Rooms, TopologyAssigner
+from scheduler.core.flavor_topology import NO_ROOMS, Rooms, TopologyAssigner
 from scheduler.core.placement_model import Placement, PlacementRefusal
 from scheduler.core.topology import TopologyFailure
 from scheduler.core.workload_info import WorkloadInfo
@@ -42,7 +42,7 @@ class PlacementAssigner:
             self._devices.refuse(cq, assignment, found)
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Leave to the second pass what waits for admission checks (11.2)."""
+        """Leave to the second pass what waits for admission checks (11.2): with devices the whole gang."""
         if not cq.spec.admission_checks:
             return
         waiting = [
@@ -51,9 +51,9 @@ class PlacementAssigner:
             if (self._topology.concerns(result) or self._devices.concerns_pod_set(result.pod_set))
             and any(self._devices.waits_for_checks(info, cq, choice.flavor) for choice in result.flavors.values())
         ]
-        if waiting:
-            for result in assignment.pod_sets:
-                result.delayed = result in waiting or self._topology.concerns(result)
+        gang = bool(waiting) and self._devices.concerns(info)
+        for result in assignment.pod_sets:
+            result.delayed = result in waiting or (gang and self._topology.concerns(result))
 
     def can_place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find their place in the usage as it is then; None when neither is concerned."""
@@ -71,7 +71,7 @@ class PlacementAssigner:
 
     def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
         """A place for every pod, its leaves recorded in the assignment; else why there is none."""
-        rooms = Rooms(self._devices.room(assignment))
+        rooms = Rooms(self._devices.room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
         refused: NoPlace | None = None
         for _ in range(ATTEMPTS):
             requests = self._topology.requests(assignment, rooms)
