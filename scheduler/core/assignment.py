@@ -11,6 +11,7 @@ from scheduler.core.decisions import PendingReason
 from scheduler.core.placement_model import Placement
 from scheduler.core.quota import Cell, QuotaNode
 from scheduler.core.resources import FlavorResource
+from scheduler.core.second_pass import PENDING
 from scheduler.core.topology import TopologyAssignment
 from scheduler.core.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo
 
@@ -93,7 +94,8 @@ class PodSetResult:
         self.fits = True
         self.topology: TopologyAssignment | None = None
         self.kept: TopologyAssignment | None = None
-        """The part of `topology` where pods of the slice that it replaces are already (11.12)."""
+        """The part of `topology` where pods are already: of the slice that it replaces (11.12), or since the first
+        pass."""
         self.gained: TopologyAssignment | None = None
         """The part of `topology` where pods are to come."""
         self.delayed = False
@@ -165,7 +167,7 @@ class Assignment:
 
 
 def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
-    """What a workload holds quota for, to be placed: every flavor fits, nothing is placed yet."""
+    """What a workload holds quota for, to be placed: every flavor fits, only what was not delayed is placed yet."""
     assert info.admission is not None  # it holds quota
     pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
     assignment = Assignment()
@@ -177,5 +179,7 @@ def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
         for resource, flavor in held.flavors.items():
             cell = node.cell(FlavorResource(flavor, resource))
             result.flavors[resource] = Choice(flavor, cell, Mode.FIT, 0, -1)
+        if held.delayed_topology_request != PENDING:
+            result.kept = held.topology_assignment
         assignment.pod_sets.append(result)
     return assignment

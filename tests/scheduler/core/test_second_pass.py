@@ -19,7 +19,7 @@ from scheduler.core.topology import Topology
 from scheduler.core.workload import Workload
 from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
 from tests.scheduler.core.topology_helpers import domains
-from tests.scheduler.core.world_helpers import Builder, admissions, cycle, preemption, preemptions
+from tests.scheduler.core.world_helpers import Builder, admissions, cycle, pod_set, preemption, preemptions
 
 HOST = "kubernetes.io/hostname"
 NEEDS_HOST = {"required": HOST}
@@ -101,6 +101,34 @@ def test_which_checks_delay(controller: str, on_flavors: tuple[str, ...], waits:
     builder.world.set_node(node("n1"))
     cycle(builder.pending("w", "q", 1, topology=NEEDS_HOST).world)
     assert (delayed(builder, "w"), places(builder, "w")) == (("Pending", {}) if waits else ("", {"n1": 1}))
+
+
+def test_a_pod_set_that_no_check_delays_is_placed_at_once_and_stays() -> None:
+    builder = queue(on_flavors=("tas",))
+    builder.flavor("other", topology_name="hosts", node_labels={"pool": "other"})
+    rules = (AdmissionCheckRule("check", ("tas",)),)
+    builder.queue("q", {"tas": 20, "other": 20}, admission_checks=rules)
+    for name in ("o1", "o2"):
+        builder.world.set_node(replace(node(name), labels={HOST: name, "pool": "other"}))
+    pod_sets = [
+        pod_set(1, count=3, name=name, topology=NEEDS_HOST, spec={"nodeSelector": {"pool": pool}})
+        for name, pool in (("late", "tas"), ("early", "other"))
+    ]
+    cycle(builder.pending("w", "q", pod_sets).world)
+    admission = current(builder, "w").admission
+    assert admission is not None
+    late, early = admission.pod_set_assignments
+    assert (late.delayed_topology_request, late.topology_assignment) == ("Pending", None)
+    assert (early.delayed_topology_request, early.topology_assignment is not None) == ("", True)
+    builder.world.set_node(node("n1"))
+    answer(builder, "w", 1000.0)
+    (second,) = cycle(builder.world, 1001.0).admissions
+    assert second.pod_sets[1] == early, "it stays where it is"
+    assert places(builder, "w") == {"n1": 3}
+    builder.world.finish_workload("team/w", 1002.0)
+    cycle(builder.pending("next", "q", [replace(pod_sets[1], count=4)]).world, 1003.0)
+    cycle(builder.pending("last", "q", [replace(pod_sets[1], count=4)]).world, 1004.0)
+    assert {next(iter(places(builder, name))) for name in ("next", "last")} == {"o1", "o2"}, "all is free again"
 
 
 def test_it_is_tried_again_after_two_four_up_to_thirty_seconds() -> None:
