@@ -1,4 +1,4 @@
-"""Elastic jobs in the cluster: pods that a newer workload slice took over, and replicas whose pods are gone.
+"""Pods that a newer slice of their elastic job took over, and replicas whose pods are gone for good.
 
 A running Job's pod template can't change, so every pod of an elastic job comes with the name of the slice that started
 it. It is given the name of the slice that holds quota now.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db.models import Q
 
 from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
-from queues.models import Cluster, Workload
+from queues.models import Cluster, PodSet, Workload
 from queues.services.pods import record_replicas_gone
 from scheduler.cluster.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from scheduler.cluster.manifests import (
@@ -77,11 +79,12 @@ def is_next_slice(row: Workload) -> bool:
 
 
 def note_gone_replicas(cluster: Cluster, pods: Sequence[JsonObject]) -> int:
-    """Of elastic jobs that shrank: note which replicas have no pod any more, so that what they hold is free.
+    """Of elastic jobs that shrank, and of jobs some of whose pods are not needed again (reclaimable ones): note which
+    replicas have no pod any more, so that what they hold is free.
 
-    `pods` are all live pods that are ours. The Job controller chooses which pods go, so more replicas than are admitted
-    stay held until as many are seen gone; of several without a pod those with the highest numbers go. Returns how many
-    were noted.
+    `pods` are all live pods that are ours. The Job controller chooses which pods go, so more replicas than are needed
+    stay held until as many are seen gone; of several without a pod those with the highest numbers go, and one always
+    stays: a workload that holds devices is placed somewhere. Returns how many were noted.
     """
     alive: dict[tuple[str, str], set[int]] = defaultdict(set)
     for pod in pods:
@@ -89,15 +92,27 @@ def note_gone_replicas(cluster: Cluster, pods: Sequence[JsonObject]) -> int:
         if replica is not None:
             pod_set = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, "")
             alive[uid_label(pod, WORKLOAD_UID_LABEL), pod_set].add(replica)
-    rows = Workload.objects.filter(
-        cluster=cluster, status=WorkloadStatus.ADMITTED, evicted_at=None, annotations__contains={ELASTIC_JOB: "true"}
-    )
+    shrank = Q(annotations__contains={ELASTIC_JOB: "true"})
+    reclaimed = Q(pk__in=PodSet.objects.filter(reclaimable_count__gt=0).values("workload"))
+    rows = Workload.objects.filter(shrank | reclaimed, cluster=cluster, status=WorkloadStatus.ADMITTED, evicted_at=None)
     noted = 0
     for row in rows.prefetch_related("pod_sets").order_by("pk"):
-        for pod_set in row.pod_sets.all():
-            held = {replica for replica, node in enumerate(pod_set.nodes) if node}
-            surplus = len(held) - (pod_set.admitted_count or 0)
-            gone = sorted(held - alive[str(row.uid), pod_set.name], reverse=True)[: max(0, surplus)]
-            if gone and row.pushed_sequence >= row.push_sequence:
-                noted += record_replicas_gone(cluster, pod_set, gone)
+        if row.pushed_sequence >= row.push_sequence:
+            noted += _give_up(cluster, row, alive)
+    return noted
+
+
+def _give_up(cluster: Cluster, row: Workload, alive: Mapping[tuple[str, str], set[int]]) -> int:
+    held = {pod_set.pk: {number for number, node in enumerate(pod_set.nodes) if node} for pod_set in row.pod_sets.all()}
+    elastic = ELASTIC_JOB in row.annotations
+    spare = sum(map(len, held.values())) - (0 if elastic else 1)
+    noted = 0
+    for pod_set in row.pod_sets.all():
+        if pod_set.topology_assignment and not elastic:
+            continue  # as in Kueue, the domains of an assignment stay until it ends
+        needed = min(pod_set.admitted_count or 0, max(0, pod_set.count - pod_set.reclaimable_count))
+        surplus = min(len(held[pod_set.pk]) - needed, spare - noted)
+        gone = sorted(held[pod_set.pk] - alive[str(row.uid), pod_set.name], reverse=True)[: max(0, surplus)]
+        if gone:
+            noted += record_replicas_gone(cluster, pod_set, gone)
     return noted

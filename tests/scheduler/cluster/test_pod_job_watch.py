@@ -12,7 +12,7 @@ from queues.services.workloads import cancel, hold, release
 from scheduler.cluster.client import NAMESPACES, PODS, JsonObject
 from tests.factories import START
 from tests.scheduler.cluster.group_pods import KUEUE, found_pod, gpu_pod
-from tests.scheduler.cluster.system import System, queued
+from tests.scheduler.cluster.system import System, gpu_job, queued
 from tests.simulated_cluster import pod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -113,6 +113,19 @@ class TestOurGroup:
         turns(system)
         assert phases(system) == {"a": "Succeeded", "b": "Running"}
         assert (system.workload().status, system.workload().pods_ready_at is not None) == ("Admitted", True)
+
+    def test_the_card_of_a_pod_that_succeeded_is_free_for_others(self, system: System) -> None:
+        for name, seconds in (("a", 5), ("b", 1000), ("c", 1000)):
+            apply(system, gpu_pod(name, group="ring", total=3, run_seconds=seconds, mib=30_000))
+        system.engine.run()
+        system.submit(gpu_job("next", mib=30_000, cores=0, parallelism=2, completions=2, run_seconds=1000))
+        system.engine.run()
+        assert (system.workload("ring").status, system.workload("next").reason) == ("Admitted", "WaitingForDevices")
+        turns(system, 8)
+        assert system.workload("next").status == "Admitted"
+        assert WorkloadEvent.objects.filter(workload_name="ring", reason="ReplicasReleased").count() == 1
+        live = {item["metadata"]["name"]: item["status"]["phase"] for item in system.pods()}
+        assert (live["b"], live["c"], sorted(live.values())) == ("Running", "Running", [*["Running"] * 4, "Succeeded"])
 
     def test_a_pod_that_succeeded_counts_when_it_is_gone_and_makes_nobody_ready(self, system: System) -> None:
         apply(system, gpu_pod("a", group="ring", total=2, run_seconds=5), gpu_pod("b", group="ring", total=2))
