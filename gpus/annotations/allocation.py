@@ -19,8 +19,8 @@ from gpus.annotations.vendor_extras import Decision, vendor_extras
 from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.device_vendor import DeviceVendor
-from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import PodPlacement
+from scheduler.core.placement_peak import peak_usage
 
 NODE = "hami.io/vgpu-node"
 TIME = "hami.io/vgpu-time"

@@ -18,9 +18,9 @@ from scheduler.core.device_vendor import NVIDIA, DeviceVendor
 from scheduler.core.fragmentation_ranking import FragmentationRanking
 from scheduler.core.node import Node
 from scheduler.core.placement_candidates import CandidateNodes
-from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_memory import SearchMemories
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodDeviceRequest, PodPlacement, PodSetToPlace
+from scheduler.core.placement_peak import peak_usage
 from scheduler.core.placement_policy import Policy, device_policy
 from scheduler.core.placement_quota import NamespaceQuotas
 from scheduler.core.placement_ranking import Ranking

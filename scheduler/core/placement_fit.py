@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import add
 
 from scheduler.core.device import MIG_MODE, PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice, MigInstance
 from scheduler.core.device_cores import taken_cores
@@ -23,8 +22,8 @@ from scheduler.core.placement_vendor_fit import (
     Tenant,
     app_class_score,
     gives_count,
+    in_profile,
     in_wanted_mode,
-    profile_for,
     tenant_of,
     tenant_refusal,
 )
@@ -363,7 +362,7 @@ class _Walk:
         if rules.tenant_classes:
             return self._as_tenant(card, part)
         if rules.hardware_profiles:
-            return self._of_profile(card, part)
+            return in_profile(part, self.request, device, card.used_slots, card.used_memory_mib)
         if device.mode != MIG_MODE:
             return part
         mine = (held.mig for picked, held in self.picks if picked is card)
@@ -381,19 +380,6 @@ class _Walk:
         refused = tenant_refusal(card.device, card.used_slots > 0, card.tenants, mine)
         return refused or replace(part, qos_policy=mine.qos_policy, app_class=mine.app_class)
 
-    def _of_profile(self, card: Card, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:
-        """The slice as large as the profile that serves the request."""
-        profile = profile_for(self.request, card.device.mig_profiles)
-        if profile is None:
-            return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
-        if card.used_slots + profile.slice_count > card.device.slots:
-            return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
-        if card.used_memory_mib + profile.memory_mib > card.device.memory_mib:
-            return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
-        return replace(
-            part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, slots=profile.slice_count
-        )
-
     def _within_quota(self, memory: int, cores: int) -> bool:
         if self.context.quota is None:
             return True
@@ -403,48 +389,3 @@ class _Walk:
             memory + sum(part.memory_mib for part in parts if part.vendor == self.request.vendor),
             cores + sum(part.cores_percent for part in parts if part.vendor == self.request.vendor),
         )
-
-
-def peak_usage(containers: Iterable[Sequence[DeviceSlice]], init_container_count: int) -> dict[str, DeviceSlice]:
-    """What a pod holds of each card while it lives: the larger of its largest init container and the sum of the rest.
-
-    Slots are the number of containers that hold the card, at least 1. One pseudo slice per UUID (HAMi's accounting).
-    """
-    init: dict[str, DeviceSlice] = {}
-    rest: dict[str, DeviceSlice] = {}
-    for number, container in enumerate(containers):
-        of_container: dict[str, DeviceSlice] = {}
-        for part in container:
-            _add(of_container, part)
-        for uuid, part in of_container.items():
-            if number >= init_container_count:
-                _add(rest, part)
-            elif uuid in init:
-                init[uuid] = _larger(init[uuid], replace(part, slots=1))
-            else:
-                init[uuid] = replace(part, slots=1)
-    for uuid, part in init.items():
-        rest[uuid] = _larger(rest[uuid], part) if uuid in rest else part
-    return dict(sorted(rest.items()))
-
-
-def _add(total: dict[str, DeviceSlice], part: DeviceSlice) -> None:
-    so_far = total.get(part.uuid)
-    total[part.uuid] = part if so_far is None else _together(so_far, part, add)
-
-
-def _larger(left: DeviceSlice, right: DeviceSlice) -> DeviceSlice:
-    return _together(left, right, max)
-
-
-def _together(left: DeviceSlice, right: DeviceSlice, amounts: Callable[[int, int], int]) -> DeviceSlice:
-    """Two slices of a card as one; the MIG instances of both are in use."""
-    instances = (*left.mig_instances, *right.mig_instances)
-    return replace(
-        left,
-        memory_mib=amounts(left.memory_mib, right.memory_mib),
-        cores_percent=amounts(left.cores_percent, right.cores_percent),
-        slots=amounts(left.slots, right.slots),
-        mig=instances[0] if instances else None,
-        further_mig=instances[1:],
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from scheduler.core.device import HAMI_CORE_MODE, QOS_POLICY, SOFT_SPLIT, SPLIT, Device, DeviceRequest, DeviceSlice
@@ -50,6 +51,20 @@ def profile_for(request: DeviceRequest, profiles: Iterable[Profile]) -> Profile 
         and profile.slice_count >= request.slots
     )
     return min(enough, key=lambda profile: (profile.slice_count, profile.memory_mib), default=None)
+
+
+def in_profile(
+    part: DeviceSlice, request: DeviceRequest, device: Device, used_slots: int, used_memory_mib: int
+) -> DeviceSlice | DeviceRefusal:
+    """The slice as large as the profile that serves the request on a card of which so much is used."""
+    profile = profile_for(request, device.mig_profiles)
+    if profile is None:
+        return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
+    if used_slots + profile.slice_count > device.slots:
+        return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
+    if used_memory_mib + profile.memory_mib > device.memory_mib:
+        return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
+    return replace(part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, slots=profile.slice_count)
 
 
 def tenant_refusal(

@@ -26,8 +26,8 @@ from gpus.vendors import VENDORS
 from scheduler.core.device_requests import pod_device_request
 from scheduler.core.node import Node
 from scheduler.core.placement import Fleet
-from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
+from scheduler.core.placement_peak import peak_usage
 from scheduler.core.placement_search import NodeTies
 from scheduler.core.scenario import read_resource_quota
 from scheduler.core.typical_tasks import TaskShape, task_shape, typical_tasks

@@ -8,8 +8,8 @@ import pytest
 
 from scheduler.core.device import MIG_MODE, Device, MigPlacement, MigProfile
 from scheduler.core.placement import Fleet
-from scheduler.core.placement_fit import peak_usage
 from scheduler.core.placement_model import Placement, PodDeviceRequest, ScoringWeights
+from scheduler.core.placement_peak import peak_usage
 from scheduler.core.placement_quota import NamespaceQuota
 from tests.scheduler.core.fleet_helpers import ask, card, cards_of, fleet, node, pod, pod_set, reason_of, try_place
 
