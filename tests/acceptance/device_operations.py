@@ -76,7 +76,7 @@ class Operations:
             self.submit: 30, self.finish: 18, self.hold: 5, self.release: 6, self.cancel: 5, self.change_priority: 3,
             self.stop: 12, self.close_card: 3, self.open_card: 5, self.close_node: 1, self.open_node: 3,
             self.change_card: 6, self.lose_node: 1, self.find_node: 3, self.find_slices: 6, self.forget_slices: 7,
-            self.shrink: 5, self.grow: 4, self.end_pod: 8,
+            self.shrink: 3, self.grow: 2, self.end_pod: 4,
         }  # fmt: skip
         for number in range(NODES):
             self._sync(number)

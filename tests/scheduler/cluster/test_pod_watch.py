@@ -46,6 +46,8 @@ def test_pods_that_succeeded_count_as_ready(system: System) -> None:
     system.submit(gpu_job(parallelism=2, completions=2, run_seconds=20))
     for _ in range(2):
         system.turn()
+    longer = {"metadata": {"annotations": {"kueueweb.io/run-seconds": "1000"}}}
+    system.client.patch(PODS, "team", system.pods()[0]["metadata"]["name"], longer)
     system.advance(17)
     system.watcher.resync()
     assert set(Pod.objects.values_list("phase", flat=True)) == {"Succeeded", "Running"}
