@@ -111,7 +111,7 @@ class FragmentationModel:
         at = rows[:, None], columns
         totals = self.table.totals[:, at[0], at[1]]
         used = self.table.used[:, at[0], at[1]].copy()
-        used[SLOTS] += 1
+        used[SLOTS] += request.slots
         used[CORES] += request.cores_percent
         used[MEMORY_MIB] += needed_memory(request, totals[MEMORY_MIB])
         serving_before = self.serving[at]

@@ -73,7 +73,7 @@ class NodeWorth:
     def after(self, rows: Integers, request: DeviceRequest) -> tuple[Integers, Doubles]:
         """Of every card of the rows: what is left once it served the request, and the worth that it lost by that."""
         used = self.table.used[:, rows].copy()
-        used[SLOTS] += 1
+        used[SLOTS] += request.slots
         used[CORES] += min(request.cores_percent, 100)
         used[MEMORY_MIB] += needed_memory(request, self.table.totals[MEMORY_MIB][rows])
         rests = self._rests(rows, used)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.core.device import DeviceRequest
 from scheduler.core.node import Node
 from scheduler.core.node_worth import NodeWorth
 from scheduler.core.placement import Fleet
@@ -125,6 +126,12 @@ class TestChoice:
     def test_without_tasks_every_place_costs_the_same_and_the_smaller_name_wins(self) -> None:
         made = fleet(node("n2", [card("h0")], {"h0": (1, 5000, 0)}), node("n1", [card("g0")]), tasks=())
         assert cards_of(try_place(made, pod(THIRD))) == "n1: g0"
+
+    def test_slots_that_are_used_up_cost_the_rest_of_the_card(self) -> None:
+        """All ten slots of a card take its rest of 680 along; on g1 nothing is lost that the memory does not cost."""
+        made = fleet(node("n1", [card("g0"), card("g1", slots=20)]))
+        wide = DeviceRequest("NVIDIA", 1, 3200, slots=10)
+        assert cards_of(try_place(made, pod(wide))) == "n1: g1"
 
     def test_several_cards(self) -> None:
         made = fleet(
