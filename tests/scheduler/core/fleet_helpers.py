@@ -76,6 +76,11 @@ def fleet(*nodes: Node, **settings: Any) -> Fleet:
     return made
 
 
+def two_cards(**used: Usage) -> Fleet:
+    """One node n1 with the cards g0 and g1, which hold what `used` says."""
+    return fleet(node("n1", [card("g0"), card("g1")], used))
+
+
 def pod_set(devices: PodDeviceRequest, count: int = 1, **fields: Any) -> PodSetToPlace:
     """A pod set of such pods."""
     return PodSetToPlace("main", count, devices=devices, **fields)
