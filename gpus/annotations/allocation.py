@@ -14,6 +14,7 @@ from typing import Any
 
 from gpus.annotations.enflame import ASSIGNED_CONTAINERS, assigned_slices
 from gpus.annotations.errors import AnnotationError
+from gpus.annotations.json_text import load_json
 from gpus.annotations.vendor_extras import TIMES as EXTRA_TIMES
 from gpus.annotations.vendor_extras import Decision, vendor_extras
 from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement
@@ -34,7 +35,7 @@ TIMES = frozenset({TIME, BIND_TIME, *EXTRA_TIMES})
 _RESERVED = re.compile(r"[,:;]")
 _OLD_MIG_SUFFIX = re.compile(r"\[[^\]]*\]$")
 """`GPU-x[0-1]`: template and place of a MIG instance, as HAMi wrote them before it had an annotation for that."""
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +141,12 @@ def encode_mig_allocations(allocations: Iterable[MigAllocation]) -> str:
 
 def decode_mig_allocations(text: str) -> tuple[MigAllocation, ...]:
     """Read `hami.io/vgpu-mig-allocations`. Raises AnnotationError, also where only some runtime ids are there."""
+    found = load_json(text)
+    if not isinstance(found, list):
+        raise AnnotationError("expected a JSON array of MIG allocations")
     try:
-        found = json.loads(text)
-        if not isinstance(found, list):
-            raise AnnotationError("expected a JSON array of MIG allocations")
         return tuple(_mig_allocation(entry) for entry in found)
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise AnnotationError(f"not a list of MIG allocations: {error}") from error
 
 
@@ -293,6 +294,8 @@ def _decode_device(text: str) -> AllocatedDevice:
     fields = [field.strip() for field in text.split(",")]
     if len(fields) < 4:
         raise AnnotationError(f"a device has {len(fields)} fields instead of 4: {text!r}")
+    if not fields[0].isprintable():
+        raise AnnotationError(f"{fields[0]!r} is no UUID of a card")
     for field in fields[2:4]:
         if not _INTEGER.fullmatch(field):
             raise AnnotationError(f"{field!r} in {text!r} is not a whole number")
@@ -305,7 +308,9 @@ def _mig_allocation(entry: Mapping[str, Any]) -> MigAllocation:
     known = [value for value in runtime if value is not None and value != ""]
     if len(known) not in (0, 3):
         raise AnnotationError("migUUID, gpuInstanceID and computeInstanceID come together or not at all")
-    instance = MigInstance(entry["profile"], MigPlacement(int(place.get("start", 0)), int(place["size"])))
+    if not str(entry["profile"]).isprintable():
+        raise AnnotationError(f"{entry['profile']!r} is no profile")
+    instance = MigInstance(str(entry["profile"]), MigPlacement(int(place.get("start", 0)), int(place["size"])))
     identity: tuple[str, int | None, int | None] = (
         (str(runtime[0]), int(str(runtime[1])), int(str(runtime[2]))) if known else ("", None, None)
     )

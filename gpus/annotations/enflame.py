@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpus.annotations.errors import AnnotationError
+from gpus.annotations.json_text import load_json
 from scheduler.core.device import Device, MigProfile
 
 ASSIGNED_CONTAINERS = "assigned-containers"
@@ -80,10 +81,7 @@ def held_profile(device: Device, slots: int, memory_mib: int) -> MigProfile | No
 
 
 def _object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise AnnotationError(f"not JSON: {error}") from error
+    found = load_json(text)
     if not isinstance(found, dict):
         raise AnnotationError("expected a JSON object")
     return found

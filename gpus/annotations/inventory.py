@@ -13,6 +13,7 @@ from typing import Any
 
 from gpus.annotations.enflame import decode_devices_drs, encode_devices_drs
 from gpus.annotations.errors import AnnotationError
+from gpus.annotations.json_text import load_json
 from scheduler.core.device import HAMI_CORE_MODE, Device, MigPlacement, MigProfile
 from scheduler.core.device_vendor import DeviceVendor, InventoryEncoding
 
@@ -164,14 +165,24 @@ def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
 
 
 def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, ...]:
-    """Read a vendor's register annotation on a node in its own encoding. Raises AnnotationError."""
-    if vendor.inventory is InventoryEncoding.DRS_JSON:
-        return decode_devices_drs(text, vendor.word, node)
-    if vendor.inventory is InventoryEncoding.STRING:
-        return decode_devices_string(text, vendor.word)
-    if vendor.inventory is InventoryEncoding.METAX_JSON:
-        return decode_devices_metax(text, vendor.word)
-    return decode_devices_json(text, vendor.word)
+    """Read a vendor's register annotation on a node in its own encoding. Raises AnnotationError, also for what can be
+    no card: names that are too long or hold control characters, numbers below 0."""
+    match vendor.inventory:
+        case InventoryEncoding.DRS_JSON:
+            devices = decode_devices_drs(text, vendor.word, node)
+        case InventoryEncoding.STRING:
+            devices = decode_devices_string(text, vendor.word)
+        case InventoryEncoding.METAX_JSON:
+            devices = decode_devices_metax(text, vendor.word)
+        case _:
+            devices = decode_devices_json(text, vendor.word)
+    for device in devices:
+        texts = ((device.uuid, 128), (device.type, 128), (device.mode, 32))
+        if any(len(word) > most or not word.isprintable() for word, most in texts):
+            raise AnnotationError(f"{device.uuid[:128]!r}, {device.type[:128]!r}, {device.mode[:32]!r}: no such card")
+        if min(device.index, device.slots, device.memory_mib, device.cores_percent) < 0:
+            raise AnnotationError(f"a number of card {device.uuid} is below 0")
+    return devices
 
 
 def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
@@ -245,10 +256,7 @@ def _profile_object(profile: MigProfile) -> dict[str, Any]:
 
 
 def _objects(text: str) -> list[dict[str, Any]]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise AnnotationError(f"not JSON: {error}") from error
+    found = load_json(text)
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise AnnotationError("expected a JSON array of objects, one per device")
     return found
@@ -331,7 +339,7 @@ def _array(entry: Mapping[str, Any], key: str, where: str) -> Sequence[object]:
 
 
 def _integer(text: str, field: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or int(text) not in _INT32:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII) or int(text) not in _INT32:
         raise AnnotationError(f"{field} is not a 32-bit integer: {text!r}")
     return int(text)
 

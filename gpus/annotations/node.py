@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.inventory import decode_cordoned, decode_devices, decode_pair_scores
+from gpus.annotations.json_text import load_json
 from gpus.annotations.lock import plugin_answers
 from scheduler.core.device import HARD_SPLIT, SOFT_SPLIT, SPLIT, Device
 from scheduler.core.device_vendor import NVIDIA, DeviceVendor, InventoryEncoding
@@ -16,6 +17,7 @@ from scheduler.core.node import CountScores
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 _LARGEST: Final = 2**31
+_COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,15 @@ def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]
 def _count_table(text: str) -> dict[int, int]:
     """`{"1": 100, "2": 200}`: number of cards -> amount."""
     try:
-        found = json.loads(text or "{}")
-    except json.JSONDecodeError:
+        found = load_json(text or "{}")
+    except AnnotationError:
         return {}
     if not isinstance(found, dict):
         return {}
     return {
         int(count): amount
         for count, amount in found.items()
-        if count.isascii() and count.isdigit() and isinstance(amount, int) and abs(amount) < _LARGEST
+        if _COUNT.fullmatch(count) and isinstance(amount, int) and abs(amount) < _LARGEST
     }
 
 

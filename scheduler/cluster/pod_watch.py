@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from scheduler.core.resources import pod_requests
 
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _POD_PROGRESS: Final = JOB_KINDS["Pod"].progress
+_INDEX: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _ENDED: Final = ("Succeeded", "Failed")
 _KNOWN_COLUMNS: Final = (
     "uid", "namespace", "name", "status", "conditions", "quota_reserved_at", "evicted_at", "pods_stopped_at",
@@ -322,7 +324,7 @@ def _row(
     status: Mapping[str, Any],
 ) -> ObservedPod:
     index = annotations.get(_COMPLETION_INDEX, "")
-    if replica is None and index.isascii() and index.isdigit():
+    if replica is None and _INDEX.fullmatch(index):
         replica = int(index)
     states = [entry.get("state") or {} for entry in status.get("containerStatuses") or ()]
     ends = [moment for state in states if (moment := _moment((state.get("terminated") or {}).get("finishedAt")))]

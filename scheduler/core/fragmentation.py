@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scheduler.core.device import DeviceRequest
 from scheduler.core.device_vendor import DeviceVendor
 from scheduler.core.placement_model import DeviceConstraints
-from scheduler.core.placement_table import CORES, MEMORY_MIB, SLOTS, DeviceTable
+from scheduler.core.placement_table import CORES, MEMORY_MIB, SLOTS, UNLIMITED, DeviceTable
 from scheduler.core.typical_tasks import TypicalTask
 
 MILLI = 1000.0
@@ -35,7 +35,7 @@ class FragmentationModel:
     def __init__(self, table: DeviceTable, tasks: Sequence[TypicalTask], vendors: Mapping[str, DeviceVendor]) -> None:
         self.table = table
         self.shares: Doubles = np.array([task.share for task in tasks], dtype=np.float64)
-        self._cpu: Integers = np.array([task.shape.cpu_milli for task in tasks], dtype=np.int64)
+        self._cpu: Integers = np.array([min(task.shape.cpu_milli, UNLIMITED) for task in tasks], dtype=np.int64)
         self._counts: Integers = np.array([_count(task) for task in tasks], dtype=np.int64)
         cards = table.totals.shape[1:]
         shape = (*cards, len(tasks))

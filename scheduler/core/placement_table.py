@@ -312,7 +312,10 @@ def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:
 
 
 def _limit(node: Node, name: str) -> int:
-    """What is there for our own pods: allocatable less what others use; unlimited where nothing is stated."""
+    """What is there for our own pods: allocatable less what others use; unlimited where nothing is stated.
+
+    Anyone may make a pod that asks for more than an array's integers hold.
+    """
     if name not in node.allocatable:
         return UNLIMITED if name in _NOT_LIMITING_IF_MISSING else 0
-    return node.allocatable[name] - node.foreign_usage.get(name, 0)
+    return max(-UNLIMITED, min(node.allocatable[name] - node.foreign_usage.get(name, 0), UNLIMITED))

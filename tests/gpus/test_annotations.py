@@ -110,6 +110,8 @@ class TestInventory:
             '[{"id":"a","devmem":1e300}]',
             '[{"id":"a","devmem":2147483648}]',
             '[{"id":"a","migProfiles":[5]}]',
+            "[" * 100_000,
+            f'[{{"id":"a","count":{"9" * 5000}}}]',
             "not json",
         ],
     )
@@ -118,11 +120,27 @@ class TestInventory:
             decode_devices_json(text, "NVIDIA")
 
     @pytest.mark.parametrize(
-        "text", ["", "GPU-a,1,2", "GPU-a,1,2,3,T,0,true,0:", "GPU-a,x,2,3,T,0,true:", "a,1,2,3,T,0,y:"]
+        "text",
+        [
+            "",
+            "GPU-a,1,2",
+            "GPU-a,1,2,3,T,0,true,0:",
+            "GPU-a,x,2,3,T,0,true:",
+            "a,1,2,3,T,0,y:",
+            "a," + "1" * 5000 + ",2,3,T,0,true:",
+        ],
     )
     def test_malformed_strings_are_refused_whole(self, text: str) -> None:
         with pytest.raises(AnnotationError):
             decode_devices_string(text, "NVIDIA")
+
+    @pytest.mark.parametrize(
+        "fields", [{"id": "a" * 129}, {"id": "a\0"}, {"type": "t" * 129}, {"mode": "\n"}, {"index": -1}, {"count": -1}]
+    )
+    def test_what_can_be_no_card_is_a_problem_of_the_annotation(self, fields: dict[str, object]) -> None:
+        key, text = "hami.io/node-nvidia-register", json.dumps([{"id": "a", **fields}])
+        found = node_devices("n1", {key: text}, {}, {}, VENDORS, 0)
+        assert (found.devices, list(found.problems)) == ((), [key])
 
     def test_a_separator_in_a_name_can_t_be_written_as_a_string(self) -> None:
         with pytest.raises(AnnotationError):
@@ -216,7 +234,17 @@ class TestAllocation:
         assert encode_containers([first, ()]) == "A,NVIDIA,1,2:B,NVIDIA,3,4:;;"
         assert encode_containers_volcano([first, ()]) == "A,NVIDIA,1,2:B,NVIDIA,3,4:;"
 
-    @pytest.mark.parametrize("text", ["A,NVIDIA,1:;", "A,NVIDIA,1,x:;", "A,NVIDIA,,0:;", "garbage,:;"])
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "A,NVIDIA,1:;",
+            "A,NVIDIA,1,x:;",
+            "A,NVIDIA,,0:;",
+            "garbage,:;",
+            f"A,NVIDIA,{'1' * 5000},0:;",
+            "A\0,NVIDIA,1,0:;",
+        ],
+    )
     def test_malformed_allocations_are_not_passed_over(self, text: str) -> None:
         with pytest.raises(AnnotationError):
             decode_containers(text)
@@ -245,7 +273,17 @@ class TestAllocation:
 
     @pytest.mark.parametrize(
         "text",
-        ["{", "{}", "[{}]", '[{"gpuUUID":"a","profile":"p","placement":{"start":0,"size":1},"migUUID":"m"}]', "[5]"],
+        [
+            "{",
+            "{}",
+            "[{}]",
+            '[{"gpuUUID":"a","profile":"p","placement":{"start":0,"size":1},"migUUID":"m"}]',
+            "[5]",
+            "[" * 100_000,
+            '[{"gpuUUID":"a","profile":"p","placement":[0,1]}]',
+            '[{"gpuUUID":"a","profile":"p","placement":{"start":Infinity,"size":1}}]',
+            '[{"gpuUUID":"a","profile":"\\u0000","placement":{"start":0,"size":1}}]',
+        ],
     )
     def test_malformed_mig_allocations(self, text: str) -> None:
         with pytest.raises(AnnotationError):

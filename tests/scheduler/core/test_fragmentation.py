@@ -55,6 +55,10 @@ class TestDefinition:
         nodes = fgd(node("n1", [card("g0"), card("g1")], used, allocatable={"cpu": free_cpu}), tasks=((shape, 1.0),))
         assert fragmentation(nodes) == [expected]
 
+    def test_a_task_that_asks_for_more_cpu_than_an_array_holds(self) -> None:
+        small = node("n1", [card("g0")], allocatable={"cpu": 4000})
+        assert fragmentation(fgd(small, tasks=((TaskShape(10**22, ask(1, 1000)), 1.0),))) == [1000.0]
+
     def test_tasks_are_weighted(self) -> None:
         used = {"g0": (1, 8000, 0), "g1": (1, 4000, 0)}
         one = node("n1", [card("g0"), card("g1")], used)

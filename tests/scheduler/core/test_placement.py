@@ -132,6 +132,14 @@ class TestCandidates:
         assert cards_of(nodes.place([asked])) == "n2: n2-g"
         assert reason_of(fleet(plain("n1")).place([asked])) == "Insufficient example.com/fpga"
 
+    def test_amounts_that_no_array_holds(self) -> None:
+        """Kubernetes takes `cpu: 9e18` of anyone."""
+        nodes = fleet(plain("n1", allocatable={"cpu": 10**22}), plain("n2", allocatable={"cpu": 4000}))
+        assert cards_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 3000})])) == "n1: n1-g"
+        nodes.set_node(plain("n1", allocatable={"cpu": 4000}, foreign_usage={"cpu": 10**22}))
+        assert cards_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 3000})])) == "n2: n2-g"
+        assert "Insufficient cpu" in reason_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 10**22})]))
+
     def test_our_own_pods_use_up_the_node(self) -> None:
         nodes = fleet(plain("n1", allocatable={"cpu": 4000, "pods": 10}))
         asked = pod_set(pod(ask(1, 100)), requests={"cpu": 3000})
