@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
@@ -28,6 +29,19 @@ KUEUE_FINALIZER: Final = MANAGED
 def is_gated(pod: Mapping[str, Any]) -> bool:
     """Whether the pod has a gate of Kueue's: it has not run yet."""
     return any(gate["name"] in KUEUE_GATES for gate in pod["spec"].get("schedulingGates") or ())
+
+
+def ended_by_itself(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod whose phase is Succeeded or Failed came to its end before anybody asked it to stop: one that is
+    stopped may well end without an error, and has not done its work."""
+    metadata = pod["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        return True
+    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    asked = datetime.fromisoformat(metadata["deletionTimestamp"]) - grace
+    states = [entry.get("state") or {} for entry in (pod.get("status") or {}).get("containerStatuses") or ()]
+    ends = [(state.get("terminated") or {}).get("finishedAt") for state in states]
+    return bool(ends) and all(end is not None and datetime.fromisoformat(end) < asked for end in ends)
 
 
 def may_be_taken(pod: Mapping[str, Any]) -> bool:

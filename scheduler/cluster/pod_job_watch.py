@@ -24,7 +24,7 @@ from scheduler.cluster.client import JsonObject
 from scheduler.cluster.job_kinds import JOB_KINDS
 from scheduler.cluster.job_watch import JobWatch, as_submitted, key_of, keys_of, raise_push, row_key
 from scheduler.cluster.manifests import JOB_UID_LABEL, QUEUE_LABEL
-from scheduler.cluster.plain_pods import KUEUE_FINALIZER, may_be_taken
+from scheduler.cluster.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
 from scheduler.core.decisions import FinishedReason, WorkloadStatus
 from scheduler.core.manifest import MistakeReason
 
@@ -171,9 +171,10 @@ class PodJobWatch(JobWatch):
         """Pods that ended and were gone before anybody had seen the end."""
         for pod in pods:
             row, progress = rows.get(key_of(pod)), self._kind.progress(pod)
-            if row is not None and row.group_id is None and progress.finished is FinishedReason.SUCCEEDED:
+            if row is not None and row.group_id is None and _phase(pod) is MemberPhase.SUCCEEDED:
                 keys = list(row.workloads.values_list("namespace", "name"))
-                record_finished(self._cluster, keys, progress.finished, progress.message, actor=_ACTOR, now=self._now)
+                reason = FinishedReason.SUCCEEDED
+                record_finished(self._cluster, keys, reason, progress.message, actor=_ACTOR, now=self._now)
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Pods that should be in the cluster and were not in a whole list of it."""
@@ -216,7 +217,6 @@ def _concerns_us(pod: JsonObject) -> bool:
 
 
 def _phase(pod: JsonObject) -> MemberPhase | None:
-    """How a pod ended. One that fails because it is being stopped has not ended: its place is told of otherwise."""
+    """How a pod ended by itself. One that was stopped has not ended: its place is told of otherwise."""
     phase = _PHASES.get((pod.get("status") or {}).get("phase", ""))
-    stopped = phase is MemberPhase.FAILED and pod["metadata"].get("deletionTimestamp")
-    return None if stopped else phase
+    return phase if phase is not None and ended_by_itself(pod) else None
