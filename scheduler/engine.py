@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db import connection, transaction
@@ -236,8 +236,3 @@ class Engine:
             renew(self.cluster_id, self.epoch)
             finish_deletions(Cluster.objects.get(pk=self.cluster_id))
             self._kept_house_at = time.monotonic()
-
-
-def unscheduled_clusters(known: Iterable[int]) -> list[Cluster]:
-    """The clusters that are scheduled, without those already known."""
-    return list(Cluster.objects.exclude(pk__in=list(known)).exclude(mode="observe").order_by("pk"))

@@ -94,8 +94,3 @@ def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
 
 def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def event_json(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event: what happened, when, and who did it."""
-    return {key: event[key] for key in ("id", "at", "type", "reason", "message", "actor")}

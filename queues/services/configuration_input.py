@@ -56,8 +56,6 @@ _BEYOND_KUEUE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Our fields that a manifest says in annotations."""
 
-EDITABLE_KINDS: Final = tuple(_PLACES)
-
 
 def manifest_from(kind: str, name: str, namespace: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of v1beta2 that says what the body says. Raises `ManifestErrors` for fields that no `kind` has."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEFAULT_WORKLOAD_PRIORITY_CLASS = "default"
-"""A WorkloadPriorityClass of this name applies to jobs that name none."""
-
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPriorityClass:

@@ -26,10 +26,6 @@ class FlavorResource(NamedTuple):
     resource: str
 
 
-FlavorAmounts = Mapping[FlavorResource, int]
-"""(flavor, resource) -> base units."""
-
-
 @dataclass(frozen=True, slots=True)
 class Transformation:
     """One rule of Kueue's `resources.transformations`: `input` becomes `outputs`, each a factor in nano units.
@@ -82,9 +78,3 @@ def pod_requests(
     if transformations:
         requests = transform(requests, transformations)
     return {name: to_amount(name, max(0, value)) for name, value in requests.items()}
-
-
-def add_amounts(total: dict[FlavorResource, int], amounts: FlavorAmounts) -> None:
-    """Add amounts in place."""
-    for key, value in amounts.items():
-        total[key] = total.get(key, 0) + value

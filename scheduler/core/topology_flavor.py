@@ -35,8 +35,6 @@ from scheduler.core.topology_plan import (
 from scheduler.core.topology_tree import LeafKey
 from scheduler.core.topology_usage import LeafUsage
 
-_NO_AMOUNTS: Mapping[str, int] = {}
-
 
 class TopologyFlavor:
     """One ResourceFlavor with a `topologyName`: the tree of its nodes' domains, with capacity and usage."""

@@ -76,9 +76,3 @@ class TopologyTree:
         if domain == len(self.values[level]) or self.values[level][domain] != values:
             return range(0)
         return self.leaves_below(level, domain)
-
-    def ancestor_of_leaf(self, leaf: int, level: int) -> int:
-        """The number of the domain of `level` that the leaf lies in."""
-        for lower in range(self.last_level, level, -1):
-            leaf = self.parents[lower][leaf]
-        return leaf

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
@@ -54,19 +53,6 @@ class ApplyResult:
         return tuple(
             f"{applied.kind} {_key(applied)}: {warning}" for applied in self.objects for warning in applied.warnings
         )
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """`[{kind, namespace, name, action, warnings}]`."""
-        return [
-            {
-                "kind": applied.kind,
-                "namespace": applied.namespace,
-                "name": applied.name,
-                "action": applied.action.value,
-                "warnings": list(applied.warnings),
-            }
-            for applied in self.objects
-        ]
 
 
 def apply_manifests(

@@ -73,10 +73,6 @@ class Processes:
         """The tick."""
         self.start("beat", "-m", "celery", "--app", "kueueweb", "beat", "--loglevel", "INFO")
 
-    def start_web(self, port: int) -> None:
-        """The web process."""
-        self.start("web", "-m", "uvicorn", "kueueweb.asgi:application", "--host", "127.0.0.1", "--port", str(port))
-
     def terminate(self, name: str, seconds: float = PATIENCE_SECONDS) -> int:
         """SIGTERM, as every supervisor sends it; how the process ended. Raises TimeoutExpired when it does not."""
         child = self._running[name]

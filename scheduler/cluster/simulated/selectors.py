@@ -41,27 +41,6 @@ def parse(resource: Resource, label_selector: str, field_selector: str) -> Predi
     return lambda item: all(requirement(item) for requirement in requirements)
 
 
-def matches_label_selector(selector: JsonObject, labels: dict[str, str]) -> bool:
-    """A metav1.LabelSelector (matchLabels and matchExpressions) against labels."""
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if labels.get(key) != value:
-            return False
-    return all(_matches_expression(entry, labels) for entry in selector.get("matchExpressions") or ())
-
-
-def _matches_expression(entry: JsonObject, labels: dict[str, str]) -> bool:
-    key, operator, values = entry["key"], entry["operator"], entry.get("values") or []
-    if operator == "In":
-        return labels.get(key) in values
-    if operator == "NotIn":
-        return labels.get(key) not in values
-    if operator == "Exists":
-        return key in labels
-    if operator == "DoesNotExist":
-        return key not in labels
-    raise bad_request(f"{operator!r} is not a valid label selector operator")
-
-
 def _label_requirement(text: str) -> Predicate:
     found = _SET_BASED.match(text)
     if found:

@@ -7,8 +7,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import orjson
-
 from scheduler.cluster.simulated.errors import expired
 from scheduler.cluster.simulated.objects import JsonObject, name_of, namespace_of
 
@@ -151,8 +149,3 @@ class ObjectStore:
 def _owner_uids(item: JsonObject | None) -> frozenset[str]:
     references = (item["metadata"].get("ownerReferences") or ()) if item else ()
     return frozenset(reference["uid"] for reference in references)
-
-
-def to_json(item: object) -> bytes:
-    """The bytes that go over the wire."""
-    return orjson.dumps(item)

@@ -19,8 +19,6 @@ from scheduler.core.world import World
 from tests.scheduler.core.topology_helpers import HOST, HOSTS, RACK, RACKS, node, racks
 from tests.scheduler.core.topology_worlds import NOW, admit, current, places, workload, world
 
-REQUIRED_HOST = TopologyRequest(required=HOST)
-
 
 def fragmented(*, preemption: bool = False) -> World:
     """Four hosts of two cpus, each half used by a workload (T68)."""

@@ -35,12 +35,11 @@ names = st.sampled_from(["a", "b", "c"])
 
 
 @given(st.sets(st.tuples(names, names, names), min_size=1))
-def test_leaves_below_and_ancestors_agree(leaves: set[tuple[str, ...]]) -> None:
+def test_leaves_below_and_with_prefix_agree(leaves: set[tuple[str, ...]]) -> None:
     any_tree = tree(*leaves)
     for level in range(3):
         for domain, values in enumerate(any_tree.values[level]):
             inside = any_tree.leaves_below(level, domain)
             assert [any_tree.values[2][leaf][: level + 1] == values for leaf in inside] == [True] * len(inside)
-            assert all(any_tree.ancestor_of_leaf(leaf, level) == domain for leaf in inside)
             assert inside == any_tree.leaves_with_prefix(values)
         assert sum(len(any_tree.leaves_below(level, d)) for d in range(len(any_tree.values[level]))) == len(leaves)
