@@ -71,8 +71,12 @@ class WorldObjects:
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
         """Replace the policies by which pods without their own choose nodes and cards; `fgd` and `bid-price` learn what
         is typical from the workloads that are known. To be called after `set_vendors`."""
-        self._state.fleet.set_policies(node_policy, device_policy)
-        self._state.fleet.mix.source = self.typical_tasks
+        state = self._state
+        settings = state.fleet.settings
+        if (settings.node_policy, settings.device_policy) != (node_policy, device_policy):
+            state.fleet.set_policies(node_policy, device_policy)
+            state.touched.update(state.cluster_queues)  # what does not fit by `mutex` may fit without
+        state.fleet.mix.source = self.typical_tasks
 
     def typical_tasks(self) -> tuple[TypicalTask, ...]:
         """What is typical of the pods that wait or run now."""

@@ -244,6 +244,17 @@ def test_the_cluster_s_policies_choose_nodes_and_cards() -> None:
     assert chosen("spread") == "n2"
 
 
+def test_another_policy_wakes_those_whom_the_one_before_refused() -> None:
+    builder = Builder().queue("q", {"default": PLENTY}).pending("first", "q", [gpus()]).pending("second", "q", [gpus()])
+    builder.world.set_node(gpu_node("n1"))
+    builder.world.set_placement_policies("binpack", "mutex")
+    settled(builder.world)
+    builder.world.set_placement_policies("binpack", "mutex")
+    assert not builder.world.has_active(), "nothing changed"
+    builder.world.set_placement_policies("binpack", "spread")
+    assert admissions(cycle(builder.world)) == ["second"]
+
+
 def test_fgd_learns_what_is_typical_from_the_workloads() -> None:
     builder = Builder().queue("q", {"default": PLENTY})
     builder.world.set_placement_policies("fgd", "fgd")
