@@ -59,6 +59,7 @@ class Cycle:
         self._claimed: dict[int, dict[str, WorkloadInfo]] = {}
         """Per tree of cohorts, who is preempted in this cycle."""
         self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
+        self._lowered: list[tuple[Cell, int]] = []
         self._admissions: list[Admit] = []
         self._preemptions: list[Preempt] = []
         self._outcomes: list[Outcome] = []
@@ -273,6 +274,8 @@ class Cycle:
         self._taken_back.append((usage, topology))
 
     def _take_back(self) -> None:
+        for cell, amount in self._lowered:
+            cell.usage -= amount
         for usage, topology in reversed(self._taken_back):
             remove_usage(usage)
             for flavor, charge in topology:
@@ -284,8 +287,12 @@ class Cycle:
             return
         assignment = entry.assignment
         borrows = assignment.level > 0
-        usage = tuple((cell, _reservable(cell, amount, borrows)) for cell, amount in entry.net_usage())
-        self._charge(usage, assignment.topology_usage)
+        usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
+        self._charge(tuple(part for part in usage if part[1] >= 0), assignment.topology_usage)
+        for cell, amount in usage:
+            if amount < 0:  # more is used than the limit allows: Kueue then counts less here, and nothing above (5.4)
+                cell.usage += amount
+                self._lowered.append((cell, amount))
 
     def _preempt(self, entry: Entry) -> None:
         """Tell the targets to stop; the preemptor waits, and keeps the room for itself until the end of the cycle."""
@@ -386,11 +393,3 @@ class Cycle:
                 continue
             outcome = self._state.refuse(like, entry.cq.name, DecisionKind.PARK, entry.reason, text)
             self._outcomes.append(outcome)
-
-
-def _reservable(cell: Cell, amount: int, borrows: bool) -> int:
-    if not borrows:
-        return max(0, min(amount, cell.nominal - cell.usage))
-    if cell.borrowing_limit is None:
-        return amount
-    return min(amount, cell.nominal + cell.borrowing_limit - cell.usage)

@@ -110,6 +110,15 @@ class Cell:
             cell = cell.parent
         return cell.node.height, cell.parent is not None
 
+    def reservable(self, amount: int, borrows: bool) -> int:
+        """What a head that waits for preemption keeps of an amount: within the nominal quota, or within the borrowing
+        limit where it borrows (4.9). Negative where more than that is used already."""
+        if not borrows:
+            return max(0, min(amount, self.nominal - self.usage))
+        if self.borrowing_limit is None:
+            return amount
+        return min(amount, self.nominal + self.borrowing_limit - self.usage)
+
     def link(self) -> None:
         """Compute subtree and local part from the quota, once those of the children have been added to `subtree`."""
         self.subtree += self.nominal

@@ -46,6 +46,17 @@ def test_t37_the_reservation_is_capped_by_the_borrowing_limit() -> None:
     assert outcomes(result)["three"] == "WaitingForQuota"
 
 
+def test_a_reservation_where_too_much_is_used_already_frees_nothing_for_the_cohort() -> None:
+    builder = Builder().queue("a", {"default": (4, 0, 0)}, "all").queue("b", {"default": 2}, "all")
+    builder.running("used", "a", 6).pending("more", "a", 2).pending("other", "b", 2, at=1.0)
+    before = builder.world.cohort_view("all").usage
+    assert [row.used for row in before] == [2000]
+    for _ in range(2):
+        assert [name for result in settled(builder.world) for name in admissions(result)] == []
+        assert builder.world.cohort_view("all").usage == before
+        builder.pending("late", "b", 3, at=2.0)
+
+
 def test_t38_a_lower_borrowing_level_beats_priority() -> None:
     builder = Builder().cohort("root").cohort("guaranteed", "root", {"default": 4})
     builder.queue("g", {"default": 0}, "guaranteed").queue("best-effort", {"default": 0}, "root")
