@@ -61,6 +61,15 @@ def keep_found(cluster_id: int, uids: Collection[str]) -> bool:
     return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id).exclude(pod_uid__in=list(uids)))
 
 
+def decided_cards(workload_ids: Collection[int]) -> dict[int, frozenset[tuple[str, str]]]:
+    """The cards that were decided for workloads, as (node, UUID), by the workload's key."""
+    decided = DeviceAllocation.objects.filter(workload__in=list(workload_ids), source=AllocationSource.DECIDED)
+    cards: dict[int, set[tuple[str, str]]] = {}
+    for workload_id, node, uuid in decided.values_list("workload_id", "node__name", "device_uuid"):
+        cards.setdefault(workload_id or 0, set()).add((node, uuid))
+    return {workload_id: frozenset(held) for workload_id, held in cards.items()}
+
+
 def link_found(node: Node) -> set[int]:
     """Give slices that were found before their cards were listed the cards that they name; the cards' keys."""
     by_uuid = dict(node.devices.values_list("uuid", "pk"))

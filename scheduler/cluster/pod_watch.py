@@ -15,7 +15,7 @@ from django.db.models import Prefetch
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
 from gpus.manifests import configured_vendors
-from gpus.services import FoundPod, forget_found, keep_found, record_found, sync_foreign_usage
+from gpus.services import FoundPod, decided_cards, forget_found, keep_found, record_found, sync_foreign_usage
 from gpus.vendors import VENDORS
 from queues.events import request_push, wake_scheduler
 from queues.models import Cluster, PodSet, Workload
@@ -67,13 +67,26 @@ class _Pod:
 
 
 @dataclass(frozen=True, slots=True)
+class _Decided:
+    """What the scheduler's books say of a workload: whether its pods' amounts are on them, on which nodes they are, and
+    which cards, as (node, UUID), they hold."""
+
+    placed: bool = False
+    nodes: frozenset[str] = frozenset()
+    cards: frozenset[tuple[str, str]] = frozenset()
+
+
+_NOTHING: Final = _Decided()
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     """What the rows say of a pod's workload."""
 
     namespace: str
     name: str
     count: int
-    placed: bool
+    decided: _Decided
     evicted: bool
     running: bool
     ready: bool
@@ -104,7 +117,7 @@ class PodWatch:
         self._cluster = cluster
         self._pods: dict[str, _Pod] = {}
         self._of_workload: dict[str, set[str]] = defaultdict(set)
-        self._placed: dict[tuple[str, str], bool] = {}
+        self._decided: dict[tuple[str, str], _Decided] = {}
         self._usage: dict[str, dict[str, int]] | None = None
         self._vendors = VENDORS
 
@@ -123,7 +136,7 @@ class PodWatch:
         known = self._known(batch.workloads)
         for uid, workload in known.items():
             if uid in self._of_workload:
-                self._placed[workload.namespace, uid] = workload.placed
+                self._decided[workload.namespace, uid] = workload.decided
         forget_pods(self._cluster, batch.gone | batch.moved)
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         if batch.listed:
@@ -169,7 +182,7 @@ class PodWatch:
         self._of_workload[pod.workload_uid].discard(uid)
         if not self._of_workload[pod.workload_uid]:
             del self._of_workload[pod.workload_uid]
-            self._placed.pop((pod.namespace, pod.workload_uid), None)
+            self._decided.pop((pod.namespace, pod.workload_uid), None)
         batch.workloads.add(pod.workload_uid)
 
     def _known(self, uids: Iterable[str]) -> dict[str, _Known]:
@@ -182,7 +195,8 @@ class PodWatch:
             .only(*_KNOWN_COLUMNS)
             .prefetch_related(Prefetch("pod_sets", pod_sets))
         )
-        return {str(row.uid): _known(row) for row in rows}
+        cards = decided_cards([row.pk for row in rows])
+        return {str(row.uid): _known(row, cards.get(row.pk, frozenset())) for row in rows}
 
     def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
         """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
@@ -211,33 +225,46 @@ class PodWatch:
                 record_finished(self._cluster, [key], pod.finished, pod.message, now=now)
 
     def _record_found(self, batch: _Batch, now: float) -> None:
-        """Slices and amounts of pods that stand for no reservation of ours, bound or promised a node by HAMi."""
-        foreign = {uid: pod for uid, pod in self._pods.items() if self._is_foreign(pod)}
+        """Slices and amounts that no reservation of ours stands for, of pods bound or promised a node by HAMi."""
+        found = {uid: held for uid, pod in self._pods.items() if (held := self._found_of(pod)) is not None}
         holding = [
-            FoundPod(pod.namespace, pod.name, uid, pod.found)
-            for uid, pod in foreign.items()
-            if pod.found is not None and (batch.listed or uid in batch.stored)
+            FoundPod(self._pods[uid].namespace, self._pods[uid].name, uid, held)
+            for uid, held in found.items()
+            if batch.listed or uid in batch.stored
         ]
         changed = record_found(self._cluster.pk, holding, datetime.fromtimestamp(now, UTC)) if holding else False
         if batch.listed:
-            changed |= keep_found(self._cluster.pk, [uid for uid, pod in foreign.items() if pod.found is not None])
+            changed |= keep_found(self._cluster.pk, found.keys())
         else:
-            ended = batch.gone | {uid for uid in batch.stored if uid not in foreign or foreign[uid].found is None}
+            ended = batch.gone | (batch.stored.keys() - found.keys())
             changed |= forget_found(self._cluster.pk, ended) if ended else False
-        usage = _usage(foreign.values())
+        usage = _usage(pod for pod in self._pods.values() if self._is_foreign(pod))
         if usage != self._usage or batch.listed:
             changed |= sync_foreign_usage(self._cluster.pk, usage)
             self._usage = usage
         if changed:
             wake_scheduler(self._cluster.name)
 
+    def _decided_of(self, pod: _Pod) -> _Decided:
+        return self._decided.get((pod.namespace, pod.workload_uid), _NOTHING)
+
     def _is_foreign(self, pod: _Pod) -> bool:
-        promised = pod.found is not None
-        return (
-            (bool(pod.node) or promised)
-            and not pod.ended
-            and not self._placed.get((pod.namespace, pod.workload_uid), False)
-        )
+        """Whether what a pod asks of its node is on no books: it is not ours, or on a node that was not decided."""
+        decided = self._decided_of(pod)
+        if pod.ended or not (pod.node or pod.found is not None):
+            return False
+        return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
+
+    def _found_of(self, pod: _Pod) -> FoundAllocation | None:
+        """What a pod holds of cards, less what was decided for it. Pods of ours whose annotations somebody else wrote
+        hold other cards than decided, or what nobody can read."""
+        decided = self._decided_of(pod)
+        if pod.ended or pod.found is None or not decided.placed:
+            return None if pod.ended else pod.found
+        if not decided.cards:
+            return None
+        beyond = tuple(held for held in pod.found.slices if (held.node, held.uuid) not in decided.cards)
+        return replace(pod.found, slices=beyond) if beyond or pod.found.malformed else None
 
 
 def _cards(found: FoundAllocation) -> str:
@@ -260,7 +287,7 @@ def _has_place(pod_set: PodSet) -> bool:
     return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
 
 
-def _known(row: Workload) -> _Known:
+def _known(row: Workload, cards: frozenset[tuple[str, str]]) -> _Known:
     pod_sets = list(row.pod_sets.all())
     conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
     readiness = conditions.get(ConditionType.PODS_READY, {})
@@ -268,7 +295,11 @@ def _known(row: Workload) -> _Known:
         namespace=row.namespace,
         name=row.name,
         count=_needed(row, pod_sets),
-        placed=row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in pod_sets),
+        decided=_Decided(
+            row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in pod_sets),
+            frozenset(node for pod_set in pod_sets for node in pod_set.nodes if node),
+            cards,
+        ),
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
         ready=row.pods_ready_at is not None,

@@ -67,9 +67,45 @@ def test_the_cards_that_a_pod_of_ours_names_are_kept_and_compared(system: System
         system.client.patch(PODS, "team", bound["metadata"]["name"], {"metadata": {"annotations": annotations}})
         system.watcher.resync()
         assert Pod.objects.get().cards == cards
-        [drift] = drifts(system.cluster.pk)
-        assert (drift.kind, drift.device) == ("other-device", held.device_uuid)
-    assert not DeviceAllocation.objects.filter(source="found").exists(), "the decided cards stay taken, no others"
+        [drift] = [drift for drift in drifts(system.cluster.pk) if drift.kind == "other-device"]
+        assert drift.device == held.device_uuid
+
+
+def test_cards_that_a_pod_of_ours_holds_beside_what_was_decided_are_taken(system: System) -> None:
+    def taken() -> list[tuple[str, int, bool]]:
+        found = DeviceAllocation.objects.filter(source="found").order_by("device_uuid")
+        return [(row.device_uuid, row.memory_mib, bool(row.malformed)) for row in found]
+
+    def annotate(text: str) -> None:
+        annotations = {"hami.io/vgpu-devices-allocated": text}
+        system.client.patch(PODS, "team", bound["metadata"]["name"], {"metadata": {"annotations": annotations}})
+        system.watcher.resync()
+
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    [bound] = system.pods()
+    held = DeviceAllocation.objects.get(source="decided")
+    assert taken() == [], "what was decided is taken already"
+    cards = Device.objects.filter(node=held.node).order_by("uuid")
+    other = cards.exclude(uuid=held.device_uuid)[0]
+    annotate(f"{other.uuid},NVIDIA,4000,30:;")
+    assert taken() == [(other.uuid, 4000, False)]
+    annotate("GPU-1,NVIDIA,much,50:;")
+    assert taken() == [(card.uuid, card.memory_mib, True) for card in cards], "unreadable: every card of its node"
+    annotate(f"{held.device_uuid},NVIDIA,4000,30:;")
+    assert taken() == []
+
+
+def test_a_pod_of_ours_on_another_node_takes_its_amounts_there(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    [bound] = system.pods()
+    other = Node.objects.exclude(name=bound["spec"]["nodeName"])[0]
+    assert other.foreign_usage == {}
+    bound["spec"]["nodeName"] = other.name
+    PodWatch(system.cluster).apply([Listing((bound,), "1")], system.now())
+    other.refresh_from_db()
+    assert other.foreign_usage["pods"] == 1
 
 
 def test_rows_of_pods_follow_and_go(system: System) -> None:
