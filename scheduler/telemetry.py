@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import urllib.request
 from datetime import datetime
+from http.client import HTTPException
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,7 +29,7 @@ def scrape(url: str) -> str:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 (checked above)
             return str(answer.read(_MOST_BYTES).decode("utf-8", errors="replace"))
-    except OSError as error:  # URLError, HTTPError and time-outs are OSErrors
+    except (OSError, HTTPException) as error:  # URLError, HTTPError and time-outs are OSErrors
         raise ScrapeFailed(f"{url}: {error}") from error
 
 

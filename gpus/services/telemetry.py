@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +16,8 @@ from psycopg import sql
 from gpus.models import ContainerSample, Device, DeviceSample, Resolution
 
 _MIB: Final = 2**20
+_LONGEST_NAME: Final = 253
+_LONGEST_NAMESPACE: Final = 63
 
 # HAMi's vGPU monitor: its names of today, and those it had before.
 _DEVICE_METRICS: Final[Mapping[str, str]] = {
@@ -60,28 +63,29 @@ class Reading:
 def read_metrics(text: str) -> Reading:
     """Read Prometheus' text format as HAMi's monitor writes it; other metrics are passed over. Raises ValueError.
 
-    Memory comes in bytes. A sample that is repeated, which HAMi does, counts once; NaN counts as not reported.
+    Memory comes in bytes. A sample that is repeated, which HAMi does, counts once; NaN and infinity count as not
+    reported. Names that no card and no pod can have are passed over.
     """
     devices: dict[str, dict[str, float]] = {}
     containers: dict[ContainerKey, dict[str, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            if sample.value != sample.value:
+            if not math.isfinite(sample.value):
                 continue
             value = float(sample.value)
-            if sample.name in _DEVICE_METRICS:
+            uuid, *pod = (_label(sample.labels, meaning) for meaning in _LABELS)
+            if sample.name in _DEVICE_METRICS and _is_name(uuid):
                 field = _DEVICE_METRICS[sample.name]
-                devices.setdefault(_label(sample.labels, "uuid"), {})[field] = _scaled(field, value)
-            elif sample.name in _CONTAINER_METRICS:
+                devices.setdefault(uuid, {})[field] = _scaled(field, value)
+            elif sample.name in _CONTAINER_METRICS and all(map(_is_name, (uuid, *pod))):
                 field = _CONTAINER_METRICS[sample.name]
-                key = (
-                    _label(sample.labels, "uuid"),
-                    _label(sample.labels, "namespace"),
-                    _label(sample.labels, "pod"),
-                    _label(sample.labels, "container"),
-                )
-                containers.setdefault(key, {})[field] = _scaled(field, value)
+                namespace, name, container = pod
+                containers.setdefault((uuid, namespace, name, container), {})[field] = _scaled(field, value)
     return Reading(devices, containers)
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= _LONGEST_NAME and text.isprintable()
 
 
 def _label(labels: Mapping[str, str], meaning: str) -> str:
@@ -110,7 +114,7 @@ def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
             device_id=known[uuid], namespace=namespace, pod_name=pod, container=container, at=at, **_with_peaks(values)
         )
         for (uuid, namespace, pod, container), values in reading.containers.items()
-        if uuid in known
+        if uuid in known and len(namespace) <= _LONGEST_NAMESPACE
     ]
     values = ["memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak"]
     DeviceSample.objects.bulk_create(

@@ -73,6 +73,20 @@ def test_two_readings_of_one_step_are_one_sample(cluster: Cluster) -> None:
     assert DeviceSample.objects.get().memory_used_mib == 1024.0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'HostGPUMemoryUsage{deviceuuid="n1-0"} +Inf',
+        'HostGPUMemoryUsage{deviceuuid="n1-0"} NaN',
+        'HostGPUMemoryUsage{deviceuuid="n1-0\0"} 1',
+        f'vGPU_device_memory_usage_in_bytes{{podnamespace="team",podname="{"p" * 254}",deviceuuid="n1-0"}} 1',
+        f'vGPU_device_memory_usage_in_bytes{{podnamespace="{"n" * 64}",podname="p",deviceuuid="n1-0"}} 1',
+    ],
+)
+def test_what_no_card_and_no_pod_can_be_is_passed_over(cluster: Cluster, text: str) -> None:
+    assert store_reading(cluster.pk, read_metrics(f"{text}\n"), NOW) == 0
+
+
 def test_unknown_cards_are_passed_over(cluster: Cluster) -> None:
     assert store_reading(cluster.pk, read_metrics('HostGPUMemoryUsage{deviceuuid="other"} 1'), NOW) == 0
 
@@ -101,6 +115,9 @@ def test_samples_are_rolled_up_into_means_and_peaks_and_dropped_by_age(cluster: 
 def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/garbage":
+                self.wfile.write(b"this is no HTTP\r\n\r\n")
+                return
             self.send_response(200 if self.path == "/metrics" else 500)
             self.end_headers()
             self.wfile.write(MONITOR.encode())
@@ -111,7 +128,7 @@ def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}"
-        cluster.telemetry_urls = [f"{base}/broken", "file:///etc/hostname", f"{base}/metrics"]
+        cluster.telemetry_urls = [f"{base}/broken", f"{base}/garbage", "file:///etc/hostname", f"{base}/metrics"]
         assert sample_cluster(cluster, NOW) == 2
         server.shutdown()
     assert DeviceSample.objects.get().memory_used_mib == 1024.0
