@@ -13,7 +13,8 @@ from django.utils import timezone
 from queues.events import wake_scheduler
 from queues.exceptions import Conflict, NotFound
 from queues.manifests.pod_set_updates import read_pod_set_updates
-from queues.models import Cluster, Workload, WorkloadEvent
+from queues.models import Cluster, Workload
+from queues.services.workload_events import log_event
 from scheduler.core.decisions import AdmissionCheckStatus
 
 _MOST_MESSAGE: Final = 32_768
@@ -67,16 +68,13 @@ def set_check_state(
         if not _write(stored, answer, now):
             return False
         Workload.objects.filter(pk=workload.pk).update(admission_check_states=states, updated_at=now)
-        WorkloadEvent.objects.create(
-            cluster=cluster,
-            workload_uid=workload.uid,
-            namespace=namespace,
-            workload_name=name,
-            at=now,
-            type="Warning" if answer.state is AdmissionCheckStatus.REJECTED else "Normal",
-            reason="AdmissionCheckUpdated",
-            message=f"{check} is {answer.state}: {answer.message}"[:1024],
+        log_event(
+            workload,
+            "AdmissionCheckUpdated",
+            f"{check} is {answer.state}: {answer.message}",
             actor=actor,
+            now=now,
+            warning=answer.state is AdmissionCheckStatus.REJECTED,
         )
         wake_scheduler(cluster.name)
     return True

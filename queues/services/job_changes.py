@@ -11,7 +11,8 @@ from django.db.models.functions import Least
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
-from queues.models import Cluster, LocalQueue, PodSet, Workload, WorkloadEvent
+from queues.models import Cluster, LocalQueue, PodSet, Workload
+from queues.services.workload_events import log_event
 from queues.services.workloads import cancel
 from scheduler.core.decisions import WorkloadStatus
 
@@ -117,7 +118,8 @@ def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: 
         _change_pod_sets(workload, spec)
     if not changed and not pods_changed:
         return False
-    _log(workload, "UpdatedWorkload", actor, now, ", ".join([*changed, *(["pod_sets"] if pods_changed else [])]))
+    words = ", ".join([*changed, *(["pod_sets"] if pods_changed else [])])
+    log_event(workload, "UpdatedWorkload", words, actor=actor, now=now)
     return True
 
 
@@ -163,21 +165,8 @@ def remove_workloads(cluster: Cluster, workloads: Sequence[Workload], *, actor: 
     holding = [workload for workload in unfinished if workload.quota_reserved_at is not None]
     waiting = [workload for workload in unfinished if workload.quota_reserved_at is None]
     for workload in waiting:
-        _log(workload, "Deleted", actor, now, "Its job no longer asks for it")
+        log_event(workload, "Deleted", "Its job no longer asks for it", actor=actor, now=now)
     Workload.objects.filter(pk__in=[workload.pk for workload in waiting]).delete()
     if holding:
         keys_ = [(workload.namespace, workload.name) for workload in holding]
         cancel(cluster, keys_, actor=actor, withdraw_jobs=False, now=now)
-
-
-def _log(workload: Workload, reason: str, actor: str, now: datetime, message: str) -> None:
-    WorkloadEvent.objects.create(
-        cluster_id=workload.cluster_id,
-        workload_uid=workload.uid,
-        namespace=workload.namespace,
-        workload_name=workload.name,
-        at=now,
-        reason=reason,
-        message=message,
-        actor=actor,
-    )

@@ -22,8 +22,9 @@ from queues.manifests.job import JobManifest, read_pod
 from queues.manifests.kueue_keys import RETRIABLE_IN_GROUP, ROLE_HASH
 from queues.manifests.pod_group import PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
-from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
+from queues.models import Cluster, Job, PodSet, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
+from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
 from queues.services.workloads import record_finished
 from scheduler.core.decisions import (
@@ -249,7 +250,7 @@ class _Refresh:
         Job.objects.filter(pk__in=replaced).delete()
         for member in surplus:
             Job.objects.filter(pk=member.row.pk).update(deletion_requested_at=self._now)
-            self._log("Normal", "ExcessPodDeleted", f"Pod {member.row.name} is more than the group has places for")
+            self._log("ExcessPodDeleted", f"Pod {member.row.name} is more than the group has places for")
         if surplus:
             Workload.objects.filter(pk=self._workload.pk).update(push_sequence=F("push_sequence") + 1)
             request_push(self._cluster.name)
@@ -265,7 +266,7 @@ class _Refresh:
             if before is None or before["reason"] != waiting[0]:
                 incomplete = waiting[0] == PendingReason.POD_GROUP_INCOMPLETE
                 event = "ErrWorkloadCompose" if incomplete else ConditionType.WAITING_FOR_REPLACEMENT_PODS
-                self._log("Warning", event, waiting[1])
+                self._log(event, waiting[1], warning=True)
         elif before is not None:
             message = "No pod of the group needs a replacement"
             self._set_condition(ConditionStatus.FALSE, ReplacementPodsReason.PODS_READY, message)
@@ -318,20 +319,5 @@ class _Refresh:
             self._workload.conditions = [*others, condition]
             self._workload.save(update_fields=["conditions", "updated_at"])
 
-    def _log(self, type_: str, reason: str, message: str) -> None:
-        log_event(self._workload, type_, reason, message, actor=self._actor, now=self._now)
-
-
-def log_event(workload: Workload, type_: str, reason: str, message: str, *, actor: str, now: datetime) -> None:
-    """One line in a workload's history."""
-    WorkloadEvent.objects.create(
-        cluster_id=workload.cluster_id,
-        workload_uid=workload.uid,
-        namespace=workload.namespace,
-        workload_name=workload.name,
-        at=now,
-        type=type_,
-        reason=reason,
-        message=message,
-        actor=actor,
-    )
+    def _log(self, reason: str, message: str, *, warning: bool = False) -> None:
+        log_event(self._workload, reason, message, actor=self._actor, now=self._now, warning=warning)

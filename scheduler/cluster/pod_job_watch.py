@@ -17,8 +17,9 @@ from queues.manifests.job import JobManifest
 from queues.models import Cluster, Job, Workload
 from queues.models.cluster import ClusterMode
 from queues.services.jobs import apply_jobs, read_job_object
-from queues.services.pod_groups import MemberPhase, forget_members, log_event, record_phases
+from queues.services.pod_groups import MemberPhase, forget_members, record_phases
 from queues.services.submitted import Submitted
+from queues.services.workload_events import log_event
 from queues.services.workloads import record_finished
 from scheduler.cluster.client import JsonObject
 from scheduler.cluster.job_kinds import JOB_KINDS
@@ -149,7 +150,8 @@ class PodJobWatch(JobWatch):
         ).first()
         if workload is not None:
             message = f"Pod {job.meta.name} can't join the group: {errors}"
-            log_event(workload, "Warning", "ErrWorkloadCompose", message, actor=_ACTOR, now=self._now or timezone.now())
+            now = self._now or timezone.now()
+            log_event(workload, "ErrWorkloadCompose", message, actor=_ACTOR, now=now, warning=True)
 
     def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> None:
         self._refused.add(uid)

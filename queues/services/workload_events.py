@@ -1,0 +1,25 @@
+"""One line in a workload's history, written beside the change that it tells of. Batches write theirs in SQL."""
+
+from datetime import datetime
+
+from queues.models import Workload, WorkloadEvent
+
+_MOST_MESSAGE = 1024
+"""Characters of an event's message that Kubernetes keeps."""
+
+
+def log_event(
+    workload: Workload, reason: str, message: str, *, actor: str, now: datetime, warning: bool = False
+) -> None:
+    """Note what happened to the workload, within the caller's transaction."""
+    WorkloadEvent.objects.create(
+        cluster_id=workload.cluster_id,
+        workload_uid=workload.uid,
+        namespace=workload.namespace,
+        workload_name=workload.name,
+        at=now,
+        type="Warning" if warning else "Normal",
+        reason=reason,
+        message=message[:_MOST_MESSAGE],
+        actor=actor,
+    )
