@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='deviceallocation',
             name='app_class',
-            field=models.CharField(blank=True, help_text='online pods suspend offline ones on their card.', max_length=16),
+            field=models.CharField(blank=True, db_default='', default='', help_text='online pods suspend offline ones on their card.', max_length=16),
         ),
         migrations.AddField(
             model_name='deviceallocation',
             name='qos_policy',
-            field=models.CharField(blank=True, help_text="What the card's tenants are promised, where its vendor knows such.", max_length=16),
+            field=models.CharField(blank=True, db_default='', default='', help_text="What the card's tenants are promised, where its vendor knows such.", max_length=16),
         ),
     ]

@@ -89,9 +89,19 @@ class DeviceAllocation(models.Model):
     slots = models.PositiveIntegerField(default=1)
     mig_instance = models.JSONField(null=True, blank=True, help_text="{profile, start, size} of a MIG instance")
     qos_policy = models.CharField(
-        max_length=16, blank=True, help_text="What the card's tenants are promised, where its vendor knows such."
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the card's tenants are promised, where its vendor knows such.",
     )
-    app_class = models.CharField(max_length=16, blank=True, help_text="online pods suspend offline ones on their card.")
+    app_class = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="online pods suspend offline ones on their card.",
+    )
     malformed = models.TextField(blank=True, help_text="The annotation as found, when it could not be read.")
     created_at = models.DateTimeField()
 
@@ -104,8 +114,13 @@ class DeviceAllocation(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["workload", "pod_set", "replica", "container_index", "device"],
-                condition=Q(source="decided"),
+                condition=Q(source="decided", mig_instance__isnull=True),
                 name="device_allocation_unique",
+            ),
+            models.UniqueConstraint(
+                fields=["workload", "pod_set", "replica", "container_index", "device", "mig_instance"],
+                condition=Q(source="decided", mig_instance__isnull=False),
+                name="device_allocation_instance_unique",
             ),
         ]
         indexes = [

@@ -17,6 +17,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='job',
             name='phase',
-            field=models.CharField(blank=True, help_text='Of a pod of a group: how it ended (Succeeded, Failed), empty until then.', max_length=16),
+            field=models.CharField(blank=True, db_default='', default='', help_text='Of a pod of a group: how it ended (Succeeded, Failed), empty until then.', max_length=16),
         ),
     ]

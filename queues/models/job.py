@@ -28,7 +28,11 @@ class Job(NamespacedObject):
         help_text="Of a pod that belongs to a group: the group's row.",
     )
     phase = models.CharField(
-        max_length=16, blank=True, help_text="Of a pod of a group: how it ended (Succeeded, Failed), empty until then."
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of a pod of a group: how it ended (Succeeded, Failed), empty until then.",
     )
 
     class Meta:
