@@ -106,7 +106,8 @@ class Recorder:
         workload = step.workload
         if step.deactivates:
             self._deactivated.add(workload.key)
-            workload = as_the_world_sees_it(replace(workload, active=False))
+        if workload.key in self._deactivated or not self._mirror.workloads[workload.key].active:
+            workload = as_the_world_sees_it(replace(workload, active=False))  # out of its queue once its pods stopped
         if step.accumulated_seconds is not None:
             self._accumulated[workload.key] = step.accumulated_seconds
         if step.evicted is not None:

@@ -48,6 +48,7 @@ class Admitter:
         info.admitted = self._is_admitted_at_once(entry)
         info.evicted = False
         info.reserved_at = state.now
+        info.leave_eviction_behind()
         info.topology_usage = tuple(assignment.topology_usage)
         info.placement = assignment.placement
         cq.queue.discard(info)

@@ -148,7 +148,9 @@ def _admits(queue: ClusterQueue | LocalQueue | None) -> bool:
 
 def _without_requeue_at(workload: Workload) -> Workload:
     state = workload.requeue_state
-    return workload if state is None else replace(workload, requeue_state=replace(state, requeue_at=None))
+    if state is None:
+        return workload
+    return replace(workload, requeue_state=replace(state, requeue_at=None) if state.count else None)
 
 
 def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str) -> Step:

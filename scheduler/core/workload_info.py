@@ -193,6 +193,11 @@ class WorkloadInfo:
         self.admitted = workload.is_true(ConditionType.ADMITTED)
         self.evicted = workload.is_true(ConditionType.EVICTED)
 
+    def leave_eviction_behind(self) -> None:
+        """It holds quota: from now on its age counts again, not the time of an eviction that it had before (3.4)."""
+        self.timestamp = self.workload.created_at
+        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+
     def change(self, change: Callable[[Workload], Workload]) -> None:
         """Note a change of the workload's status, made when somebody looks."""
         self.changes += (change,)

@@ -186,6 +186,7 @@ class Mirror:
     def _forget_node(self, name: str) -> None:
         self._forget_devices(name)
         self.nodes.pop(name, None)
+        self.draining = {place for place in self.draining if place[0] != name}
         self._world.delete_node(name)
 
     def _forget_devices(self, name: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.core.conditions import evict, release, with_condition
+from scheduler.core.decisions import ConditionStatus, ConditionType, EvictionReason
 from tests.scheduler.core.world_helpers import (
     Builder,
     admissions,
+    admitted,
     cycle,
     fungibility,
     messages,
@@ -15,6 +18,7 @@ from tests.scheduler.core.world_helpers import (
     preemption,
     preemptions,
     settled,
+    workload,
 )
 
 RECLAIM = preemption(within="LowerPriority", reclaim="Any")
@@ -70,6 +74,17 @@ def test_t30_equal_priority_is_preempted_only_when_strictly_newer() -> None:
         builder = Builder().queue("a", {"default": 5}, preemption=preemption(within="LowerOrNewerEqualPriority"))
         builder.running("running", "a", 5, at=created).pending("w", "a", 5, at=0.0)
         assert preemptions(cycle(builder.world)) == victims
+
+
+def test_t30_one_that_holds_quota_again_is_as_old_as_it_was() -> None:
+    builder = Builder().queue("a", {"default": 5}, preemption=preemption(within="LowerOrNewerEqualPriority"))
+    before = admitted(workload("old", "a", 5, at=1.0), "a")
+    waiting = release(evict(before, EvictionReason.ADMISSION_CHECK, "try again", 100.0), 100.0)
+    finished = with_condition(waiting, ConditionType.REQUEUED, ConditionStatus.TRUE, "BackoffFinished", "", 110.0)
+    builder.world.set_workload(finished, 110.0)
+    assert admissions(cycle(builder.world, 120.0)) == ["old"]
+    builder.pending("young", "a", 5, at=50.0)
+    assert preemptions(cycle(builder.world, 130.0)) == {}, "created before, if evicted after"
 
 
 @pytest.mark.parametrize(("priority", "victims"), [(5, {}), (0, {"running": "InCohortReclaimWhileBorrowing"})])

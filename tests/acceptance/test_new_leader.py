@@ -1,0 +1,152 @@
+"""A new leader reads from the rows what the old one has in its memory, whatever happened before.
+
+The length follows the Hypothesis profile: 2 runs, and 20 with `--hypothesis-profile=long`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from queues.models import Cluster, ClusterQueue, LocalQueue, PodSet, Workload
+from queues.services import workloads
+from queues.services.admission_checks import CheckAnswer, set_check_state
+from scheduler.core.decisions import AdmissionCheckStatus
+from scheduler.core.placement_model import Placement
+from scheduler.core.world import World
+from scheduler.engine import Engine
+from scheduler.manifests import apply_manifests
+from scheduler.store.mirror import Mirror, placement_of
+from tests.acceptance.device_operations import Operations, make_queues
+from tests.factories import START, make_cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RUNS = 20 if settings().max_examples >= 2_000 else 2
+ROUNDS = 50
+MOST_RUNS = 20
+CHECK = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: AdmissionCheck
+metadata: {name: approval}
+spec: {controllerName: example.com/approval}
+"""
+WAIT = {"timeout": "200s", "recoveryTimeout": "100s", "requeuingStrategy": {"backoffLimitCount": 2}}
+READY, RETRY, REJECTED = AdmissionCheckStatus.READY, AdmissionCheckStatus.RETRY, AdmissionCheckStatus.REJECTED
+
+
+class Life(Operations):
+    """Also what happens to workloads between a queue and their end."""
+
+    def __init__(self, cluster: Cluster, chance: random.Random) -> None:
+        super().__init__(cluster, chance)
+        self.now = START
+        more: dict[Callable[[], object], int] = {
+            self.stop_queue: 3, self.start_queues: 6, self.answer: 25, self.get_ready: 15, self.lose_pods: 4,
+            self.reclaim: 4, self.move: 2, self.remove: 2,
+        }  # fmt: skip
+        self._table.update(more)
+
+    def stop_queue(self) -> None:
+        """An administrator stops a queue."""
+        policy, name = self._chance.choice(["Hold", "HoldAndDrain"]), self._chance.choice("ab")
+        if self._chance.random() < 0.5:
+            ClusterQueue.objects.filter(name=name).update(stop_policy=policy)
+        else:
+            LocalQueue.objects.filter(name=name).update(stop_policy=policy)
+
+    def start_queues(self) -> None:
+        """And opens all of them."""
+        ClusterQueue.objects.update(stop_policy="None")
+        LocalQueue.objects.update(stop_policy="None")
+
+    def answer(self) -> None:
+        """Who decides on an admission check says something."""
+        for row in Workload.objects.filter(status="QuotaReserved").order_by("pk")[:3]:
+            for check in row.admission_check_states:
+                answer = CheckAnswer(self._chance.choice([READY] * 5 + [RETRY, REJECTED]), "so be it")
+                set_check_state(self.cluster, row.namespace, row.name, check["name"], answer, actor="bob", now=self.now)
+
+    def get_ready(self) -> None:
+        """Pods run."""
+        workloads.record_pods_ready(self.cluster, self._some(status="Admitted", pods_ready_at=None), now=self.now)
+
+    def lose_pods(self) -> None:
+        """And do not any more."""
+        keys = self._some(status="Admitted", pods_ready_at__isnull=False)
+        workloads.record_pods_ready(self.cluster, keys, ready=False, recovering=True, now=self.now)
+
+    def reclaim(self) -> None:
+        """A pod has ended for good."""
+        names = [name for _, name in self._some(status="Admitted")]
+        PodSet.objects.filter(workload__name__in=names, count__gt=1).update(reclaimable_count=1)
+
+    def move(self) -> None:
+        """A waiting workload goes to another queue."""
+        names = [name for _, name in self._some(status="Pending")]
+        Workload.objects.filter(name__in=names).update(queue_name=self._chance.choice("ab"))
+
+    def remove(self) -> None:
+        """A workload is deleted."""
+        workloads.delete_workloads(self.cluster, self._some(), actor="alice", now=self.now)
+
+
+def read_anew(engine: Engine, now: float) -> tuple[World, Mirror]:
+    """What a new leader knows."""
+    world = World(engine.world.configuration, engine.mirror.vendors)
+    mirror = Mirror(engine.cluster_id, world)
+    mirror.vendors = engine.mirror.vendors
+    mirror.load(now)
+    return world, mirror
+
+
+def facts(world: World, mirror: Mirror) -> dict[str, Any]:
+    """What decisions follow from. Who is parked is not kept: a new leader looks at everyone again (2.9)."""
+    found: dict[str, Any] = {"draining": mirror.draining, "nodes": mirror.nodes, "ended": mirror.ended}
+    found |= {"local queues": mirror.local_queues, "cluster queues": mirror.cluster_queues}
+    for key, entry in mirror.workloads.items():
+        workload = world.workload(key)
+        assert workload is not None, key
+        stated = {field.name: getattr(workload, field.name) for field in fields(workload)}
+        row = {field.name: getattr(entry, field.name) for field in fields(entry)}
+        stated["placement"], row["placement"] = _pods(placement_of(workload)), _pods(entry.placement)
+        found |= {f"{key} {name}": value for name, value in stated.items()}
+        found |= {f"{key}'s row, {name}": value for name, value in row.items()}
+        found[f"{key}, next slice"] = mirror.waiting_slice_of(key)
+    for name in world.cluster_queue_names():
+        view = world.cluster_queue_view(name)
+        waiting = {entry.workload for entry in world.pending(name)}
+        found[f"ClusterQueue {name}"] = (view.active, view.reserving, view.admitted, view.usage, waiting)
+    for place in mirror.devices:
+        found["/".join(place)] = world.device_usage(*place)
+    return found
+
+
+def _pods(placement: Placement | None) -> set[tuple[object, ...]]:
+    return {(pod.pod_set, pod.replica, pod.node, pod.slices) for pod in placement.pods} if placement else set()
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["", "waitForPodsReady"])
+@pytest.mark.parametrize("seed", range(RUNS))
+def test_a_new_leader_knows_what_the_old_one_knew(seed: int, waits: bool) -> None:
+    chance, now = random.Random(seed), START.timestamp() + 1000
+    cluster = make_cluster(configuration={"waitForPodsReady": WAIT} if waits else {})
+    make_queues(cluster)
+    apply_manifests(cluster, CHECK, user=None)
+    ClusterQueue.objects.filter(name="b").update(admission_checks=[{"name": "approval", "onFlavors": []}])
+    life, engine = Life(cluster, chance), Engine(cluster, "test", clock=lambda: now)
+    for _ in range(ROUNDS):
+        life.now = datetime.fromtimestamp(now, UTC)
+        for _ in range(chance.randint(1, 8)):
+            life.take()
+        assert any(not engine.run().more for _ in range(MOST_RUNS)), "it does not come to rest"
+        new, old = facts(*read_anew(engine, now)), facts(engine.world, engine.mirror)
+        differ = {name: (old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)}
+        assert differ == {}, dict(life.counts)
+        now += chance.choice([1, 60])
