@@ -11,6 +11,7 @@ from django.contrib.postgres.aggregates import JSONBAgg
 from django.db.models import F, Q, QuerySet
 
 from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
+from scheduler.core.device import MIG_MODE
 
 STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)
 """A sample older than this says nothing of now."""
@@ -56,7 +57,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
     over = (
         Q(slots__lt=F("used_slots") + F("found_slots"))
         | Q(memory_mib__lt=F("used_memory_mib") + F("found_memory_mib"))
-        | Q(cores_percent__lt=F("used_cores_percent") + F("found_cores_percent"))
+        | (Q(cores_percent__lt=F("used_cores_percent") + F("found_cores_percent")) & ~Q(mode=MIG_MODE))
     )
     held = Q(used_slots__gt=0) | Q(found_slots__gt=0)
     sick = held & (Q(healthy=False) | Q(missing_since__isnull=False))
