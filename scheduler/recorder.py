@@ -38,7 +38,7 @@ def _priority(workload: Workload) -> str:
 
 
 def _described(admission: Admit, workload: Workload) -> str:
-    """In which ClusterQueue, how long it waited, and which flavors it got (15.3)."""
+    """In which ClusterQueue, how long it waited, and which flavors it got."""
     flavors = "; ".join(
         f"{pod_set.name} ({pod_set.count}): "
         + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
@@ -121,7 +121,7 @@ class Recorder:
             self._make_way_for_slice(workload)
 
     def _make_way_for_slice(self, workload: Workload) -> None:
-        """An evicted slice of an elastic job is not queued again beside the one that was to replace it (12.1)."""
+        """An evicted slice of an elastic job is not queued again beside the one that was to replace it."""
         if not self._mirror.waiting_slice_of(workload.key):
             return
         self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has asked for another size since")
@@ -212,7 +212,7 @@ class Recorder:
         self._log(workload, admission.cycle, admission.kind, reason, message, detail, admission.cluster_queue)
 
     def _replace(self, old: str, new: str) -> None:
-        """An elastic job's new slice takes over quota and devices of the old one, which is finished by that (12.1)."""
+        """An elastic job's new slice takes over quota and devices of the old one, which is finished by that."""
         self._finish_slice(old, FinishedReason.WORKLOAD_SLICE_REPLACED, f"Replaced by workload {new}")
 
     def _finish_slice(self, old: str, reason: FinishedReason, message: str) -> None:

@@ -25,7 +25,7 @@ def apply_retention(cluster: Cluster, now: datetime) -> int:
     """Delete what has been kept long enough; returns how many workloads that were.
 
     `afterFinished` counts from the end of the workload, `afterDeactivatedByKueue` from its eviction: the job of a
-    workload that Kueue's rules deactivated is deleted, never one that a user put on hold (10.8).
+    workload that Kueue's rules deactivated is deleted, never one that a user put on hold.
     """
     policies = (cluster.configuration.get("objectRetentionPolicies") or {}).get("workloads") or {}
     workloads = Workload.objects.filter(cluster=cluster)

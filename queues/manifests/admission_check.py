@@ -18,7 +18,7 @@ class AdmissionCheckSpec:
 
 
 def read_admission_check(top: Fields, version: str) -> AdmissionCheckSpec:
-    """Read an AdmissionCheck (kueue-semantics 1.9); v1beta1's retryDelayMinutes is gone."""
+    """Read an AdmissionCheck; v1beta1's retryDelayMinutes is gone."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=False)
     spec = top.required_fields("spec")

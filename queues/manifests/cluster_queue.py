@@ -57,7 +57,7 @@ class ClusterQueueSpec:
 
 
 def read_cluster_queue(top: Fields, version: str) -> ClusterQueueSpec:
-    """Read a ClusterQueue (kueue-semantics 1.2 and 1.12) of v1beta2, v1beta1 or v1alpha2."""
+    """Read a ClusterQueue of v1beta2, v1beta1 or v1alpha2."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=False)
     spec = top.required_fields("spec")

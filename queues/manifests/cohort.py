@@ -23,7 +23,7 @@ class CohortSpec:
 
 
 def read_cohort(top: Fields, version: str) -> CohortSpec:
-    """Read a Cohort (kueue-semantics 1.4): lending may exceed the nominal quota."""
+    """Read a Cohort: lending may exceed the nominal quota."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=False)
     protection = read_protection(top, meta)

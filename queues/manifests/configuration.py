@@ -1,4 +1,4 @@
-"""Kueue's Configuration (config.kueue.x-k8s.io), as far as it decides anything (kueue-semantics 1.13)."""
+"""Kueue's Configuration (config.kueue.x-k8s.io), as far as it decides anything."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Jobs that become workloads: batch/v1 Job, v1 Pod and apps/v1 Deployment (kueue-semantics 13)."""
+"""Jobs that become workloads: batch/v1 Job, v1 Pod and apps/v1 Deployment."""
 
 import hashlib
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class JobManifest:
 
 
 def workload_name(kind: str, group: str, name: str, uid: str) -> str:
-    """The name of a job's workload: its kind, its name and a hash, so that a job made anew gets a new one (13.1)."""
+    """The name of a job's workload: its kind, its name and a hash, so that a job made anew gets a new one."""
     text = f"{kind}\n{group}\n{name}\n{uid}"
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
     prefix = f"{kind.lower()}-{name}"[: _LONGEST_NAME - _HASH_LENGTH - 1]
@@ -93,7 +93,7 @@ def read_job(top: Fields, version: str) -> JobManifest:
 
 
 def read_deployment(top: Fields, version: str) -> JobManifest:
-    """Read an apps/v1 Deployment: each of its replicas is a workload of one pod (13.2)."""
+    """Read an apps/v1 Deployment: each of its replicas is a workload of one pod."""
     meta, spec = _read_head(top)
     replicas = spec.integer("replicas", 1)
     spec.ignore(*_DEPLOYMENT_SPEC_FIELDS)

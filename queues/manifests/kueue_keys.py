@@ -1,4 +1,4 @@
-"""Kueue's labels and annotations on jobs, pods and workloads (kueue-semantics 13.3)."""
+"""Kueue's labels and annotations on jobs, pods and workloads."""
 
 from typing import Final
 

@@ -21,7 +21,7 @@ class LocalQueueSpec:
 
 
 def read_local_queue(top: Fields, version: str) -> LocalQueueSpec:
-    """Read a LocalQueue (kueue-semantics 1.3); v1alpha2 has `clusterQueue` only."""
+    """Read a LocalQueue; v1alpha2 has `clusterQueue` only."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
     spec = top.required_fields("spec")

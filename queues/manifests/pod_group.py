@@ -1,4 +1,4 @@
-"""Groups of plain pods: what a pod says of its group, and which pods are alike (kueue-semantics 13.2, 13.3)."""
+"""Groups of plain pods: what a pod says of its group, and which pods are alike."""
 
 import hashlib
 import json

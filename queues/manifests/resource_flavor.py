@@ -33,7 +33,7 @@ class TopologySpec:
 
 
 def read_resource_flavor(top: Fields, version: str) -> ResourceFlavorSpec:
-    """Read a ResourceFlavor (kueue-semantics 1.5); v1alpha2 has `nodeSelector` and `taints` at the top."""
+    """Read a ResourceFlavor; v1alpha2 has `nodeSelector` and `taints` at the top."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=False)
     if version == "v1alpha2":
@@ -79,7 +79,7 @@ def write_resource_flavor(spec: ResourceFlavorSpec) -> dict[str, Any]:
 
 
 def read_topology(top: Fields, version: str) -> TopologySpec:
-    """Read a Topology (kueue-semantics 1.6): 1 to 16 different node labels, the host name only as the last."""
+    """Read a Topology: 1 to 16 different node labels, the host name only as the last."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=False)
     spec = top.required_fields("spec")

@@ -38,7 +38,7 @@ class ResourceGroupSpec:
 def read_resource_groups(
     spec: Fields, *, in_cohort: bool, lending_within_nominal: bool
 ) -> tuple[ResourceGroupSpec, ...]:
-    """Read `resourceGroups` (kueue-semantics 1.2.1).
+    """Read `resourceGroups`.
 
     Two things that Kueue refuses are taken with a warning: a flavor that leaves out a covered resource (not limited
     there), and limits of something that is in no cohort (no effect).

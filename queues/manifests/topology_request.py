@@ -16,7 +16,7 @@ _LEVELS: Final = ("required", "preferred")
 
 
 def read_topology_request(pod_set: Fields) -> dict[str, Any]:
-    """`topologyRequest` of a pod set (kueue-semantics 1.7), without what is left out."""
+    """`topologyRequest` of a pod set, without what is left out."""
     request = pod_set.fields("topologyRequest")
     if request is None:
         return {}

@@ -31,7 +31,7 @@ class PriorityClassSource(StrEnum):
 
 
 def read_workload(top: Fields, version: str) -> WorkloadSpec:
-    """Read a Workload (kueue-semantics 1.7). Its status is the scheduler's: it is skipped."""
+    """Read a Workload. Its status is the scheduler's: it is skipped."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
     boost = meta.annotations.get(keys.PRIORITY_BOOST)
@@ -142,7 +142,7 @@ def _check_groups(spec: Fields, pod_sets: Sequence[PodSetSpec]) -> None:
 
 
 def pod_set_group_mistakes(pod_sets: Sequence[PodSetSpec]) -> list[tuple[str, str]]:
-    """The pod set groups that can't be placed together, and which rule each breaks (kueue-semantics 1.7)."""
+    """The pod set groups that can't be placed together, and which rule each breaks."""
     groups: dict[str, list[PodSetSpec]] = {}
     for pod_set in pod_sets:
         group = pod_set.topology_request.get("podSetGroupName")

@@ -1,6 +1,6 @@
 """Elastic jobs that change their size while they hold quota.
 
-Kueue's elastic jobs by workload slices (kueue-semantics 12.1). One that grows: a new workload slice asks for all pods,
+Kueue's elastic jobs by workload slices. One that grows: a new workload slice asks for all pods,
 is charged the difference only, and takes the old one's place when it is admitted, which is Finished then as
 WorkloadSliceReplaced. One that shrinks: the counts become less in place, and a slice that waits is withdrawn. There are
 two live slices at most: the one that holds quota and the one that waits; another size replaces the one that waits.

@@ -53,11 +53,11 @@ def pod_set_specs(workload: Workload) -> tuple[PodSetSpec, ...]:
 
 
 def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str, str]:
-    """Which fields of the manifest may not become what the spec says, and why (kueue-semantics 1.7 and 13.1).
+    """Which fields of the manifest may not become what the spec says, and why.
 
     While a workload waits, everything may change; while it holds quota, neither its pods nor its queue, nor where its
     priority comes from (a WorkloadPriorityClass may be swapped for another); once it has ended, nothing that decides.
-    An elastic workload that holds quota may ask for fewer pods (12.1). Admission gates may only be taken away (12.3).
+    An elastic workload that holds quota may ask for fewer pods. Admission gates may only be taken away.
     """
     finished = workload.status == WorkloadStatus.FINISHED
     gates = {_GATES_PATH: _FEWER} if _gates(spec) - _gates(workload) else {}

@@ -1,4 +1,4 @@
-"""Groups of plain pods: the group's workload follows the pods that are there (kueue-semantics 13.2, 13.3).
+"""Groups of plain pods: the group's workload follows the pods that are there.
 
 A group is a `Job` row of kind PodGroup that owns the workload; each of its pods is a `Job` row of kind Pod that names
 the group. The workload is composed when all pods are there; until then it waits outside its queue. From then on its
@@ -200,7 +200,7 @@ class _Refresh:
         return [member for member in self._members if member.counts and role in ("", member.role)]
 
     def _ended(self) -> tuple[FinishedReason, str] | None:
-        """All pods succeeded; or none is left at work and one of them says that it must not be waited for (13.2)."""
+        """All pods succeeded; or none is left at work and one of them says that it must not be waited for."""
         if not self._members:
             if self._condition(ConditionType.EVICTED) is None:
                 return FinishedReason.OWNER_NOT_FOUND, "No pod of the group is left"

@@ -1,4 +1,4 @@
-"""Letting a workload hold quota, and telling one to stop: what changes in the state (4.11, 7.8)."""
+"""Letting a workload hold quota, and telling one to stop: what changes in the state."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Admitter:
         return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
 
     def _is_admitted_at_once(self, entry: Entry) -> bool:
-        """Whether no admission check is left: all that its flavors require are there and Ready (9.1)."""
+        """Whether no admission check is left: all that its flavors require are there and Ready."""
         rules = entry.cq.spec.admission_checks
         if not rules:
             return True

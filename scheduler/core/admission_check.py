@@ -21,7 +21,7 @@ class AdmissionCheck:
 
 @dataclass(frozen=True, slots=True)
 class PodSetUpdate:
-    """What a check that is Ready adds to the pods of a pod set (9.3). `tolerations` are as Kubernetes writes them."""
+    """What a check that is Ready adds to the pods of a pod set. `tolerations` are as Kubernetes writes them."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def added_selection(
     checks: Iterable[AdmissionCheckState], pod_set: str
 ) -> tuple[Mapping[str, str], tuple[Toleration, ...]]:
     """The node selector and the tolerations that the checks add to a pod set: where its pods may go follows from them
-    too (11.4)."""
+    too."""
     updates = updates_of(checks, pod_set)
     selector = {key: value for update in updates for key, value in update.node_selector.items()}
     tolerations = tuple(Toleration.from_manifest(entry) for update in updates for entry in update.tolerations)

@@ -1,4 +1,4 @@
-"""Which admission checks a workload needs (9.1)."""
+"""Which admission checks a workload needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission fair sharing: LocalQueues of one ClusterQueue are ordered by their decayed past usage (section 8).
+"""Admission fair sharing: LocalQueues of one ClusterQueue are ordered by their decayed past usage.
 
 Amounts are kept in nano units per resource (natural units: cores, bytes), so that every product is truncated at nine
 fractional digits, as in Kueue.
@@ -32,7 +32,7 @@ class QueueHistory:
 
     def usage(self, weights: Mapping[str, float]) -> float:
         """The value that orders LocalQueues: weighted consumption and penalties over the queue's weight; a queue of
-        weight 0 comes last even when it consumed nothing (8.2, T65)."""
+        weight 0 comes last even when it consumed nothing (T65)."""
         if self.weight <= 0:
             return math.inf
         total = 0.0
@@ -88,7 +88,7 @@ class UsageHistory:
 
     def charge_entry(self, info: WorkloadInfo) -> None:
         """A workload was given quota: its whole request counts at once with the weight of one sampling interval, until
-        a sample sees it run (8.4). An admitted one's penalty becomes consumption."""
+        a sample sees it run. An admitted one's penalty becomes consumption."""
         history = self._queues.get(info.queue_key)
         if history is None:
             return
@@ -114,7 +114,7 @@ class UsageHistory:
 
     def sample(self, running: Mapping[str, Iterable[WorkloadInfo]], now: float) -> tuple[str, ...]:
         """Decay the consumption of LocalQueues whose sampling interval is over, towards what their admitted workloads
-        use now (8.3); returns their keys. The first sample of a queue only starts its clock."""
+        use now; returns their keys. The first sample of a queue only starts its clock."""
         sampled: list[str] = []
         for key, history in self._queues.items():
             since = history.sampled_at

@@ -17,7 +17,7 @@ from scheduler.core.workload_info import PodSetRequests, TopologyCharge, Workloa
 
 
 class Mode(IntEnum):
-    """How a flavor (or a workload) fits, the better the greater (6.6, 4.8)."""
+    """How a flavor (or a workload) fits, the better the greater."""
 
     NO_FIT = 0
     NO_CANDIDATES = 1
@@ -63,7 +63,7 @@ SEVERITY = {
     PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
     PendingReason.WAITING_FOR_DEVICES: 1,
 }
-"""How bad a reason is (2.2)."""
+"""How bad a reason is."""
 
 
 class Choice:
@@ -94,7 +94,7 @@ class PodSetResult:
         self.fits = True
         self.topology: TopologyAssignment | None = None
         self.kept: TopologyAssignment | None = None
-        """The part of `topology` where pods are already: of the slice that it replaces (11.12), or since the first
+        """The part of `topology` where pods are already: of the slice that it replaces, or since the first
         pass."""
         self.gained: TopologyAssignment | None = None
         """The part of `topology` where pods are to come."""
@@ -143,7 +143,7 @@ class Assignment:
 
     @property
     def no_fit_reason(self) -> PendingReason:
-        """The worst over pod sets and resource groups of the mildest over flavors (2.2)."""
+        """The worst over pod sets and resource groups of the mildest over flavors."""
         worst = PendingReason.WAITING_FOR_QUOTA
         severity = 0
         for refusals in self.refusals:

@@ -1,4 +1,4 @@
-"""Preemption in circles (19.2 B11): seen by counting, and given a pause that grows.
+"""Preemption in circles: seen by counting, and given a pause that grows.
 
 H preempts L; the room goes to X; L reclaims it from X and is admitted; that wakes H, which preempts L again: every step
 is right, and together they never end. Whoever goes round preempts nobody for a while, as if it had found no candidates,

@@ -54,7 +54,7 @@ class GroupState:
 
 class ClusterQueueState:
     """The running state of one ClusterQueue. `generation` grows with each workload that leaves or arrives and with each
-    change of quota in its tree (4.4.1)."""
+    change of quota in its tree."""
 
     __slots__ = (
         "_ranking",
@@ -127,7 +127,7 @@ class ClusterQueueState:
         return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
 
     def ranking(self) -> Ranking:
-        """Who holds quota here in the order of preemption within one queue (7.3): those that are stopping already, and
+        """Who holds quota here in the order of preemption within one queue: those that are stopping already, and
         the others; by lower priority, later reservation, uid. Kept until `forget_ranking`."""
         if self._ranking is None:
             ranked = sorted(self.workloads.values(), key=lambda info: (info.priority, -info.reserved_at, info.uid))

@@ -10,7 +10,7 @@ from scheduler.core.resources import FlavorResource
 
 
 def set_quotas(node: QuotaNode, groups: Iterable[ResourceGroup]) -> None:
-    """Give the node the quotas of its resource groups; cells that are no longer listed keep their usage (2.9)."""
+    """Give the node the quotas of its resource groups; cells that are no longer listed keep their usage."""
     quotas = {
         FlavorResource(flavor.name, resource): quota
         for group in groups
@@ -48,14 +48,14 @@ class CohortTree:
         self.cyclic: set[str] = set()
 
     def find_cycles(self, declared: Mapping[str, Cohort]) -> None:
-        """Note the cohorts in or below a cycle; ClusterQueues there are inactive (1.4)."""
+        """Note the cohorts in or below a cycle; ClusterQueues there are inactive."""
         self.cyclic = cohorts_in_cycles({cohort.name: cohort.parent_name for cohort in declared.values()})
 
     def rebuild(self, declared: Mapping[str, Cohort], queues: Iterable[tuple[QuotaNode, str, bool]]) -> None:
         """Build the forest. `queues` are (node with its own quotas set, name of its cohort, whether it is active).
 
         `find_cycles` comes first: a cohort in a cycle gets no parent here. Inactive queues lend and consume, but
-        are no children: nobody looks for victims there and they do not count in a cohort's height (1.2.2).
+        are no children: nobody looks for victims there and they do not count in a cohort's height.
         """
         members = list(queues)
         parents = {cohort.name: cohort.parent_name for cohort in declared.values()}
@@ -130,7 +130,7 @@ def _compute_shares(queues: list[QuotaNode], cohorts: list[CohortNode]) -> None:
 
 
 def _lendable(node: CohortNode) -> dict[str, int]:
-    """Per resource what the cohort could ever give to one child: its potential over all flavors of its root (7.9)."""
+    """Per resource what the cohort could ever give to one child: its potential over all flavors of its root."""
     total: dict[str, int] = {}
     for key, cell in node.root.cells.items():
         if cell.listed:

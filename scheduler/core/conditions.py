@@ -1,4 +1,4 @@
-"""The primitive transitions of a workload (2.3): reserve, sync Admitted, evict, release; each makes a new workload.
+"""The primitive transitions of a workload: reserve, sync Admitted, evict, release; each makes a new workload.
 
 Nothing here decides when; `lifecycle` does, and the cycle. Times are seconds since the epoch. A condition keeps its
 transition time while its status stays.
@@ -86,7 +86,7 @@ def sync_admitted(workload: Workload, now: float) -> Workload:
 
 
 def topology_delayed(workload: Workload, message: str, now: float) -> Workload:
-    """Its checks are ready, and its pods have no place yet (3.11)."""
+    """Its checks are ready, and its pods have no place yet."""
     text = f"Waiting for its topology to be assigned: {message}"
     return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, text, now)
 
@@ -115,7 +115,7 @@ def waited_seconds(workload: Workload) -> float:
 
 
 def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
-    """It would have to preempt, and a closed preemption gate forbids that (4.7.5)."""
+    """It would have to preempt, and a closed preemption gate forbids that."""
     type_ = ConditionType.BLOCKED_ON_PREEMPTION_GATES
     return with_condition(workload, type_, ConditionStatus.TRUE, PREEMPTION_GATED, message, now)
 
@@ -157,13 +157,13 @@ def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
 
 
 def release(workload: Workload, now: float) -> Workload:
-    """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait (2.4)."""
+    """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait."""
     message = workload.conditions[ConditionType.EVICTED].message
     return give_back(requeue(workload, now), PendingReason.PENDING_EVALUATION, message, now)
 
 
 def requeue(workload: Workload, now: float) -> Workload:
-    """The eviction is complete: it is queued again at once, or waits until what evicted it is over (2.4)."""
+    """The eviction is complete: it is queued again at once, or waits until what evicted it is over."""
     evicted = workload.conditions[ConditionType.EVICTED]
     at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
     status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
@@ -171,7 +171,7 @@ def requeue(workload: Workload, now: float) -> Workload:
 
 
 def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:
-    """Unset the quota reservation (2.3)."""
+    """Unset the quota reservation."""
     workload = pending(replace(workload, admission=None, placement=None), reason, message, now)
     if ConditionType.PODS_READY in workload.conditions:
         workload = waiting_for_start(workload, now)
@@ -179,7 +179,7 @@ def give_back(workload: Workload, reason: str, message: str, now: float) -> Work
 
 
 def waiting_for_start(workload: Workload, now: float) -> Workload:
-    """Its pods are not ready, and have not been in this admission (10.1)."""
+    """Its pods are not ready, and have not been in this admission."""
     reason, message = PodsReadyReason.WAIT_FOR_START, "Not all pods are ready"
     return with_condition(workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, message, now)
 

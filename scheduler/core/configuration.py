@@ -43,7 +43,7 @@ class RequeuingStrategy:
     backoff_max_seconds: float = 3600.0
 
     def backoff_seconds(self, count: int) -> float:
-        """The delay before attempt `count` (from 1): base * 2^(count-1), at most the maximum (10.3, without jitter)."""
+        """The delay before attempt `count` (from 1): base * 2^(count-1), at most the maximum (without jitter)."""
         return min(self.backoff_max_seconds, self.backoff_base_seconds * 2.0 ** (min(count, 64) - 1))
 
 

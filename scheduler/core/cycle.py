@@ -1,4 +1,4 @@
-"""One scheduling cycle, as Kueue runs it (section 4):
+"""One scheduling cycle, as Kueue runs it:
 
 1. Take the head of every ClusterQueue.
 2. The numbers as they are now are the snapshot: what is only tried in this cycle is taken back at its end.
@@ -72,7 +72,7 @@ class Cycle:
 
     def run(self, *, blocked: bool = False) -> CycleResult:
         """Run it; the state's time and parked workloads are up to date. `blocked`: only who holds quota already is
-        looked at, in a second pass (4.5, T63)."""
+        looked at, in a second pass (T63)."""
         entries = self._nominate_second_passes()
         for entry in entries:
             self._decide(entry)
@@ -135,7 +135,7 @@ class Cycle:
     # -- step 5 --------------------------------------------------------------------------------------------------------
 
     def _decide(self, entry: Entry) -> None:
-        """What to do with one head (4.7)."""
+        """What to do with one head."""
         fits = self._recompute_if_needed(entry)
         assignment = entry.assignment
         if fits and assignment.mode is Mode.FIT:
@@ -197,7 +197,7 @@ class Cycle:
 
     def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
         """Who counts as gone for the entry: the preempted of its tree, and of all trees for a topology, as they share
-        nodes (4.8)."""
+        nodes."""
         if not entry.assignment.topology_usage:
             return self._claims(entry)
         return {key: info for claims in self._claimed.values() for key, info in claims.items()}
@@ -207,7 +207,7 @@ class Cycle:
 
     def _recompute_if_needed(self, entry: Entry) -> bool:
         """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its
-        targets were claimed by an earlier entry, or when only its topology domains were taken (4.8)."""
+        targets were claimed by an earlier entry, or when only its topology domains were taken."""
         if entry.assignment.mode is Mode.NO_FIT:
             return False
         if self._overlaps(entry):
@@ -282,7 +282,7 @@ class Cycle:
                 self._state.topology_flavors.remove_usage(flavor, charge)
 
     def _reserve(self, entry: Entry) -> None:
-        """Keep room for a head that could preempt but finds nobody, unless it may reclaim anything (4.7.4, 4.9)."""
+        """Keep room for a head that could preempt but finds nobody, unless it may reclaim anything."""
         if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
             return
         assignment = entry.assignment
@@ -290,7 +290,7 @@ class Cycle:
         usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
         self._charge(tuple(part for part in usage if part[1] >= 0), assignment.topology_usage)
         for cell, amount in usage:
-            if amount < 0:  # more is used than the limit allows: Kueue then counts less here, and nothing above (5.4)
+            if amount < 0:  # more is used than the limit allows: Kueue then counts less here, and nothing above
                 cell.usage += amount
                 self._lowered.append((cell, amount))
 
@@ -320,7 +320,7 @@ class Cycle:
         self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
     def _wait_for_pods_ready(self, entry: Entry) -> None:
-        """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it (4.7.11)."""
+        """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it."""
         self._state.readiness.stop()
         entry.status = Status.SKIPPED
         entry.message = "waiting for the pods of all admitted workloads to be ready"
@@ -342,7 +342,7 @@ class Cycle:
     # -- step 6 --------------------------------------------------------------------------------------------------------
 
     def _requeue(self, entry: Entry) -> None:
-        """Back to the queue: active when trying again at once makes sense, else parked (3.5)."""
+        """Back to the queue: active when trying again at once makes sense, else parked."""
         if entry.is_second_pass:
             self._try_again_later(entry)
             return
@@ -371,7 +371,7 @@ class Cycle:
             self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
 
     def _try_again_later(self, entry: Entry) -> None:
-        """A second pass that failed keeps its reservation, and has another one later (3.11, 4.10)."""
+        """A second pass that failed keeps its reservation, and has another one later."""
         info, now = entry.info, self._state.now
         info.attempt = None
         self._state.second_pass[info.key] = self._state.second_pass[info.key].again(now)
@@ -382,7 +382,7 @@ class Cycle:
             self._failures.append(SecondPassFailed(info.key, entry.cq.name, message, self._state.cycle))
 
     def _park_likes(self, entry: Entry) -> None:
-        """Park all that would fare alike (3.8). Said once on each: a new text with the same reason tells nothing new.
+        """Park all that would fare alike. Said once on each: a new text with the same reason tells nothing new.
 
         The text names no workload: the equal one may be another tenant's.
         """

@@ -55,7 +55,7 @@ class CycleParts:
         return (lambda info: history.usage(info.queue_key)) if history is not None else None
 
     def is_blocked(self) -> bool:
-        """Whether nothing is admitted until the pods of those admitted are ready (4.7.11)."""
+        """Whether nothing is admitted until the pods of those admitted are ready."""
         return self._state.readiness.is_stopped
 
     def run_cycle(self) -> CycleResult:

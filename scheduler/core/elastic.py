@@ -1,4 +1,4 @@
-"""Elastic jobs that shrink while they hold quota (12.1): the counts of the admission follow those of the pod sets.
+"""Elastic jobs that shrink while they hold quota: the counts of the admission follow those of the pod sets.
 
 Quota is free at once, as in Kueue. A slice of a card is free when its pod is gone: the Job controller chooses which
 pods end, so a workload may hold more placed pods than its admission counts until they have, and its replicas need not
@@ -24,7 +24,7 @@ def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) ->
 
     `pods_may_run`: it has been admitted, so that placed pods beyond the count are held until somebody sees them gone.
     Otherwise the replicas with the highest numbers are dropped. Placed pods say which domains are held; where no pod
-    was placed by us the domains are cut from the end of their stored order (11.12).
+    was placed by us the domains are cut from the end of their stored order.
     """
     if workload.admission is None:
         return workload

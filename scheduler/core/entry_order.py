@@ -1,4 +1,4 @@
-"""The order in which the heads of a cycle are decided: classical, or by fair shares (4.5, 4.6)."""
+"""The order in which the heads of a cycle are decided: classical, or by fair shares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EntryOrder = tuple[int, float, str, str]
 
 
 def classical_order(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Lower borrowing level first, then the order within a queue: priority, time, uid (4.5)."""
+    """Lower borrowing level first, then the order within a queue: priority, time, uid."""
     return iter(sorted(entries, key=lambda entry: (entry.assignment.level, entry.info.order)))
 
 
@@ -63,7 +63,7 @@ class _Arena:
 
 
 def fair_order(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Winners of the tournament, one after the other; each is decided before the next is asked for (4.6)."""
+    """Winners of the tournament, one after the other; each is decided before the next is asked for."""
     arenas: dict[int, _Arena] = {}
     roots: list[_Arena] = []
     lone: list[Entry] = []

@@ -61,7 +61,7 @@ def hierarchy_path(node: QuotaNode) -> str:
 
 
 def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Target, state: State) -> str:
-    """Whom a workload had to make room for, why, and where both stand in the tree (2.7).
+    """Whom a workload had to make room for, why, and where both stand in the tree.
 
     The victim's tenant reads it: as in Kueue, a workload of another namespace has a uid there and no name.
     """

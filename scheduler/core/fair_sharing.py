@@ -10,7 +10,7 @@ from scheduler.core.quota import QuotaNode
 
 class Share(NamedTuple):
     """A dominant resource share, comparable as Kueue compares: a borrower of weight 0 is above every other one, and two
-    of them compare by their ratios (7.9)."""
+    of them compare by their ratios."""
 
     infinite: bool
     value: float
@@ -25,7 +25,7 @@ NO_SHARE = Share(False, 0.0)
 
 
 def dominant_resource_share(node: QuotaNode) -> Share:
-    """What the node borrows of its dominant resource, in thousandths of what could be lent, over its weight (7.9)."""
+    """What the node borrows of its dominant resource, in thousandths of what could be lent, over its weight."""
     if node.parent is None:
         return NO_SHARE
     ratio = 0.0

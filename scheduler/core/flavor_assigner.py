@@ -1,4 +1,4 @@
-"""Which flavor for each resource of each pod set: fit, reclaim, preempt or no fit, and why (section 6).
+"""Which flavor for each resource of each pod set: fit, reclaim, preempt or no fit, and why.
 
 The rules are Kueue's flavor assigner's. Pod sets are taken group by group (those that must share flavors together), and
 what earlier groups of the workload take is counted when later ones are tested. Per resource group the flavors are tried
@@ -26,13 +26,13 @@ from scheduler.core.resources import PODS
 from scheduler.core.workload_info import PodSetRequests, WorkloadInfo
 
 Pins = Sequence[Mapping[str, str]]
-"""Per pod set the flavor of each resource that was nominated: a recomputation may use no other (4.8)."""
+"""Per pod set the flavor of each resource that was nominated: a recomputation may use no other."""
 
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM, Mode.FIT
 
 
 class Oracle(Protocol):
-    """Asked whether preemption could make room for one cell (6.8.4)."""
+    """Asked whether preemption could make room for one cell."""
 
     def __call__(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
@@ -81,7 +81,7 @@ class FlavorAssigner:
     def fit(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
     ) -> tuple[Mode, int]:
-        """How an amount fits one cell, and at which borrowing level (6.8). Unless it may `ask` whom to preempt, what
+        """How an amount fits one cell, and at which borrowing level. Unless it may `ask` whom to preempt, what
         does not fit counts as without candidates."""
         available = max(0, cell.available())
         if wanted <= available and wanted <= cell.potential:
@@ -104,7 +104,7 @@ class FlavorAssigner:
         return self._fair_sharing and preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
 
     def skips(self, resource: str, amount: int) -> bool:
-        """Whether a resource that no group covers is left out rather than refused (6.5)."""
+        """Whether a resource that no group covers is left out rather than refused."""
         return amount == 0 or self._ignore_undeclared
 
     def uncovered(self, cq: ClusterQueueState, requests: Iterable[Mapping[str, int]]) -> list[str]:
@@ -135,7 +135,7 @@ class FlavorAssigner:
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
     ) -> str | None:
-        """Why the flavor is not for the pods of one of the pod sets, or None (6.7)."""
+        """Why the flavor is not for the pods of one of the pod sets, or None."""
         for result in results:
             problem = self._matcher.mismatch(cq, result.pod_set, group, slot)
             if problem is not None:
@@ -255,7 +255,7 @@ class _GroupSearch:
         return choices, found.mode is FIT
 
     def _search(self, group: GroupState, trigger: str, refusals: list[Refusal], *, ask: bool) -> _Best:
-        """Try the flavors from where the last attempt stopped until one is good enough (6.6)."""
+        """Try the flavors from where the last attempt stopped until one is good enough."""
         fungibility = self._cq.spec.flavor_fungibility
         by_level = fungibility.preference is FungibilityPreference.PREEMPTION_OVER_BORROWING
         requested = {name: self._requests[name] for name in group.covered if name in self._requests}
@@ -341,7 +341,7 @@ def _sum(requests: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_preempt: FungibilityPolicy) -> bool:
-    """Whether the search goes on after a flavor of this mode and level (6.6, shouldTryNext)."""
+    """Whether the search goes on after a flavor of this mode and level (shouldTryNext)."""
     if mode <= NO_CANDIDATES:
         return True
     if mode is not FIT and when_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR:
@@ -350,7 +350,7 @@ def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_pre
 
 
 def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by_level: bool) -> bool:
-    """Whether the first is strictly better than the other (6.6, isPreferred)."""
+    """Whether the first is strictly better than the other (isPreferred)."""
     if mode is NO_FIT:
         return False
     if other_mode is NO_FIT:

@@ -1,4 +1,4 @@
-"""May the pods of a pod set run on a flavor at all? (6.7)"""
+"""May the pods of a pod set run on a flavor at all?"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class PlacementAssigner:
 
     def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Place what fits the quota. What fits neither now nor on empty nodes does not fit; what only other workloads
-        are in the way of needs preemption (6.10), for devices where the ClusterQueue says so."""
+        are in the way of needs preemption, for devices where the ClusterQueue says so."""
         self._delay(info, cq, assignment)
         self._topology.place(cq, assignment)
         if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):
@@ -42,7 +42,7 @@ class PlacementAssigner:
             self._devices.refuse(cq, assignment, found)
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Leave to the second pass what waits for admission checks (11.2): with devices the whole gang."""
+        """Leave to the second pass what waits for admission checks: with devices the whole gang."""
         if not cq.spec.admission_checks:
             return
         waiting = [

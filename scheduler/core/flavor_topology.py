@@ -1,5 +1,4 @@
-"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means (6.10,
-4.4.5)."""
+"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ class TopologyAssigner:
         self._ignored_resources = ignored_resources
 
     def place(self, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Place what fits the quota; what does not fit the topology needs preemption, or can never fit (6.10)."""
+        """Place what fits the quota; what does not fit the topology needs preemption, or can never fit."""
         if assignment.mode is Mode.NO_FIT:
             return
         requests = self.requests(assignment)
@@ -86,7 +85,7 @@ class TopologyAssigner:
         self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target]
     ) -> None:
         """Place a workload that waits for preemption: with its targets gone, or without targets on empty nodes, to keep
-        that room for it (4.4.5, 19 B9)."""
+        that room for it."""
         if assignment.mode is not Mode.PREEMPT:
             return
         requests = self.requests(assignment)

@@ -1,4 +1,4 @@
-"""What happens to a workload outside the cycle (2.4 to 2.6, 9, 10): one step at a time, from what is known of it now.
+"""What happens to a workload outside the cycle: one step at a time, from what is known of it now.
 
 `next_step` looks at a workload the way Kueue's workload controller reconciles one, in its order, and returns the first
 step that is due, or None. The caller applies it and asks again.
@@ -49,7 +49,7 @@ class Step:
 
 
 def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """The first step that is due (2.5), or None."""
+    """The first step that is due, or None."""
     if workload.is_true(ConditionType.FINISHED):
         return None
     holds = workload.admission is not None
@@ -70,7 +70,7 @@ def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
 
 
 def _move_requeue_at(workload: Workload) -> Step | None:
-    """A check that asks for a retry later delays the workload, never hastens it (2.5.5)."""
+    """A check that asks for a retry later delays the workload, never hastens it."""
     delays = [
         check.last_transition_time + (check.requeue_after_seconds or 0.0)
         for check in workload.admission_checks
@@ -84,7 +84,7 @@ def _move_requeue_at(workload: Workload) -> Step | None:
 
 
 def _deactivated(workload: Workload, now: float) -> Step | None:
-    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off (2.4, 2.5.7, 10.5).
+    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off.
 
     One that waits is evicted as well, which is complete at once: there is nothing to stop. One that is being stopped
     for another reason goes on with that.
@@ -109,7 +109,7 @@ def _is_evicted_already(workload: Workload) -> bool:
 
 
 def _wanted_again(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Kueue deactivates it, or what kept it from the queue is over (2.4)."""
+    """Kueue deactivates it, or what kept it from the queue is over."""
     if workload.is_true(ConditionType.DEACTIVATION_TARGET):
         target = workload.conditions[ConditionType.DEACTIVATION_TARGET]
         return Step(workload, f"Deactivated{target.reason}", target.message, warning=True, deactivates=True)
@@ -154,7 +154,7 @@ def _without_requeue_at(workload: Workload) -> Workload:
 
 
 def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str) -> Step:
-    """The event names the cause only of a deactivation, as Kueue's does (15.3)."""
+    """The event names the cause only of a deactivation, as Kueue's does."""
     return Step(workload, to.eviction_event(reason, cause), message, evicted=(reason, cause))
 
 
@@ -162,9 +162,9 @@ def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: s
 
 
 def _sync_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """The list of checks is what the ClusterQueue asks of it now (9.1), and Admitted follows.
+    """The list of checks is what the ClusterQueue asks of it now, and Admitted follows.
 
-    A workload that is admitted stays so: a check that comes later, or is asked anew, stops nothing that runs (2.5.12);
+    A workload that is admitted stays so: a check that comes later, or is asked anew, stops nothing that runs;
     Retry and Rejected do.
     """
     if facts.cluster_queue is None or workload.is_true(ConditionType.EVICTED):
@@ -203,7 +203,7 @@ def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
 
 
 def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Release what stopped; else evict for checks, stopped queues and time-outs, in that order (2.5.13)."""
+    """Release what stopped; else evict for checks, stopped queues and time-outs, in that order."""
     if workload.is_true(ConditionType.EVICTED):
         return _release(workload, facts, now) if facts.pods_stopped else _by_execution_time(workload, facts, now)
     rules = (
@@ -274,7 +274,7 @@ def _by_cluster_queue(workload: Workload, facts: Facts, now: float) -> Step | No
 def _by_stop_policy(
     workload: Workload, policy: StopPolicy, reason: EvictionReason, queue: str, now: float
 ) -> Step | None:
-    """Hold takes back what is reserved and lets run what runs; HoldAndDrain stops that too (2.6)."""
+    """Hold takes back what is reserved and lets run what runs; HoldAndDrain stops that too."""
     if policy is StopPolicy.NONE:
         return None
     message = f"{queue} is stopped ({policy})"
@@ -286,7 +286,7 @@ def _by_stop_policy(
 
 
 def _by_failed_nodes(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Without a topology there is no second pass that could move the pods of a failed node elsewhere (11.10)."""
+    """Without a topology there is no second pass that could move the pods of a failed node elsewhere."""
     assignments = workload.admission.pod_set_assignments if workload.admission else ()
     if not workload.unhealthy_nodes or any(assignment.topology_assignment for assignment in assignments):
         return None
@@ -312,7 +312,7 @@ def _by_drain(workload: Workload, facts: Facts, now: float) -> Step | None:
 
 
 def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Not ready in time: requeued with a back-off, or deactivated after too many attempts (10.2, 10.3)."""
+    """Not ready in time: requeued with a back-off, or deactivated after too many attempts."""
     due = min(pods_ready_times(workload, facts), default=None)
     if due is None or now < due:
         return None
@@ -354,7 +354,7 @@ def _target(workload: Workload, cause: DeactivationCause, message: str, now: flo
 
 
 def _refresh_verdict(workload: Workload, facts: Facts, now: float) -> Step | None:
-    """Why it is not even queued; a verdict of the cycle stays (2.5, the order of refreshing)."""
+    """Why it is not even queued; a verdict of the cycle stays."""
     verdict = verdict_now(workload, facts)
     before = workload.condition(ConditionType.QUOTA_RESERVED)
     if verdict is not None:

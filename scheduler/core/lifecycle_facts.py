@@ -42,7 +42,7 @@ def deadline(workload: Workload, facts: Facts) -> float | None:
 
 
 def requeue_times(workload: Workload) -> list[float]:
-    """When its back-off is over, while it waits (10.4)."""
+    """When its back-off is over, while it waits."""
     state = workload.requeue_state
     return [] if state is None or state.requeue_at is None or workload.admission is not None else [state.requeue_at]
 
@@ -55,7 +55,7 @@ def waits_for(workload: Workload) -> PodsReadyReason:
 
 
 def pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
-    """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed (10.2)."""
+    """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed."""
     ready = facts.configuration.wait_for_pods_ready
     running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
     if ready is None or not running or workload.is_true(ConditionType.PODS_READY):
@@ -67,8 +67,7 @@ def pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
 
 
 def execution_times(workload: Workload, facts: Facts) -> list[float]:
-    """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping
-    (10.7)."""
+    """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping."""
     limit = workload.maximum_execution_time_seconds
     if limit is None or not workload.is_true(ConditionType.ADMITTED):
         return []

@@ -1,4 +1,4 @@
-"""Why a workload is not even queued, as its QuotaReserved condition says (2.2, the order of refreshing in 2.5)."""
+"""Why a workload is not even queued, as its QuotaReserved condition says, in the order in which Kueue asks."""
 
 from __future__ import annotations
 

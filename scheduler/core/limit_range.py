@@ -1,7 +1,7 @@
 """LimitRange: what a namespace gives containers that ask for nothing, and the bounds of what its pods may ask for.
 
 Several LimitRanges of a namespace count together, in the order of their names: the smallest maximum and ratio, the
-largest minimum, the first default (6.1).
+largest minimum, the first default.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def summarize(ranges: Iterable[LimitRange]) -> dict[str, Limits]:
 
 
 def violations(limits: Mapping[str, Limits], template: PodTemplate) -> Iterator[str]:
-    """What of a completed template is out of bounds, in words (4.3 number 7).
+    """What of a completed template is out of bounds, in words.
 
     Kueue compares the smaller of request and limit with the minimum, the larger with the maximum, and the pod's
     effective request with the bounds of pods. The ratio of limit to request is ours to look at: Kubernetes would

@@ -1,4 +1,4 @@
-"""Nomination: what each head could get, judged against the same untouched usage (4.3, 4.4)."""
+"""Nomination: what each head could get, judged against the same untouched usage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Status(Enum):
 
 
 class RequeueReason(Enum):
-    """Why an entry goes back to its queue; decides whether it stays active (3.5)."""
+    """Why an entry goes back to its queue; decides whether it stays active."""
 
     GENERIC = auto()
     FAILED_AFTER_NOMINATION = auto()
@@ -107,7 +107,7 @@ class Nominator:
         self._preemptor = preemptor
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
-        """Check a head (4.3), and find what it could get."""
+        """Check a head, and find what it could get."""
         entry = Entry(info, cq)
         workload = info.workload
         if workload.admission_checks and any(
@@ -172,10 +172,10 @@ class Nominator:
     def find_assignment(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
     ) -> tuple[Assignment, list[Target]]:
-        """The assignment with full counts, or else with the largest counts that do (4.4).
+        """The assignment with full counts, or else with the largest counts that do.
 
         A slice of an elastic job is assigned as if the slice that it replaces were gone, in that one's flavors: so only
-        the difference is tested (6.11).
+        the difference is tested.
         """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None:
@@ -209,7 +209,7 @@ class Nominator:
         return assignment
 
     def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """The pods of a slice that is replaced stay in their topology domains; only the others are placed (11.12)."""
+        """The pods of a slice that is replaced stay in their topology domains; only the others are placed."""
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None or replaced.admission is None:
             return
@@ -236,7 +236,7 @@ class Nominator:
     def _search_reduced(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None
     ) -> tuple[Assignment, list[Target]] | None:
-        """Binary search for the smallest reduction that fits, or that preemption can make fit (6.9, 19 B4)."""
+        """Binary search for the smallest reduction that fits, or that preemption can make fit."""
 
         def probe(pod_sets: Sequence[PodSetRequests]) -> tuple[Assignment, list[Target]] | None:
             assignment = self._assign(info, cq, pod_sets, pins)
@@ -261,7 +261,7 @@ def search_reduced(
     """The result of the least reduction whose probe succeeds, assuming that less always fits better.
 
     Reduction i of D takes floor((count - minCount) * i / D) pods off each pod set. The search is Go's sort.Search on
-    [0, D+1); its result counts only when the index found is the last one that succeeded (6.9).
+    [0, D+1); its result counts only when the index found is the last one that succeeded.
     """
     spans = [ps.count - ps.min_count if ps.min_count is not None else 0 for ps in pod_sets]
     total = sum(spans)
@@ -282,7 +282,7 @@ def search_reduced(
 
 
 class PreemptionOracle:
-    """Runs the whole preemption for one cell, to know what preempting there would mean (6.8.4)."""
+    """Runs the whole preemption for one cell, to know what preempting there would mean."""
 
     def __init__(self, state: State, preemptor: Preemptor) -> None:
         """Works on the state's live numbers."""

@@ -23,7 +23,7 @@ QueueState = tuple[
 
 
 class PendingQueue:
-    """The queue of one ClusterQueue (3.2, 3.3).
+    """The queue of one ClusterQueue.
 
     `active` is ordered by priority, then queue-order time, then uid; the sticky preemptor goes before all of them, and
     with admission fair sharing LocalQueues with less usage before everything. `parked` waits for an event.
@@ -72,7 +72,7 @@ class PendingQueue:
 
     def push_unless_parked(self, info: WorkloadInfo) -> Verdict | None:
         """Make it active, unless one of its shape was parked since the last event: then it is parked at once, and what
-        was said of that one is returned (3.8)."""
+        was said of that one is returned."""
         verdict = self.parked_shapes.get(info.shape) if self.parked_shapes else None
         if verdict is None:
             self.push(info)
@@ -86,7 +86,7 @@ class PendingQueue:
         info.place = Place.PARKED
 
     def park_shape(self, shape: Hashable, verdict: Verdict) -> list[WorkloadInfo]:
-        """Park every active workload of a shape, and those that come until the next event (3.8); returns them."""
+        """Park every active workload of a shape, and those that come until the next event; returns them."""
         if self._by_shape is None:
             self._by_shape = {}
             for key, item in self.active.items():
@@ -98,7 +98,7 @@ class PendingQueue:
         return moved
 
     def wake(self, may_wake: Callable[[WorkloadInfo], bool]) -> list[WorkloadInfo]:
-        """Make the parked workloads active that may be (3.7); returns them."""
+        """Make the parked workloads active that may be; returns them."""
         self.parked_shapes.clear()
         woken = [info for info in self.parked.values() if may_wake(info)]
         for info in woken:
@@ -155,7 +155,7 @@ class PendingQueue:
         return None
 
     def in_order(self) -> list[WorkloadInfo]:
-        """Everyone who waits, parked or not, in the order of the queue (15.1)."""
+        """Everyone who waits, parked or not, in the order of the queue."""
         waiting: Iterable[WorkloadInfo] = (*(item[5] for item in self.active.values()), *self.parked.values())
         usage_of = self._usage_of
         return sorted(

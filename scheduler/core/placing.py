@@ -1,4 +1,4 @@
-"""Where a workload belongs by its own state: a queue, quota, or nowhere (2.8, 3.1)."""
+"""Where a workload belongs by its own state: a queue, quota, or nowhere."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Placer:
             return False
         state = self._state
         state.journal.note_once(before)
-        if before.current() != workload:  # any news is a removal and an addition (2.8)
+        if before.current() != workload:  # any news is a removal and an addition
             cq = state.cluster_queues[before.cluster_queue]
             state.journal.note_once(cq)
             cq.generation += 1
@@ -88,7 +88,7 @@ class Placer:
             waiting.pop(info.key, None)
 
     def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
-        """Exchange a parked workload for its new version when nothing changed that could let it in (3.7)."""
+        """Exchange a parked workload for its new version when nothing changed that could let it in."""
         state = self._state
         if before.place is not Place.PARKED or _reactivates(before.workload, info.workload):
             return False
@@ -130,7 +130,7 @@ class Placer:
         self._note_second_pass(info)
 
     def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
-        """The ClusterQueue in whose queue a workload without quota belongs; None when it may not be queued (3.1)."""
+        """The ClusterQueue in whose queue a workload without quota belongs; None when it may not be queued."""
         local_queue = self._state.local_queues.get(info.queue_key)
         if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
             return None
@@ -138,7 +138,7 @@ class Placer:
 
 
 def _lost_a_node(info: WorkloadInfo) -> bool:
-    """Whether pods of a running workload may move away from a node that failed (11.10)."""
+    """Whether pods of a running workload may move away from a node that failed."""
     workload = info.workload
     moves = bool(workload.unhealthy_nodes and info.topology_usage) and not workload.single_pod
     return moves and info.admitted and not info.evicted
@@ -150,7 +150,7 @@ def _replicas(placement: Placement | None) -> set[tuple[str, int]]:
 
 
 def is_queueable(workload: Workload) -> bool:
-    """Whether nothing about the workload itself keeps it out of its queue (3.1)."""
+    """Whether nothing about the workload itself keeps it out of its queue."""
     if not workload.active or workload.admission_gates or workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
         return False
     reserved = workload.condition(ConditionType.QUOTA_RESERVED)
@@ -180,14 +180,14 @@ def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -
 def _remaining(info: WorkloadInfo, assignment: PodSetAssignment) -> int:
     """How many pods of an assignment are charged: those that may still run, and no more than were admitted.
 
-    Pods that were reclaimed before the admission are not in its count; those since then are (6.3).
+    Pods that were reclaimed before the admission are not in its count; those since then are.
     """
     counts = (ps.count for ps in info.pod_sets if ps.name == assignment.name)
     return min(assignment.count, next(counts, assignment.count))
 
 
 def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int) -> None:
-    """Charge the pods that still need their resources: usage / count * remaining, in whole numbers (6.3)."""
+    """Charge the pods that still need their resources: usage / count * remaining, in whole numbers."""
     for resource, flavor in assignment.flavors.items():
         group = cq.group_of.get(resource)
         slot = next((s for s in group.flavors if s.name == flavor), None) if group else None

@@ -1,4 +1,4 @@
-"""Whom to preempt: the common part, and the classical algorithm (7.1 to 7.6).
+"""Whom to preempt: the common part, and the classical algorithm.
 
 Targets are found by taking candidates' usage away one by one until the workload fits, then putting back whom it does
 not need. The usage is left as it was found.
@@ -97,7 +97,7 @@ class Preemptor:
         return []
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
-        """In which attempts borrowing is allowed (7.5)."""
+        """In which attempts borrowing is allowed."""
         forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
         cells = request.cq.node.cells
         under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)
@@ -129,7 +129,7 @@ class Preemptor:
 def fill_back(
     request: PreemptionRequest, simulation: Simulation, targets: list[Candidate], allow_borrowing: bool
 ) -> list[Candidate]:
-    """Put back targets that turned out not to be needed, from the second last to the first (7.6); returns those that
+    """Put back targets that turned out not to be needed, from the second last to the first; returns those that
     stay removed. The last one found is always needed."""
     kept = list(targets)
     index = len(kept) - 2
@@ -145,7 +145,7 @@ def fill_back(
 
 
 def _is_valid_now(request: PreemptionRequest, candidate: Candidate, allow_borrowing: bool) -> bool:
-    """Whether the candidate's queue, and every cohort up to the common one, still borrows (7.5)."""
+    """Whether the candidate's queue, and every cohort up to the common one, still borrows."""
     if candidate.variant is Variant.WITHIN_CLUSTER_QUEUE:
         return True
     if allow_borrowing and candidate.variant is Variant.RECLAIM_WITHOUT_BORROWING:

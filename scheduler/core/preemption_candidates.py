@@ -1,4 +1,4 @@
-"""Who might be preempted: policies, order, and the walk through the cohort tree (7.2 to 7.4)."""
+"""Who might be preempted: policies, order, and the walk through the cohort tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LocalQueueUsage = Callable[[WorkloadInfo], float]
 
 
 class Variant(IntEnum):
-    """What gives the right to preempt a candidate (7.4)."""
+    """What gives the right to preempt a candidate."""
 
     WITHIN_CLUSTER_QUEUE = 0
     HIERARCHICAL_RECLAIM = 1
@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A ClusterQueue where candidates may be; `advantage` is the request's in the hierarchy (7.4)."""
+    """A ClusterQueue where candidates may be; `advantage` is the request's in the hierarchy."""
 
     cq: ClusterQueueState
     common: CohortNode
@@ -78,7 +78,7 @@ class CandidateFinder:
         self._local_queue_usage = local_queue_usage
 
     def order(self, info: WorkloadInfo, own: ClusterQueueState) -> tuple[bool, bool, float, int, float, str]:
-        """The order of candidates (7.3): evicted first, other queues before the own one, LocalQueues with more usage
+        """The order of candidates: evicted first, other queues before the own one, LocalQueues with more usage
         first, lower priority, later reservation, uid."""
         is_own = info.cluster_queue == own.name
         usage = 0.0
@@ -139,7 +139,7 @@ class CandidateFinder:
         return self._cluster_queues[info.cluster_queue]
 
     def sources(self, request: PreemptionRequest) -> list[Source]:
-        """The other ClusterQueues with candidates: all that borrow, walking up the tree from the own one (7.4)."""
+        """The other ClusterQueues with candidates: all that borrow, walking up the tree from the own one."""
         found: list[Source] = []
         node: QuotaNode = request.cq.node
         if node.parent is None or request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.NEVER:
@@ -165,7 +165,7 @@ class CandidateFinder:
     def classical_order(
         self, request: PreemptionRequest, own: list[WorkloadInfo], sources: list[Source]
     ) -> Iterator[Candidate]:
-        """All candidates in the order in which classical preemption tries them (7.5): first those that are stopping
+        """All candidates in the order in which classical preemption tries them: first those that are stopping
         already, and each time those over which the hierarchy gives an advantage, the other foreign ones, the own."""
         for evicted in (True, False):
             for advantage in (True, False):

@@ -1,4 +1,4 @@
-"""Whom to preempt under fair sharing: queues with larger shares give first (7.7).
+"""Whom to preempt under fair sharing: queues with larger shares give first.
 
 The shares of the preemptor's side count its request already. Each pick chooses a ClusterQueue by walking down from the
 root to the largest share, and compares the shares of the two subtrees below the lowest common cohort.
@@ -71,7 +71,7 @@ class _Search:
         self.targets: Found = []
 
     def first_strategy(self, strategy: PreemptionStrategy) -> bool:
-        """Take candidates of the queues with the largest shares while the strategy lets them go (7.7, strategy 1)."""
+        """Take candidates of the queues with the largest shares while the strategy lets them go (strategy 1)."""
         ordering = _QueueOrdering(self._request, self._finder, self._shares, self._candidates)
         own = self._request.cq
         within_nominal = is_within_nominal(own.node, self._request.needed)
@@ -108,7 +108,7 @@ class _Search:
         return chain(*(finder.foreign_candidates(request, cq, evicted=evicted) for evicted in (True, False)))
 
     def second_strategy(self, strategy: PreemptionStrategy) -> bool:
-        """At most one more candidate of each queue (7.7, strategy 2)."""
+        """At most one more candidate of each queue (strategy 2)."""
         ordering = _QueueOrdering(
             self._request, self._finder, self._shares, lambda cq: iter(self._retry.get(cq.name, ()))
         )
@@ -141,7 +141,7 @@ class _Search:
         return fits
 
     def fill_back(self) -> Found:
-        """Put back targets that are not needed (7.6); the request must not be charged any more."""
+        """Put back targets that are not needed; the request must not be charged any more."""
         kept = list(self.targets)
         for index in range(len(kept) - 2, -1, -1):
             self._simulation.restore(kept[index][0])
@@ -195,7 +195,7 @@ class _Waiting:
 
 
 class _QueueOrdering:
-    """Iterates over the ClusterQueues to take from, chosen anew each time by the shares as they are then (7.7).
+    """Iterates over the ClusterQueues to take from, chosen anew each time by the shares as they are then.
 
     The candidates of a queue are listed when it first comes into question.
     """

@@ -1,4 +1,4 @@
-"""Quota arithmetic: one cell per (flavor, resource) at each node of the cohort tree (5.2 to 5.8).
+"""Quota arithmetic: one cell per (flavor, resource) at each node of the cohort tree.
 
     S  subtree   what the node owns, plus what its children lend
     L  local     the part of S that is not lent to the parent
@@ -72,7 +72,7 @@ class Cell:
         return found + local - usage if local > usage else found
 
     def add(self, amount: int) -> None:
-        """Use more; what exceeds the local part is used at the parent too (5.4)."""
+        """Use more; what exceeds the local part is used at the parent too."""
         cell: Cell | None = self
         while cell is not None:
             free = cell.local - cell.usage
@@ -96,7 +96,7 @@ class Cell:
 
     def borrow_level(self, amount: int) -> tuple[int, bool]:
         """How high in the tree the room for `amount` more is found, 0 being the node itself; and whether that place is
-        smaller than the whole tree (5.8)."""
+        smaller than the whole tree."""
         if self.parent is None:
             return 0, False
         if self.usage + amount <= self.subtree:
@@ -112,7 +112,7 @@ class Cell:
 
     def reservable(self, amount: int, borrows: bool) -> int:
         """What a head that waits for preemption keeps of an amount: within the nominal quota, or within the borrowing
-        limit where it borrows (4.9). Negative where more than that is used already."""
+        limit where it borrows. Negative where more than that is used already."""
         if not borrows:
             return max(0, min(amount, self.nominal - self.usage))
         if self.borrowing_limit is None:
@@ -126,7 +126,7 @@ class Cell:
         self.local = max(0, self.subtree - (self.lending_limit or 0)) if limited else 0
 
     def compute_potential(self) -> None:
-        """The most that the node could ever use (5.3); the parent's comes first."""
+        """The most that the node could ever use; the parent's comes first."""
         if self.parent is None:
             self.potential = self.subtree
             return
@@ -193,8 +193,7 @@ class CohortNode(QuotaNode):
 def fits_without_borrowing(
     node: QuotaNode, requests: Iterable[tuple[FlavorResource, int]]
 ) -> tuple[bool, list[tuple[FlavorResource, int]]]:
-    """Whether the node holds the requests in its own subtree quota, and what it would have to ask of its parent
-    (5.6)."""
+    """Whether the node holds the requests in its own subtree quota, and what it would have to ask of its parent."""
     fits = True
     rest: list[tuple[FlavorResource, int]] = []
     for key, amount in requests:
@@ -207,7 +206,7 @@ def fits_without_borrowing(
 
 
 def is_within_nominal(node: QuotaNode, keys: Iterable[FlavorResource]) -> bool:
-    """Whether the node uses no more than its subtree quota of each (flavor, resource) (5.5)."""
+    """Whether the node uses no more than its subtree quota of each (flavor, resource)."""
     cells = node.cells
     for key in keys:
         cell = cells.get(key)

@@ -1,7 +1,7 @@
-"""Workloads that are decided on again while they hold quota (3.11).
+"""Workloads that are decided on again while they hold quota.
 
 * A topology that had to wait for admission checks: a ProvisioningRequest makes the nodes, MultiKueue finds the
-  cluster (11.2). The first pass reserves quota and notes `delayedTopologyRequest: Pending`; once all checks are Ready
+  cluster. The first pass reserves quota and notes `delayedTopologyRequest: Pending`; once all checks are Ready
   the second one places the pods, in their topology and on devices, and they are admitted. Tried after 1, 2, 4 ... 30
   seconds.
 * A failed node (`node_replacement`).

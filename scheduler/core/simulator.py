@@ -175,7 +175,7 @@ def simulate(scenario: Mapping[str, Any]) -> dict[str, Any]:
             if names:
                 result[key][name] = names
         view = world.cluster_queue_view(name)
-        usage = [row for row in view.usage if row.listed]  # Kueue reports on the flavors of the spec only (1.2.2)
+        usage = [row for row in view.usage if row.listed]  # Kueue reports on the flavors of the spec only
         entry: dict[str, Any] = {
             "flavorsReservation": _by_flavor(usage, "used"),
             "borrowed": _by_flavor([row for row in usage if row.borrowed], "borrowed"),

@@ -221,7 +221,7 @@ class State:
         self.journal.note(cq.forget_ranking)
 
     def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
-        """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue (6.11)."""
+        """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue."""
         replaced = cq.workloads.get(info.workload.replaces) if info.workload.replaces is not None else None
         return replaced if replaced is not None and not replaced.evicted else None
 
@@ -357,7 +357,7 @@ class State:
         return [cq] if root is cq.node else self.members.get(id(root), [cq])
 
     def wake_parked(self) -> None:
-        """Make workloads active again whose tree was touched (3.7)."""
+        """Make workloads active again whose tree was touched."""
         due = [name for name, until in self.protected.items() if until <= self.now]
         for name in due:
             del self.protected[name]

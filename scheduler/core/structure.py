@@ -94,7 +94,7 @@ class Structure:
         return cq.active
 
     def _inactive_reason(self, spec: ClusterQueue) -> tuple[ClusterQueueReason, str]:
-        """The first reason that applies, and every problem in words (1.2.2)."""
+        """The first reason that applies, and every problem in words."""
         problems = list(self._problems(spec))
         if not problems:
             return ClusterQueueReason.READY, "Can admit new workloads"

@@ -87,7 +87,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
 
 
 def cluster_queue_view(cq: ClusterQueueState) -> ClusterQueueView:
-    """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible (3.2)."""
+    """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible."""
     active, parked = len(cq.queue.active), len(cq.queue.parked)
     return ClusterQueueView(
         cq.name,

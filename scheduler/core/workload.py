@@ -133,7 +133,7 @@ class Workload:
 
     @property
     def holds_quota(self) -> bool:
-        """Whether its admission is charged: reserved, and neither finished nor deactivated (2.8, T56b)."""
+        """Whether its admission is charged: reserved, and neither finished nor deactivated (T56b)."""
         return (
             self.active
             and self.admission is not None

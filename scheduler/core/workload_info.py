@@ -80,7 +80,7 @@ class PodSetRequests:
 
 
 class Attempt:
-    """Kueue's LastAssignment: how far the search through the flavors came, to go on from there (4.4.1).
+    """Kueue's LastAssignment: how far the search through the flavors came, to go on from there.
 
     `tried` holds per pod set and resource the index of the last flavor tried, -1 when it was the last of its group.
     """
@@ -194,7 +194,7 @@ class WorkloadInfo:
         self.evicted = workload.is_true(ConditionType.EVICTED)
 
     def leave_eviction_behind(self) -> None:
-        """It holds quota: from now on its age counts again, not the time of an eviction that it had before (3.4)."""
+        """It holds quota: from now on its age counts again, not the time of an eviction that it had before."""
         self.timestamp = self.workload.created_at
         self.order = (-self.priority, self.timestamp, self.uid, self.key)
 
@@ -220,7 +220,7 @@ class WorkloadInfo:
             setattr(self, name, value)
 
     def backoff_expired(self, now: float) -> bool:
-        """Whether it may be queued (3.5): not Requeued=False, and past `requeueAt`."""
+        """Whether it may be queued: not Requeued=False, and past `requeueAt`."""
         return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
 
     def exceeded_limit(self) -> str | None:
@@ -246,7 +246,7 @@ class WorkloadInfo:
 
     @property
     def shape(self) -> Hashable:
-        """Equal for workloads of one ClusterQueue that every cycle would treat alike (3.8); computed once."""
+        """Equal for workloads of one ClusterQueue that every cycle would treat alike; computed once."""
         if self._shape is None:
             self._shape = shape_of(self)
         return self._shape
@@ -257,7 +257,7 @@ _SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
 
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
     """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
-    failed admission check (3.4). A preempted workload keeps its place."""
+    failed admission check. A preempted workload keeps its place."""
     evicted = workload.condition(ConditionType.EVICTED)
     if evicted is not None and workload.is_true(ConditionType.EVICTED):
         if evicted.reason == EvictionReason.ADMISSION_CHECK:
@@ -290,7 +290,7 @@ def _pod_sets(
 
 
 def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
-    """Indexes of pod sets that must share their flavors, in the order of first appearance (6.5)."""
+    """Indexes of pod sets that must share their flavors, in the order of first appearance."""
     if len(workload.pod_sets) == 1:
         return ((0,),)
     groups: dict[str, list[int]] = {}

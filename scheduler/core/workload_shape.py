@@ -1,4 +1,4 @@
-"""Which workloads of a ClusterQueue every cycle treats alike (3.8): Kueue's scheduling-equivalence hash, as a value.
+"""Which workloads of a ClusterQueue every cycle treats alike: Kueue's scheduling-equivalence hash, as a value.
 
 Kueue compares, per pod set, its name, counts, requests and topology request, and of the pod spec what its `SpecShape`
 keeps: the containers' requests and ports, and the fields below; labels, annotations, images and limits do not count.

@@ -149,7 +149,7 @@ class World(WorldObjects):
         return result
 
     def sample_usage(self, now: float) -> dict[str, dict[str, float]]:
-        """Decay the past usage of LocalQueues whose sampling interval is over (8.3). Returns what each of them
+        """Decay the past usage of LocalQueues whose sampling interval is over. Returns what each of them
         consumed, resource -> natural units, to be stored in `LocalQueue.consumed`; empty without admission fair
         sharing."""
         state = self._state
@@ -164,13 +164,13 @@ class World(WorldObjects):
         return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
 
     def take_outcomes(self) -> CycleResult | None:
-        """What was said outside of a cycle since the last call: of workloads parked at once because an equal one is
-        (3.8). None when nothing was."""
+        """What was said outside of a cycle since the last call: of workloads parked at once because an equal one is.
+        None when nothing was."""
         said, self._state.said = self._state.said, []
         return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
 
     def pause_circles(self) -> CycleResult | None:
-        """If workloads preempt each other in circles, they preempt nobody for a while (19.2 B11): say so on those that
+        """If workloads preempt each other in circles, they preempt nobody for a while: say so on those that
         wait. None when none do."""
         state = self._state
         paused = state.circles.close(state.now)

@@ -213,7 +213,7 @@ def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionTy
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or as much of it as Kubernetes keeps, with a sign that there was more (15.3)."""
+    """The text, or as much of it as Kubernetes keeps, with a sign that there was more."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

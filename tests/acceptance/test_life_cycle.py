@@ -169,7 +169,7 @@ class TestDeactivation:
         assert condition("Requeued", system.workload("low")) == ("True", "Reactivated")
 
 
-def test_a_gated_job_waits_until_its_gates_are_cleared(system: System) -> None:  # 12.3
+def test_a_gated_job_waits_until_its_gates_are_cleared(system: System) -> None:
     manifest = endless("train")
     manifest["metadata"]["annotations"] = {GATE: "example.com/budget,example.com/audit"}
     system.apply(manifest)

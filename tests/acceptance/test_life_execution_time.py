@@ -1,4 +1,4 @@
-"""Maximum execution time: what a workload ran before counts, whatever ended that run (10.7)."""
+"""Maximum execution time: what a workload ran before counts, whatever ended that run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for pods to be ready: time-outs, requeuing, giving up, and admitting one after the other (10.1 to 10.6)."""
+"""Waiting for pods to be ready: time-outs, requeuing, giving up, and admitting one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues that are held, drained, deleted and changed, and priorities that change, on both kinds of queue (2.6, 2.9)."""
+"""Queues that are held, drained, deleted and changed, and priorities that change, on both kinds of queue."""
 
 from __future__ import annotations
 

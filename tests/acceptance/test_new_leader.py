@@ -107,7 +107,7 @@ def read_anew(engine: Engine, now: float) -> tuple[World, Mirror]:
 
 
 def facts(world: World, mirror: Mirror) -> dict[str, Any]:
-    """What decisions follow from. Who is parked is not kept: a new leader looks at everyone again (2.9)."""
+    """What decisions follow from. Who is parked is not kept: a new leader looks at everyone again."""
     found: dict[str, Any] = {"draining": mirror.draining, "nodes": mirror.nodes, "ended": mirror.ended}
     found |= {"local queues": mirror.local_queues, "cluster queues": mirror.cluster_queues}
     for key, entry in mirror.workloads.items():

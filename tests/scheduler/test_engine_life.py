@@ -171,7 +171,7 @@ def test_a_preemption_is_told_as_kueue_tells_it(cluster: Cluster) -> None:
     assert message == "Quota reserved in ClusterQueue main after 999 s in the queue; main (1): cpu in default-flavor"
 
 
-def test_messages_are_as_long_as_kubernetes_keeps_them(cluster: Cluster) -> None:  # 15.3
+def test_messages_are_as_long_as_kubernetes_keeps_them(cluster: Cluster) -> None:
     make_cluster_queue(cluster)
     gates = ",".join(f"example.com/gate-{number}" for number in range(2500))
     make_workload(cluster, "gated", annotations={"kueue.x-k8s.io/admission-gated-by": gates})

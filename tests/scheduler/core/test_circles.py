@@ -1,4 +1,4 @@
-"""Preemption in circles (19 B11): it ends, is said, and those concerned preempt nobody until something changes."""
+"""Preemption in circles: it ends, is said, and those concerned preempt nobody until something changes."""
 
 from __future__ import annotations
 

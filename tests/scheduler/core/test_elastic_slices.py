@@ -1,4 +1,4 @@
-"""Elastic jobs by workload slices (6.11): the new slice is charged the difference and replaces the old one."""
+"""Elastic jobs by workload slices: the new slice is charged the difference and replaces the old one."""
 
 from __future__ import annotations
 

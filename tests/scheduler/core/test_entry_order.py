@@ -1,4 +1,4 @@
-"""The order of heads: the tournament that is updated picks what one replayed from scratch would pick (4.5, 4.6)."""
+"""The order of heads: the tournament that is updated picks what one replayed from scratch would pick."""
 
 from __future__ import annotations
 

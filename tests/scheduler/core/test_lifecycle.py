@@ -70,7 +70,7 @@ class TestDeactivation:
         assert step.evicted == (EvictionReason.DEACTIVATED, "")
         assert next_step(step.workload, facts(wanted_active=False), 6) is None
 
-    def test_a_waiting_one_is_evicted_too_and_that_is_complete_at_once(self) -> None:  # 2.4, 2.5.7
+    def test_a_waiting_one_is_evicted_too_and_that_is_complete_at_once(self) -> None:
         step = step_of(waiting(), 5, wanted_active=False)
         assert (step.reason, step.warning) == ("EvictedDueToDeactivated", False)
         assert step.evicted == (EvictionReason.DEACTIVATED, "")
@@ -102,7 +102,7 @@ class TestDeactivation:
         assert reason_of(held, ConditionType.REQUEUED) == ("False", "Deactivated")
         assert reason_of(steps_to_rest(held, 6), ConditionType.REQUEUED) == ("True", "Reactivated")
 
-    def test_a_waiting_one_forgets_its_back_off(self) -> None:  # 10.5
+    def test_a_waiting_one_forgets_its_back_off(self) -> None:
         asked = AdmissionCheckState("billing", AdmissionCheckStatus.RETRY, requeue_after_seconds=60.0)
         held = waiting(requeue_state=RequeueState(3, 99.0), admission_checks=(asked,))
         step = step_of(held, 5, wanted_active=False)
@@ -116,7 +116,7 @@ class TestDeactivation:
         assert reason_of(step_of(released, 7).workload, ConditionType.REQUEUED) == ("True", "Reactivated")
 
 
-class TestStopPolicy:  # 2.6, T57
+class TestStopPolicy:  # T57
     @pytest.mark.parametrize("policy", [StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN])
     def test_a_reservation_that_is_not_admitted_is_taken_back(self, policy: StopPolicy) -> None:
         check = AdmissionCheckState("security")
@@ -171,14 +171,14 @@ class TestQueues:
         assert step.message == said
         assert step_of(step.workload, 6).reason == "PendingEvaluation"
 
-    def test_a_deleted_local_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:  # 2.9
+    def test_a_deleted_local_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),))
         reserving = conditions.sync_admitted(reserved(checks=[AdmissionCheckState("security")]), 0)
         step = step_of(reserving, 5, local_queue=None, cluster_queue=queue)
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
         assert next_step(admitted(), facts(local_queue=None), 5) is None
 
-    def test_a_deleted_cluster_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:  # 2.9
+    def test_a_deleted_cluster_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),), terminating=True)
         reserving = conditions.sync_admitted(reserved(checks=[AdmissionCheckState("security")]), 0)
         for cluster_queue in (queue, None):
@@ -192,7 +192,7 @@ class TestQueues:
         step = step_of(waiting(), 5, local_queue=replace(LOCAL_QUEUE, terminating=True))
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
 
-    def test_an_admission_gate_is_told_and_so_is_that_it_is_cleared(self) -> None:  # 12.3, 15.3
+    def test_an_admission_gate_is_told_and_so_is_that_it_is_cleared(self) -> None:
         gated = step_of(waiting(admission_gates=("budget", "audit")), 5)
         assert (gated.reason, gated.warning) == ("AdmissionGated", False)
         assert gated.message == "Admission is gated by budget, audit"
@@ -216,7 +216,7 @@ class TestQueues:
 
 
 class TestPodsReady:
-    def test_a_start_that_takes_too_long_is_requeued_with_a_back_off_that_doubles(self) -> None:  # 10.2, T58
+    def test_a_start_that_takes_too_long_is_requeued_with_a_back_off_that_doubles(self) -> None:  # T58
         assert deadline(admitted(), facts(configuration=PODS_READY)) == 100
         assert next_step(admitted(), facts(configuration=PODS_READY), 99) is None
         step = step_of(admitted(), 100, configuration=PODS_READY)
@@ -241,7 +241,7 @@ class TestPodsReady:
             "WaitForRecovery",
         )
 
-    def test_what_was_released_waits_for_its_pods_to_start_anew(self) -> None:  # 10.1
+    def test_what_was_released_waits_for_its_pods_to_start_anew(self) -> None:
         ran = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
         evicted = conditions.evict(ran, EvictionReason.PREEMPTED, "", 40)
         released = step_of(evicted, 50, pods_stopped=True).workload
@@ -251,7 +251,7 @@ class TestPodsReady:
         assert next_step(pods_ready(admitted(), True, "Started", 20), facts(configuration=PODS_READY), 9999) is None
 
 
-class TestExecutionTime:  # 10.7, T59
+class TestExecutionTime:  # T59
     def test_what_it_ran_before_counts(self) -> None:
         workload = admitted(maximum_execution_time_seconds=100)
         assert deadline(workload, facts(accumulated_seconds=40)) == 60
@@ -287,7 +287,7 @@ def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
     assert next_step(again, facts(), 11) is None
 
 
-class TestEvents:  # 15.3
+class TestEvents:
     @pytest.mark.parametrize(
         ("reason", "cause", "event"),
         [

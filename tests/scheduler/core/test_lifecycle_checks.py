@@ -21,7 +21,7 @@ class TestAdmissionChecks:
         QUEUE, admission_checks=(AdmissionCheckRule("billing"), AdmissionCheckRule("security", ("spot",)))
     )
 
-    def test_those_of_all_flavors_are_listed_while_it_waits_and_the_others_with_the_flavor(self) -> None:  # 9.1, T61
+    def test_those_of_all_flavors_are_listed_while_it_waits_and_the_others_with_the_flavor(self) -> None:  # T61
         step = step_of(waiting(), 5, cluster_queue=self.CHECKED)
         assert [check.name for check in step.workload.admission_checks] == ["billing"]
         on_spot = step_of(reserved("spot"), 6, cluster_queue=self.CHECKED).workload
@@ -31,7 +31,7 @@ class TestAdmissionChecks:
         assert [check.name for check in on_demand.admission_checks] == ["billing"]
 
     @pytest.mark.parametrize("checks", [[], [AdmissionCheckState("billing")]])
-    def test_a_check_that_comes_later_stops_nothing(self, checks: list[AdmissionCheckState]) -> None:  # 2.5.12
+    def test_a_check_that_comes_later_stops_nothing(self, checks: list[AdmissionCheckState]) -> None:
         runs = admitted(admission_checks=tuple(checks))
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
         step = next_step(runs, facts(cluster_queue=queue), 5)
@@ -50,7 +50,7 @@ class TestAdmissionChecks:
         check = AdmissionCheckState("billing", state, "no money", **fields)  # type: ignore[arg-type]  # fields by name
         return conditions.sync_admitted(reserved(checks=[check]), 0)
 
-    def test_retry_evicts_resets_and_comes_back_after_the_delay(self) -> None:  # 9.2
+    def test_retry_evicts_resets_and_comes_back_after_the_delay(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
         asked = self.check(AdmissionCheckStatus.RETRY, last_transition_time=5.0, requeue_after_seconds=60.0)
         delayed = step_of(asked, 6, cluster_queue=queue).workload
@@ -82,7 +82,7 @@ class TestAdmissionChecks:
         assert reason_of(evicted, ConditionType.EVICTED) == ("True", "DeactivatedDueToAdmissionCheck")
         assert ConditionType.DEACTIVATION_TARGET not in evicted.conditions
 
-    def test_an_eviction_resets_every_check_and_keeps_what_kueue_keeps(self) -> None:  # 2.3
+    def test_an_eviction_resets_every_check_and_keeps_what_kueue_keeps(self) -> None:
         checks = (
             AdmissionCheckState("a", AdmissionCheckStatus.READY, "fine", 1.0, None, 2),
             AdmissionCheckState("b", AdmissionCheckStatus.RETRY, "later", 1.0, 60.0, 2),
@@ -95,7 +95,7 @@ class TestAdmissionChecks:
         assert (retried.requeue_after_seconds, retried.last_transition_time) == (60.0, 9.0)
         assert ("Ready" in ready.message, "Retry" in retried.message) == (True, True)
 
-    def test_the_list_follows_the_queue_sorted_and_known_states_stay(self) -> None:  # 9.1
+    def test_the_list_follows_the_queue_sorted_and_known_states_stay(self) -> None:
         known = AdmissionCheckState("billing", AdmissionCheckStatus.READY, "paid", 3.0)
         workload = reserved(checks=[known, AdmissionCheckState("old")])
         rules = (AdmissionCheckRule("security"), AdmissionCheckRule("billing"))
@@ -110,7 +110,7 @@ class TestAdmissionChecks:
     @pytest.mark.parametrize(("known", "expected"), [(None, 95.0), (50.0, 95.0), (95.0, None), (500.0, None)])
     def test_the_latest_of_several_retries_counts_and_never_hastens(
         self, known: float | None, expected: float | None
-    ) -> None:  # 2.5.5
+    ) -> None:
         checks = (
             AdmissionCheckState("a", AdmissionCheckStatus.RETRY, "", 5.0, 60.0),
             AdmissionCheckState("b", AdmissionCheckStatus.RETRY, "", 90.0, 5.0),

@@ -1,4 +1,4 @@
-"""The queue of one ClusterQueue: order, parking, and what is remembered (3.2 to 3.8)."""
+"""The queue of one ClusterQueue: order, parking, and what is remembered."""
 
 from __future__ import annotations
 

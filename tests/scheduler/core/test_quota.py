@@ -1,4 +1,4 @@
-"""Quota arithmetic against its definition (5.2 to 5.8)."""
+"""Quota arithmetic against its definition."""
 
 from __future__ import annotations
 

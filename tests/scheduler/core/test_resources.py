@@ -1,4 +1,4 @@
-"""Transformations (6.2) and the request of a pod (6.1)."""
+"""Transformations and the request of a pod."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_t23_older_progress_counts_until_the_generation_grows(generation_grows: 
 
 
 @pytest.mark.parametrize(("news", "flavor"), [(True, "one"), (False, "three")])
-def test_t23_the_generation_grows_with_any_news_of_what_holds_quota(news: bool, flavor: str) -> None:  # 2.8
+def test_t23_the_generation_grows_with_any_news_of_what_holds_quota(news: bool, flavor: str) -> None:
     builder = skipped_at_flavor_one()
     cycle(builder.pending("urgent", "b", 99, priority=9).world)
     builder.world.delete_workload("team/urgent")

@@ -1,4 +1,4 @@
-"""The words of a workload's life are Kueue's (2.1, 2.2), and those that are ours are known by name."""
+"""The words of a workload's life are Kueue's, and those that are ours are known by name."""
 
 from __future__ import annotations
 

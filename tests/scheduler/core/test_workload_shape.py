@@ -1,4 +1,4 @@
-"""Which workloads count as equal when one of them finds no room (3.8)."""
+"""Which workloads count as equal when one of them finds no room."""
 
 from __future__ import annotations
 

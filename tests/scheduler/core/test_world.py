@@ -100,7 +100,7 @@ def test_moving_a_queue_to_another_cohort_takes_its_usage_along() -> None:
     assert builder.world.cohort_names() == ("x", "y")
 
 
-def test_usage_of_a_flavor_that_is_listed_no_more_stays_charged_and_counts_in_the_cohort() -> None:  # 2.9
+def test_usage_of_a_flavor_that_is_listed_no_more_stays_charged_and_counts_in_the_cohort() -> None:
     builder = Builder().queue("a", {"one": 4, "two": 4}, "all").queue("b", {"one": 4}, "all")
     builder.running("old", "a", 4, "one")
     builder.queue("a", {"two": 4}, "all")
