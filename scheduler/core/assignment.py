@@ -103,7 +103,7 @@ class PodSetResult:
 
     @property
     def mode(self) -> Mode:
-        """FIT, PREEMPT or NO_FIT (6.8 end, 19 A1)."""
+        """FIT, PREEMPT or NO_FIT."""
         if self.fits:
             return Mode.FIT
         if not self.flavors:

@@ -1,4 +1,4 @@
-"""The second pass for failed nodes (3.11 b, 11.10): admitted workloads whose topology assignment names one.
+"""The second pass for failed nodes: admitted workloads whose topology assignment names one.
 
 The pods of the failed node get another leaf, and other devices, at once, before the heads of the queues are looked at;
 quota does not change and nobody is preempted for them. A workload that finds none, or that lost a second node, is

@@ -142,7 +142,7 @@ class Nominator:
         return entry
 
     def nominate_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
-        """A place for a workload that holds quota, in the flavors that it has (3.11 a)."""
+        """A place for a workload that holds quota, in the flavors that it has."""
         entry = Entry(info, cq)
         entry.replaced = info
         entry.assignment, entry.targets = self.assign_again(info, cq)

@@ -1,6 +1,6 @@
 """What the cluster adds to pods that are made in it, and refuses: RuntimeClasses and the LimitRanges of namespaces.
 
-Requests are counted as the pods will have them, not as their author wrote them (Kueue's AdjustResources, 6.1). What a
+Requests are counted as the pods will have them, not as their author wrote them (Kueue's AdjustResources). What a
 workload's row says is left alone.
 """
 

@@ -58,7 +58,7 @@ class Cell:
         self.lending_limit = quota.lending_limit if quota else None
 
     def available(self) -> int:
-        """What may still be used here; negative when quota was cut below usage (clamped by the caller, 5.3)."""
+        """What may still be used here; negative when quota was cut below usage (clamped by the caller)."""
         parent = self.parent
         usage = self.usage
         if parent is None:

@@ -1,4 +1,4 @@
-"""Pods that must be ready before anybody else is admitted (`blockAdmission`; 4.7.11, 10.6)."""
+"""Pods that must be ready before anybody else is admitted (`blockAdmission`)."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class PodSetTopologyRequest:
     (placed like `unconstrained`). The node selector includes what admission checks added. `room` is the most pods that
     nodes can take for reasons that a topology does not know (devices), by node name; nodes left out take none, None is
     no such limit. `room_beside_leader` is the same for nodes that seat the leader, where it is known to be less.
-    `kept` is where pods of the set are already, beside the `count` that are to be placed (elastic jobs, 11.12).
+    `kept` is where pods of the set are already, beside the `count` that are to be placed (elastic jobs).
     """
 
     pod_set: str

@@ -71,7 +71,7 @@ class PodSetRequests:
         return self.node_requests.keys()
 
     def scaled_to(self, count: int) -> PodSetRequests:
-        """The same pods, `count` of them (partial admission, 6.3)."""
+        """The same pods, `count` of them (partial admission)."""
         if count == self.count:
             return self
         scaled = PodSetRequests(self.pod_set, count, self.per_pod)

@@ -8,7 +8,7 @@
 
 Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names
 and may dangle. Events that may let parked workloads start mark the tree of cohorts they touch; the next cycle moves
-those workloads back to their queues (Kueue's flush, 3.7).
+those workloads back to their queues (Kueue's flush).
 """
 
 from __future__ import annotations

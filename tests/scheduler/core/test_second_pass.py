@@ -1,4 +1,4 @@
-"""Topology that waits for admission checks: the first pass reserves quota, the second one places the pods (3.11 a)."""
+"""Topology that waits for admission checks: the first pass reserves quota, the second one places the pods."""
 
 from __future__ import annotations
 
