@@ -158,7 +158,7 @@ class PodWatch:
     def _note(self, manifest: JsonObject, batch: _Batch) -> None:
         pod = _observed(manifest)
         if not pod.ended:
-            pod.found = found_allocation(manifest, self._vendors)
+            pod.found = found_allocation(manifest, self._vendors, init_done=_init_done(manifest))
             if pod.row is not None and pod.found is not None:
                 pod.row = replace(pod.row, cards=_cards(pod.found))
         before = self._pods.get(pod.uid)
@@ -265,6 +265,16 @@ class PodWatch:
             return None
         beyond = tuple(held for held in pod.found.slices if (held.node, held.uuid) not in decided.cards)
         return replace(pod.found, slices=beyond) if beyond or pod.found.malformed else None
+
+
+def _init_done(manifest: JsonObject) -> bool:
+    """Whether all init containers succeeded, so that what they alone held is free, as HAMi counts."""
+    ends = [
+        (entry.get("state") or {}).get("terminated") or {}
+        for entry in (manifest.get("status") or {}).get("initContainerStatuses") or ()
+    ]
+    wanted = len((manifest.get("spec") or {}).get("initContainers") or ())
+    return len(ends) >= wanted > 0 and all(end.get("exitCode") == 0 for end in ends)
 
 
 def _cards(found: FoundAllocation) -> str:

@@ -167,6 +167,31 @@ def test_slices_of_others_are_found_kept_and_forgotten(system: System) -> None:
     assert device.found_memory_mib == 0
 
 
+def test_what_init_containers_of_others_held_is_free_when_all_succeeded(system: System) -> None:
+    def container(name: str, mib: int) -> dict[str, Any]:
+        return {"name": name, "resources": {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(mib)}}}
+
+    def held(*exit_codes: int | None) -> int:
+        states: list[dict[str, Any]] = [
+            {"running": {}} if code is None else {"terminated": {"exitCode": code}} for code in exit_codes
+        ]
+        theirs["status"] = {"phase": "Running", "initContainerStatuses": [{"state": state} for state in states]}
+        PodWatch(system.cluster).apply([Listing((theirs,), "1")], system.now())
+        return DeviceAllocation.objects.get().memory_mib
+
+    uuid = Device.objects.filter(node__name="node-01")[0].uuid
+    theirs = pod("theirs", annotations={"hami.io/vgpu-node": "node-01"})
+    theirs["metadata"] |= {"uid": "9", "namespace": "default"}
+    text = f"{uuid},NVIDIA,8000,0:;{uuid},NVIDIA,9000,0:;{uuid},NVIDIA,3000,0:;"
+    theirs["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"] = text
+    theirs["spec"] |= {
+        "nodeName": "node-01",
+        "initContainers": [container("first", 8000), container("second", 9000)],
+        "containers": [container("main", 3000)],
+    }
+    assert [held(), held(0), held(0, None), held(0, 1), held(0, 0)] == [9000, 9000, 9000, 9000, 3000]
+
+
 def test_an_annotation_that_can_not_be_read_closes_every_card_of_its_node(system: System) -> None:
     annotations = {"hami.io/vgpu-node": "node-01", "hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,much,50:;"}
     system.client.create(
