@@ -208,7 +208,8 @@ def _slots(vendor: DeviceVendor, device: AllocatedDevice, slices: int) -> int:
 def _word(vendor: DeviceVendor, part: DeviceSlice, cards: Mapping[str, Device] | None) -> str:
     """What names the kind of a card: the vendor's word or, of vendors that want it, the card's model."""
     card = (cards or {}).get(part.uuid)
-    return card.type if vendor.model_in_allocations and card is not None and card.type else vendor.word
+    model = card.type if vendor.model_in_allocations and card is not None else ""
+    return model if model and not _RESERVED.search(model) else vendor.word
 
 
 def found_allocation(

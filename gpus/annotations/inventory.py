@@ -166,7 +166,7 @@ def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
 
 def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, ...]:
     """Read a vendor's register annotation on a node in its own encoding. Raises AnnotationError, also for what can be
-    no card: names that are too long or hold control characters, numbers below 0."""
+    no card: names that are too long, hold control characters or separators of pods' annotations, numbers below 0."""
     match vendor.inventory:
         case InventoryEncoding.DRS_JSON:
             devices = decode_devices_drs(text, vendor.word, node)
@@ -180,6 +180,8 @@ def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, 
         texts = ((device.uuid, 128), (device.type, 128), (device.mode, 32))
         if any(len(word) > most or not word.isprintable() for word, most in texts):
             raise AnnotationError(f"{device.uuid[:128]!r}, {device.type[:128]!r}, {device.mode[:32]!r}: no such card")
+        if _SEPARATORS.search(device.uuid):
+            raise AnnotationError(f"{device.uuid!r} holds a separator (, : ;), which no pod's annotation can carry")
         if min(device.index, device.slots, device.memory_mib, device.cores_percent) < 0:
             raise AnnotationError(f"a number of card {device.uuid} is below 0")
     return devices

@@ -135,7 +135,16 @@ class TestInventory:
             decode_devices_string(text, "NVIDIA")
 
     @pytest.mark.parametrize(
-        "fields", [{"id": "a" * 129}, {"id": "a\0"}, {"type": "t" * 129}, {"mode": "\n"}, {"index": -1}, {"count": -1}]
+        "fields",
+        [
+            {"id": "a" * 129},
+            {"id": "a\0"},
+            {"id": "a:b"},
+            {"type": "t" * 129},
+            {"mode": "\n"},
+            {"index": -1},
+            {"count": -1},
+        ],
     )
     def test_what_can_be_no_card_is_a_problem_of_the_annotation(self, fields: dict[str, object]) -> None:
         key, text = "hami.io/node-nvidia-register", json.dumps([{"id": "a", **fields}])

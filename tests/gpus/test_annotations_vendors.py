@@ -259,6 +259,8 @@ def test_amd_names_the_card_s_model() -> None:
     assert found["hami.io/amd-devices-allocated"] == ";a,AMDGPU,16384,76:;"
     assert found["hami.io/amd-devices-to-allocate"] == found["hami.io/amd-devices-allocated"]
     assert read_again(AMD, found, {"amd.com/gpu": 1, "amd.com/gpumem": 16_384, "amd.com/gpucores": 25}) == [part]
+    card = replace(card, type="AMD: Instinct, MI300")
+    assert written(AMD, [part], cards={"a": card})["hami.io/amd-devices-allocated"] == ";a,AMD,16384,76:;"
 
 
 def test_cambricon_names_the_profile_under_either_spelling() -> None:
