@@ -64,7 +64,7 @@ class TestAdmissionChecks:
         assert deadline(released, facts(cluster_queue=queue)) == 65.0
         back = step_of(released, 65, cluster_queue=queue).workload
         assert reason_of(back, ConditionType.REQUEUED) == ("True", "BackoffFinished")
-        assert back.requeue_state == RequeueState(0, None)
+        assert back.requeue_state is None
 
     def test_rejected_wins_over_retry_and_deactivates(self) -> None:
         rules = (AdmissionCheckRule("billing"), AdmissionCheckRule("security"))
