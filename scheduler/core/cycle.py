@@ -67,12 +67,15 @@ class Cycle:
         self._not_reached: list[Entry] = []
         """Those that come after one that waits for ready pods, and with it."""
         self._moved = False
+        self._placed: set[str] = set()
+        """Who holds quota and got a place, or another one, in this cycle."""
         self._reserved = False
         """Whether devices were given away in this cycle, so that places found before may be gone."""
 
-    def run(self, *, blocked: bool = False) -> CycleResult:
+    def run(self, *, blocked: bool = False, placed: Iterable[str] = ()) -> CycleResult:
         """Run it; the state's time and parked workloads are up to date. `blocked`: only who holds quota already is
-        looked at, in a second pass (T63)."""
+        looked at, in a second pass. `placed` has got another place in this cycle."""
+        self._placed.update(placed)
         entries = self._nominate_second_passes()
         for entry in entries:
             self._decide(entry)
@@ -136,16 +139,21 @@ class Cycle:
 
     def _decide(self, entry: Entry) -> None:
         """What to do with one head."""
-        fits = self._recompute_if_needed(entry)
-        assignment = entry.assignment
-        if fits and assignment.mode is Mode.FIT:
-            if entry.is_second_pass:
-                self._place(entry)
-            elif self._state.readiness.is_waited_for:
-                self._wait_for_pods_ready(entry)
-            else:
-                self._admit(entry)
+        if entry.is_after_its_slice(self._placed):
+            self._skip(entry, "the slice that it is to replace was decided on in this cycle")
             return
+        fits = self._recompute_if_needed(entry)
+        if not fits or entry.assignment.mode is not Mode.FIT:
+            self._decide_what_does_not_fit(entry, fits)
+        elif entry.is_second_pass:
+            self._place(entry)
+        elif self._state.readiness.is_waited_for:
+            self._wait_for_pods_ready(entry)
+        else:
+            self._admit(entry)
+
+    def _decide_what_does_not_fit(self, entry: Entry, fits: bool) -> None:
+        assignment = entry.assignment
         entry.info.attempt = Attempt(self._state.cycle, entry.cq.generation, assignment.tried)
         if assignment.mode is Mode.NO_FIT:
             self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
@@ -303,16 +311,9 @@ class Cycle:
             if target.info.evicted:
                 continue
             message = describe_preemption(entry.info, entry.cq, target, self._state)
+            victim, by, cycle = target.info, entry, self._state.cycle
             self._preemptions.append(
-                Preempt(
-                    target.info.key,
-                    target.info.cluster_queue,
-                    entry.info.key,
-                    entry.cq.name,
-                    target.reason,
-                    self._state.cycle,
-                    message,
-                )
+                Preempt(victim.key, victim.cluster_queue, by.info.key, by.cq.name, target.reason, cycle, message)
             )
             self._admitter.mark_preempted(target, message)
         entry.info.attempt = None
@@ -335,6 +336,7 @@ class Cycle:
         self._admissions.append(self._admitter.admit(entry))
 
     def _place(self, entry: Entry) -> None:
+        self._placed.add(entry.info.key)
         entry.status = Status.ASSUMED
         self._reserved = self._reserved or entry.assignment.placement is not None
         self._admissions.append(self._admitter.place(entry))

@@ -64,7 +64,7 @@ class CycleParts:
         self._state.cycle += 1
         replacer.run()
         cycle = Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter)
-        result = cycle.run(blocked=self.is_blocked())
+        result = cycle.run(blocked=self.is_blocked(), placed=[found.workload for found in replacer.replacements])
         if not replacer.decided:
             return result
         return replace(

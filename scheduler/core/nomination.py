@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from enum import Enum, auto
 from typing import TypeVar
 
@@ -70,6 +70,12 @@ class Entry:
     def is_second_pass(self) -> bool:
         """Whether it holds its quota already, and is to be placed: it takes its own place."""
         return self.replaced is self.info
+
+    def is_after_its_slice(self, placed: Container[str]) -> bool:
+        """Whether the slice that it replaces (for a second pass: it itself) was told to stop, or `placed`, since it was
+        nominated: one decision in a cycle for each."""
+        replaced = self.replaced
+        return replaced is not None and (replaced.evicted or (replaced is not self.info and replaced.key in placed))
 
     def net_usage(self) -> CellAmounts:
         """What it would use beyond what the slice uses that it replaces."""
@@ -154,7 +160,7 @@ class Nominator:
         self._state.simulation.remove(info)
         self._placement.place(info, cq, assignment)
         targets = self._find_targets(info, cq, assignment)
-        self._topology.place_despite_preemption(info, cq, assignment, targets)
+        self._topology.place_despite_preemption(assignment, targets)
         self._state.simulation.restore(info)
         return assignment, targets
 
@@ -196,7 +202,7 @@ class Nominator:
             reduced = self._search_reduced(info, cq, pins)
             if reduced is not None:
                 full, targets = reduced
-        self._topology.place_despite_preemption(info, cq, full, targets)
+        self._topology.place_despite_preemption(full, targets)
         return full, targets
 
     def _assign(
@@ -228,7 +234,7 @@ class Nominator:
             info,
             assignment.usage,
             frozenset(cell.key for cell in cells),
-            self._placement.can_place(info, cq, assignment),
+            self._placement.can_place(info, assignment),
             self._state.now,
         )
         return self._preemptor.find_targets(request)

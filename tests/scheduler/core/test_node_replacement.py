@@ -67,6 +67,17 @@ def test_pod_sets_do_not_move_into_each_other() -> None:
     assert places(both_on_one, "team/job") == {"set-0": {"r1-n0": 2}, "set-1": {"r1-n1": 2}}
 
 
+def test_a_slice_that_grows_comes_after_the_move() -> None:
+    made = world(racks({"r0": [2, 2, 4]}))
+    admit(made, workload("job", 2))
+    (host,) = places(made, "team/job")["set-0"]
+    made.set_workload(replace(workload("larger", 3), replaces="team/job"), NOW)
+    result = fail(made, "team/job", host)
+    assert [moved.workload for moved in result.replacements] == ["team/job"]
+    assert result.admissions == (), "one decision on each in a cycle"
+    assert [grown.replaces for grown in made.run_cycle(NOW).admissions] == ["team/job"]
+
+
 def test_without_another_place_the_workload_is_evicted() -> None:
     made = world(racks({"r0": [2], "r1": [1]}))
     admit(made, workload("job", 2, request=REQUIRED_RACK))

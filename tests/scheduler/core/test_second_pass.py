@@ -204,6 +204,30 @@ def test_block_admission_exempts_it() -> None:
     assert admissions(cycle(builder.world, 1001.0)) == ["w"]
 
 
+def test_a_slice_that_grows_comes_after_the_one_that_is_placed() -> None:
+    builder = queue().pending("w", "q", 1, count=2, topology=NEEDS_HOST)
+    cycle(builder.world)
+    builder.world.set_node(node("n1"))
+    answer(builder, "w", 1010.0)
+    builder.pending("larger", "q", 1, count=3, topology=NEEDS_HOST, replaces="team/w")
+    assert admissions(cycle(builder.world, 1011.0)) == ["w"], "one decision on each in a cycle"
+    assert current(builder, "w").is_true(ConditionType.ADMITTED)
+    (grown,) = cycle(builder.world, 1011.0).admissions
+    assert (grown.workload, grown.replaces) == ("team/larger", "team/w")
+
+
+def test_a_pass_is_over_for_one_that_an_earlier_pass_preempts() -> None:
+    builder = queue(quotas={"tas": 8}, preemption=preemption("LowerPriority"))
+    for name, priority in (("low", 0), ("high", 10)):
+        builder.pending(name, "q", 1, count=4, topology=NEEDS_HOST, priority=priority)
+        cycle(builder.world)
+    builder.world.set_node(node("n1"))
+    for name in ("low", "high"):
+        answer(builder, name, 1010.0)
+    assert admissions(cycle(builder.world, 1011.0)) == ["high"]
+    assert not current(builder, "low").is_true(ConditionType.ADMITTED)
+
+
 def test_an_eviction_ends_it() -> None:
     builder = queue().pending("w", "q", 1, topology=NEEDS_HOST)
     cycle(builder.world)
