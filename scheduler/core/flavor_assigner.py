@@ -103,8 +103,8 @@ class FlavorAssigner:
             return True
         return self._fair_sharing and preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
 
-    def skips(self, resource: str, amount: int) -> bool:
-        """Whether a resource that no group covers is left out rather than refused."""
+    def skips(self, amount: int) -> bool:
+        """Whether so much of a resource that no group covers is left out rather than refused."""
         return amount == 0 or self._ignore_undeclared
 
     def uncovered(self, cq: ClusterQueueState, requests: Iterable[Mapping[str, int]]) -> list[str]:
@@ -113,7 +113,7 @@ class FlavorAssigner:
             name: None
             for amounts in requests
             for name, amount in amounts.items()
-            if name not in cq.group_of and not self.skips(name, amount)
+            if name not in cq.group_of and not self.skips(amount)
         }
         return list(missing)
 
@@ -187,7 +187,7 @@ class _GroupSearch:
             group = self._cq.group_of.get(resource)
             refusals: list[Refusal] = []
             if group is None:
-                if self._assigner.skips(resource, amount):
+                if self._assigner.skips(amount):
                     continue
                 refusals.append(_undeclared(self._assigner.uncovered(self._cq, (self._requests,))))
                 return self._fail(refusals)

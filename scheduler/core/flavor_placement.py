@@ -32,7 +32,7 @@ class PlacementAssigner:
         """Place what fits the quota. What fits neither now nor on empty nodes does not fit; what only other workloads
         are in the way of needs preemption, for devices where the ClusterQueue says so."""
         self._delay(info, cq, assignment)
-        self._topology.place(cq, assignment)
+        self._topology.place(assignment)
         if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):
             return
         found = self._find(info, assignment)
@@ -55,9 +55,9 @@ class PlacementAssigner:
         for result in assignment.pod_sets:
             result.delayed = result in waiting or (gang and self._topology.concerns(result))
 
-    def can_place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
+    def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find their place in the usage as it is then; None when neither is concerned."""
-        topology, devices = self._topology.can_place(cq, assignment), self._devices.can_place(info, assignment)
+        topology, devices = self._topology.can_place(assignment), self._devices.can_place(info, assignment)
         if topology is None or devices is None:
             return topology or devices
         return lambda: topology() and self._finds_both(info, assignment)

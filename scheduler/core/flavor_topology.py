@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from scheduler.core.admission_check import AdmissionCheckState, added_selection
 from scheduler.core.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
-from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import PendingReason
 from scheduler.core.preemption import Target
 from scheduler.core.simulation import Simulation
@@ -54,7 +53,7 @@ class TopologyAssigner:
         self._simulation = simulation
         self._ignored_resources = ignored_resources
 
-    def place(self, cq: ClusterQueueState, assignment: Assignment) -> None:
+    def place(self, assignment: Assignment) -> None:
         """Place what fits the quota; what does not fit the topology needs preemption, or can never fit."""
         if assignment.mode is Mode.NO_FIT:
             return
@@ -81,9 +80,7 @@ class TopologyAssigner:
             if result.name in names:
                 _needs_preemption(result)
 
-    def place_despite_preemption(
-        self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment, targets: Sequence[Target]
-    ) -> None:
+    def place_despite_preemption(self, assignment: Assignment, targets: Sequence[Target]) -> None:
         """Place a workload that waits for preemption: with its targets gone, or without targets on empty nodes, to keep
         that room for it."""
         if assignment.mode is not Mode.PREEMPT:
@@ -99,7 +96,7 @@ class TopologyAssigner:
         if not isinstance(found, TopologyFailure):
             self.record(assignment, requests, found)
 
-    def can_place(self, cq: ClusterQueueState, assignment: Assignment) -> Callable[[], bool] | None:
+    def can_place(self, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find their place in the usage as it is then; None when no topology is concerned."""
         requests = self.requests(assignment)
         if not requests:

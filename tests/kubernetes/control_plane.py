@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from pathlib import Path
 from typing import Any, Final, Self
@@ -35,16 +36,15 @@ class ControlPlane:
         self.admin = self.client(_ADMIN_TOKEN)
 
     def __enter__(self) -> Self:
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.push(self.__exit__)
             self._start_api_server()
             kubeconfig = self._kubeconfig()
             keys = ("--service-account-private-key-file", "service-account.key")
             self._start("kube-controller-manager", "--kubeconfig", kubeconfig, "--leader-elect=false", *keys)
             self._start("kube-scheduler", "--kubeconfig", kubeconfig, "--leader-elect=false")
             self._start("kwok", "--kubeconfig", kubeconfig, "--manage-all-nodes", "--config", str(STAGES))
-        except BaseException:
-            self.__exit__()
-            raise
+            undo.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

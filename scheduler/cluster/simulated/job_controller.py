@@ -87,7 +87,7 @@ class JobController:
             self._suspend(status, active)
             active = []
         else:
-            self._resume(job, status)
+            self._resume(status)
             due = self._scale(job, status, pods)
             pods = [pod for plural, pod in self._environment.store.owned_by(uid_of(job), "pods")]
             active = [pod for pod in pods if is_active(pod)]
@@ -133,7 +133,7 @@ class JobController:
             entry = pod_condition("Suspended", True, self._environment.now(), "JobSuspended", "Job suspended")
             status["conditions"] = with_condition(list(status.get("conditions") or ()), entry)
 
-    def _resume(self, job: JsonObject, status: JsonObject) -> None:
+    def _resume(self, status: JsonObject) -> None:
         now = self._environment.now()
         status.setdefault("startTime", timestamp(now))
         if _has(status, "Suspended", "True"):
