@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 import urllib.request
 from datetime import datetime
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,15 +23,26 @@ class ScrapeFailed(Exception):
     """An endpoint gave nothing that we can read. The message says what happened."""
 
 
-def scrape(url: str) -> str:
-    """The text of a metrics endpoint. Raises `ScrapeFailed`."""
+def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
+    """The text of a metrics endpoint, which must be there in time as a whole. Raises `ScrapeFailed`."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise ScrapeFailed(f"{url!r} is no http(s) URL")
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 (checked above)
-            return str(answer.read(_MOST_BYTES).decode("utf-8", errors="replace"))
+        with urllib.request.urlopen(url, timeout=timeout_seconds) as answer:  # noqa: S310 (checked above)
+            return _read(answer, url, time.monotonic() + timeout_seconds).decode("utf-8", errors="replace")
     except (OSError, HTTPException) as error:  # URLError, HTTPError and time-outs are OSErrors
         raise ScrapeFailed(f"{url}: {error}") from error
+
+
+def _read(answer: HTTPResponse, url: str, deadline: float) -> bytearray:
+    content = bytearray()
+    while piece := answer.read1(_MOST_BYTES):
+        content += piece
+        if len(content) >= _MOST_BYTES:
+            raise ScrapeFailed(f"{url}: more than {_MOST_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise ScrapeFailed(f"{url}: its text does not come to an end")
+    return content
 
 
 def sample_cluster(cluster: Cluster, now: datetime) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,7 @@ import pytest
 from gpus.models import ContainerSample, DeviceSample, Resolution
 from gpus.services.telemetry import RETENTION, read_metrics, roll_up, store_reading
 from queues.models import Cluster
-from scheduler.telemetry import sample_cluster
+from scheduler.telemetry import ScrapeFailed, sample_cluster, scrape
 from tests.factories import make_cluster, make_node
 
 NOW = datetime(2026, 1, 5, 12, 0, 0, tzinfo=UTC)
@@ -110,6 +111,25 @@ def test_samples_are_rolled_up_into_means_and_peaks_and_dropped_by_age(cluster: 
     assert DeviceSample.objects.filter(resolution=Resolution.MINUTES).count() == 2
     roll_up(NOW + RETENTION[Resolution.HOUR] + timedelta(days=1))
     assert not DeviceSample.objects.exists()
+
+
+def test_an_endpoint_that_never_ends_is_given_up() -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(b"# more\n")
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(ScrapeFailed):
+            scrape(f"http://127.0.0.1:{server.server_port}/", timeout_seconds=0.1)
+        server.shutdown()
 
 
 def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
