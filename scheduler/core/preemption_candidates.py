@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scheduler.core.cluster_queue_state import ClusterQueueState
 from scheduler.core.decisions import (
     BorrowWithinCohortPolicy,
+    ConditionType,
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
@@ -214,12 +215,14 @@ def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) ->
 
 def protected_until(info: WorkloadInfo, cq: ClusterQueueState) -> float:
     """Until when our own protection (minimum run time, cool-down) keeps the workload; one that is already stopping is
-    not protected."""
+    not protected. It runs since it was admitted; while it waits for its checks, its reservation counts."""
     if info.evicted:
         return 0.0
     until = 0.0
+    admitted = info.current().condition(ConditionType.ADMITTED) if info.admitted else None
+    since = info.reserved_at if admitted is None else admitted.last_transition_time
     for protection in cq.protections:
-        until = max(until, info.reserved_at + protection.minimum_run_seconds)
+        until = max(until, since + protection.minimum_run_seconds)
         if info.preempted_at is not None:
             until = max(until, info.preempted_at + protection.cool_down_seconds)
     return until

@@ -249,6 +249,20 @@ def test_protection_from_preemption_is_off_unless_configured() -> None:
         assert preemptions(cycle(builder.world, 1000.0)) == victims
 
 
+def test_a_minimum_run_begins_with_the_admission_not_with_the_wait_for_a_check() -> None:
+    builder = Builder()
+    protection = PreemptionProtection(minimum_run_seconds=500.0)
+    builder.queue("q", {"default": 4}, preemption=preemption(within="LowerPriority"), protection=protection)
+    builder.running("low", "q", 4, at=100.0).pending("w", "q", 4, priority=1)
+    held = current(builder, "low")
+    admitted = replace(held.conditions[ConditionType.ADMITTED], last_transition_time=800.0)
+    conditions = {**held.conditions, ConditionType.ADMITTED: admitted}
+    builder.world.set_workload(replace(held, conditions=conditions), 900.0)
+    assert preemptions(cycle(builder.world, 1299.0)) == {}
+    builder.world.advance(1300.0)
+    assert preemptions(cycle(builder.world, 1300.0)) == {"low": "InClusterQueue"}
+
+
 def test_those_who_wait_for_the_end_of_a_protection_are_looked_at_when_it_is_over() -> None:
     builder = Builder()
     protection = PreemptionProtection(minimum_run_seconds=5000.0)
