@@ -64,4 +64,4 @@ def test_only_admins_close_nodes(page: Page, log_in: Callable[[str], None]) -> N
     log_in("operator")
     page.goto("/gpus")
     expect(page.get_by_role("button", name=re.compile("^Card "))).to_have_count(48)
-    expect(page.get_by_role("button", name=re.compile("^Close or open "))).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("^Cordon or drain "))).to_have_count(0)

@@ -20,7 +20,7 @@ def node(cluster: Cluster) -> Node:
     return make_node(cluster, "n1", [{}, {}])
 
 
-class TestClosing:
+class TestCordon:
     def test_an_admin_cordons_drains_and_opens_a_node(self, alice: SchemaClient, node: Node) -> None:
         url = "/api/v1/nodes/n1/"
         assert alice.patch(url, {"draining": True}, format="json").json()["cordoned"] is True

@@ -9,7 +9,7 @@ import { gpuState } from "@/lib/gpu-filters";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { CardUse } from "./card-use";
-import { ClosingButtons } from "./closing";
+import { CordonButtons } from "./cordon";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
 
@@ -47,14 +47,14 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
           />
           <CardUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
-          <ClosingButtons target={{ card: uuid ?? "" }} name={title} closed={closedAs(device)} />
+          <CordonButtons target={{ card: uuid ?? "" }} name={title} state={cordonState(device)} />
         </Stack>
       )}
     </Drawer>
   );
 }
 
-function closedAs(device: LiveDevice): "cordoned" | "draining" | undefined {
+function cordonState(device: LiveDevice): "cordoned" | "draining" | undefined {
   if (device.draining) return "draining";
   return device.cordoned ? "cordoned" : undefined;
 }

@@ -6,7 +6,7 @@ import { Icon } from "@/components/icon";
 import { gpuState } from "@/lib/gpu-filters";
 import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
-import { ClosingMenu } from "./closing";
+import { CordonMenu } from "./cordon";
 import classes from "./gpus.module.css";
 import type { Card, NodeGroup } from "./summary";
 
@@ -66,10 +66,10 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
           {compact ? memory : `${types} · memory ${memory} · cores ${cores}`}
         </Text>
         {!compact && (
-          <ClosingMenu
+          <CordonMenu
             target={{ node: group.node }}
             name={group.node}
-            closed={fault === "cordoned" || fault === "draining" ? fault : undefined}
+            state={fault === "cordoned" || fault === "draining" ? fault : undefined}
           />
         )}
       </Group>

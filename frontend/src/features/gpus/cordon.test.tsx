@@ -4,7 +4,7 @@ import { beforeEach, expect, it, vi } from "vitest";
 import { ClusterProvider } from "@/api/cluster";
 import type { Session } from "@/api/types";
 import { renderPart, serve } from "@/test-render";
-import { ClosingButtons, nextSteps } from "./closing";
+import { CordonButtons, nextSteps } from "./cordon";
 
 const session = (admin: boolean): Session => ({
   authenticated: true,
@@ -23,16 +23,16 @@ beforeEach(() => {
 
 const buttons = (
   <ClusterProvider cluster="default">
-    <ClosingButtons target={{ card: "GPU-1" }} name="Card 0 of node-1" closed={undefined} />
+    <CordonButtons target={{ card: "GPU-1" }} name="Card 0 of node-1" state={undefined} />
   </ClusterProvider>
 );
 
 it.each([
   [undefined, ["cordon", "drain"]],
-  ["cordoned", ["drain", "open"]],
-  ["draining", ["open"]],
-] as const)("%s: %o comes next", (closed, steps) => {
-  expect(nextSteps(closed)).toEqual(steps);
+  ["cordoned", ["drain", "uncordon"]],
+  ["draining", ["uncordon"]],
+] as const)("%s: %o comes next", (state, steps) => {
+  expect(nextSteps(state)).toEqual(steps);
 });
 
 it("is nothing for those who do not run the cluster", async () => {

@@ -1,17 +1,17 @@
-/** The buttons by which a cluster admin closes a node or a card, empties it, and opens it again; each asks first. */
+/** The buttons by which a cluster admin cordons, drains and uncordons a node or a card; each asks first. */
 import { ActionIcon, Button, Group, Menu, Modal, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { type Closing, type ClosingTarget, useClosing } from "@/api/closing";
 import { useCluster } from "@/api/cluster";
+import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
 import { ErrorState } from "@/components/error-state";
 import { Icon, type IconName } from "@/components/icon";
 
-type Step = "cordon" | "drain" | "open";
+type Step = "cordon" | "drain" | "uncordon";
 
-const STEPS: Record<Step, { label: string; icon: IconName; consequence: string; change: Closing }> = {
+const STEPS: Record<Step, { label: string; icon: IconName; consequence: string; change: CordonChange }> = {
   cordon: {
     label: "Cordon",
     icon: "pause",
@@ -25,7 +25,7 @@ const STEPS: Record<Step, { label: string; icon: IconName; consequence: string; 
       "It takes nothing new, and the workloads that we placed there are evicted: their pods stop, and they wait for another place.",
     change: { draining: true },
   },
-  open: {
+  uncordon: {
     label: "Uncordon",
     icon: "play",
     consequence: "It takes pods again.",
@@ -33,26 +33,26 @@ const STEPS: Record<Step, { label: string; icon: IconName; consequence: string; 
   },
 };
 
-/** What may be done next; `closed` is undefined where that is not known. */
-export function nextSteps(closed: "cordoned" | "draining" | undefined): Step[] {
-  if (closed === "draining") return ["open"];
-  return closed === "cordoned" ? ["drain", "open"] : ["cordon", "drain"];
+/** What may be done next; `state` is undefined where that is not known. */
+export function nextSteps(state: "cordoned" | "draining" | undefined): Step[] {
+  if (state === "draining") return ["uncordon"];
+  return state === "cordoned" ? ["drain", "uncordon"] : ["cordon", "drain"];
 }
 
-export interface ClosingProps {
-  target: ClosingTarget;
+export interface CordonProps {
+  target: CordonTarget;
   /** What the questions call it. */
   name: string;
-  closed: "cordoned" | "draining" | undefined;
+  state: "cordoned" | "draining" | undefined;
 }
 
 /** In a row, for a place that has room. */
-export function ClosingButtons({ target, name, closed }: ClosingProps) {
+export function CordonButtons({ target, name, state }: CordonProps) {
   const { allowed, ask, question } = useQuestion(target, name);
   if (!allowed) return null;
   return (
     <Group gap="xs">
-      {nextSteps(closed).map((step) => (
+      {nextSteps(state).map((step) => (
         <Button
           key={step}
           size="xs"
@@ -70,19 +70,19 @@ export function ClosingButtons({ target, name, closed }: ClosingProps) {
 }
 
 /** Behind one small button, for a place that has none. */
-export function ClosingMenu({ target, name, closed }: ClosingProps) {
+export function CordonMenu({ target, name, state }: CordonProps) {
   const { allowed, ask, question } = useQuestion(target, name);
   if (!allowed) return null;
   return (
     <>
       <Menu position="bottom-end" withinPortal>
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" size="sm" aria-label={`Close or open ${name}`}>
+          <ActionIcon variant="subtle" color="gray" size="sm" aria-label={`Cordon or drain ${name}`}>
             <Icon name="more" size={16} />
           </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          {nextSteps(closed).map((step) => (
+          {nextSteps(state).map((step) => (
             <Menu.Item
               key={step}
               leftSection={<Icon name={STEPS[step].icon} size={14} />}
@@ -99,7 +99,7 @@ export function ClosingMenu({ target, name, closed }: ClosingProps) {
   );
 }
 
-function useQuestion(target: ClosingTarget, name: string) {
+function useQuestion(target: CordonTarget, name: string) {
   const { data: session } = useSuspenseQuery(sessionQuery());
   const [asked, ask] = useState<Step | null>(null);
   const question = (
@@ -120,15 +120,15 @@ function Question({
   step,
   onDone,
 }: {
-  target: ClosingTarget;
+  target: CordonTarget;
   name: string;
   step: Step;
   onDone: () => void;
 }) {
-  const closing = useClosing(useCluster(), target);
+  const cordon = useCordon(useCluster(), target);
   const { label, consequence, change } = STEPS[step];
   const send = () =>
-    closing.mutate(change, {
+    cordon.mutate(change, {
       onSuccess: () => {
         notifications.show({ color: "teal", title: label, message: name });
         onDone();
@@ -143,14 +143,14 @@ function Question({
     >
       <Stack>
         <Text size="sm">{consequence}</Text>
-        {closing.error !== null && <ErrorState title="It was not done" message={closing.error.message} />}
+        {cordon.error !== null && <ErrorState title="It was not done" message={cordon.error.message} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onDone}>
             Back
           </Button>
           <Button
             type="submit"
-            loading={closing.isPending}
+            loading={cordon.isPending}
             data-autofocus
             {...(step === "drain" ? { color: "red" } : {})}
           >
