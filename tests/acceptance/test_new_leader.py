@@ -1,6 +1,7 @@
 """A new leader reads from the rows what the old one has in its memory, whatever happened before.
 
-The length follows the Hypothesis profile: 2 runs, and 20 with `--hypothesis-profile=long`.
+With and without a topology and waitForPodsReady; the length follows the Hypothesis profile: 1 run each, and 20 with
+`--hypothesis-profile=long`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from queues.models import Cluster, ClusterQueue, LocalQueue, PodSet, Workload
+from gpus.models import Node
+from queues.models import Cluster, ClusterQueue, LocalQueue, PodSet, ResourceFlavor, Workload
 from queues.services import workloads
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.core.decisions import AdmissionCheckStatus
@@ -28,7 +30,7 @@ from tests.factories import START, make_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-RUNS = 20 if settings().max_examples >= 2_000 else 2
+RUNS = 20 if settings().max_examples >= 2_000 else 1
 ROUNDS = 50
 MOST_RUNS = 20
 CHECK = """
@@ -37,6 +39,18 @@ kind: AdmissionCheck
 metadata: {name: approval}
 spec: {controllerName: example.com/approval}
 """
+TOPOLOGY = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Topology
+metadata: {name: hosts}
+spec: {levels: [{nodeLabel: kubernetes.io/hostname}]}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: AdmissionCheck
+metadata: {name: approval}
+spec: {controllerName: kueue.x-k8s.io/provisioning-request}
+"""
+"""Every workload has a topology, and in one ClusterQueue it waits for the check."""
 WAIT = {"timeout": "200s", "recoveryTimeout": "100s", "requeuingStrategy": {"backoffLimitCount": 2}}
 READY, RETRY, REJECTED = AdmissionCheckStatus.READY, AdmissionCheckStatus.RETRY, AdmissionCheckStatus.REJECTED
 
@@ -49,9 +63,21 @@ class Life(Operations):
         self.now = START
         more: dict[Callable[[], object], int] = {
             self.stop_queue: 3, self.start_queues: 6, self.answer: 25, self.get_ready: 15, self.lose_pods: 4,
-            self.reclaim: 4, self.move: 2, self.remove: 2,
+            self.reclaim: 4, self.move: 2, self.remove: 2, self.fail: 2,
         }  # fmt: skip
         self._table.update(more)
+
+    def take(self) -> None:
+        """Nodes have a name for topologies as well."""
+        super().take()
+        for node in Node.objects.filter(labels={}):
+            Node.objects.filter(pk=node.pk).update(labels={"kubernetes.io/hostname": node.name})
+
+    def fail(self) -> None:
+        """A node of a workload failed."""
+        for _, name in self._some(status="Admitted"):
+            nodes = [node for node in PodSet.objects.get(workload__name=name).nodes if node]
+            Workload.objects.filter(name=name).update(unhealthy_nodes=nodes[:1])
 
     def stop_queue(self) -> None:
         """An administrator stops a queue."""
@@ -109,6 +135,7 @@ def read_anew(engine: Engine, now: float) -> tuple[World, Mirror]:
 def facts(world: World, mirror: Mirror) -> dict[str, Any]:
     """What decisions follow from. Who is parked is not kept: a new leader looks at everyone again."""
     found: dict[str, Any] = {"draining": mirror.draining, "nodes": mirror.nodes, "ended": mirror.ended}
+    found["second pass"] = set(world._state.second_pass)
     found |= {"local queues": mirror.local_queues, "cluster queues": mirror.cluster_queues}
     for key, entry in mirror.workloads.items():
         workload = world.workload(key)
@@ -132,13 +159,15 @@ def _pods(placement: Placement | None) -> set[tuple[object, ...]]:
     return {(pod.pod_set, pod.replica, pod.node, pod.slices) for pod in placement.pods} if placement else set()
 
 
+@pytest.mark.parametrize("topology", [False, True], ids=["", "topology"])
 @pytest.mark.parametrize("waits", [False, True], ids=["", "waitForPodsReady"])
 @pytest.mark.parametrize("seed", range(RUNS))
-def test_a_new_leader_knows_what_the_old_one_knew(seed: int, waits: bool) -> None:
+def test_a_new_leader_knows_what_the_old_one_knew(seed: int, waits: bool, topology: bool) -> None:
     chance, now = random.Random(seed), START.timestamp() + 1000
     cluster = make_cluster(configuration={"waitForPodsReady": WAIT} if waits else {})
     make_queues(cluster)
-    apply_manifests(cluster, CHECK, user=None)
+    apply_manifests(cluster, TOPOLOGY if topology else CHECK, user=None)
+    ResourceFlavor.objects.update(topology_name="hosts" if topology else "")
     ClusterQueue.objects.filter(name="b").update(admission_checks=[{"name": "approval", "onFlavors": []}])
     life, engine = Life(cluster, chance), Engine(cluster, "test", clock=lambda: now)
     for _ in range(ROUNDS):
