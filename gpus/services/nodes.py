@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from gpus.annotations import NodeDevices, node_devices
+from gpus.annotations import NodeDevices, decode_cordoned, node_devices
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 from gpus.services.found import link_found, recount_found
 from gpus.services.observed import ObservedNode
@@ -32,7 +32,8 @@ def sync_node(
 ) -> bool:
     """Store a node and its cards as observed; whether anything changed.
 
-    Cards that the node no longer lists go, unless slices of them are held: then they stay with `missing_since`. Cards
+    Cards that the node no longer lists go, unless slices of them are held, or they are cordoned, which they must be
+    still when they come back: then they stay with `missing_since`. Cards
     of a vendor whose annotation can't be read, or whose plugin stopped answering, become unhealthy.
     """
     now = now or timezone.now()
@@ -51,8 +52,8 @@ def sync_node(
         row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=observed.name).first()
         before = dict(row.annotations) if row else {}
         row, changed = _store_node(cluster_id, row, observed, now)
-        cordon_changed = before.get(_CORDON) != observed.annotations.get(_CORDON)
-        devices_changed = _sync_devices(row, devices, cordon_changed, now)
+        named = decode_cordoned(before.get(_CORDON) or ""), decode_cordoned(observed.annotations.get(_CORDON) or "")
+        devices_changed = _sync_devices(row, devices, named[0] ^ named[1], now)
         return devices_changed or changed
 
 
@@ -109,13 +110,15 @@ def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: 
     return row, bool(differing)
 
 
-def _sync_devices(row: Node, devices: NodeDevices, cordon_changed: bool, now: datetime) -> bool:
+def _sync_devices(row: Node, devices: NodeDevices, recordoned: frozenset[str], now: datetime) -> bool:
+    """`recordoned` are the cards that the node's annotation cordons since, or no more: others stay as they are, which
+    may be an operator's word."""
     present = {device.uuid: device for device in row.devices.select_for_update().order_by("pk")}
     observed = {device.uuid: device for device in devices.devices}
     changed = False
     for uuid, device in present.items():
         if uuid in observed:
-            wanted = _columns(observed[uuid], devices, device.cordoned if not cordon_changed else None)
+            wanted = _columns(observed[uuid], devices, None if uuid in recordoned else device.cordoned)
             changed |= _update(device, {**wanted, "missing_since": None}, now)
         elif devices.problems and device.vendor not in {found.vendor for found in devices.devices}:
             changed |= _update(device, {"healthy": False}, now)
@@ -140,7 +143,7 @@ def _update(device: Device, wanted: Mapping[str, Any], now: datetime) -> bool:
 
 
 def _retire(device: Device, now: datetime) -> bool:
-    if device.allocations.exists():
+    if device.cordoned or device.draining or device.allocations.exists():
         return device.missing_since is None and _update(device, {"missing_since": now}, now)
     device.delete()
     return True

@@ -94,6 +94,32 @@ def test_an_operators_cordon_outlives_a_sync_that_says_nothing_of_cordons(cluste
     assert Device.objects.get().cordoned is True
 
 
+def test_an_operators_cordon_outlives_an_annotation_that_cordons_other_cards(cluster: Cluster) -> None:
+    def cordoned(*uuids: str) -> list[bool]:
+        cards = [card(f"GPU-{name}", number) for number, name in enumerate("abc")]
+        sync(cluster, manifest(*cards, annotations={"hami.io/device-cordon": ",".join(uuids)}))
+        return list(Device.objects.order_by("index").values_list("cordoned", flat=True))
+
+    assert cordoned("GPU-c") == [False, False, True]
+    Device.objects.filter(uuid="GPU-a").update(cordoned=True)
+    assert cordoned("GPU-b", "GPU-c") == [True, True, True]
+    assert cordoned("GPU-c") == [True, False, True]
+
+
+def test_a_cordoned_card_that_falls_off_the_bus_comes_back_cordoned(cluster: Cluster) -> None:
+    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+    Device.objects.filter(uuid="GPU-a").update(cordoned=True)
+    sync(cluster, manifest(card("GPU-b", 1)))
+    assert Device.objects.get(uuid="GPU-a").missing_since is not None
+    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+    back = Device.objects.get(uuid="GPU-a")
+    assert (back.cordoned, back.missing_since) == (True, None)
+    sync(cluster, manifest(card("GPU-b", 1)))
+    Device.objects.update(cordoned=False)
+    sync(cluster, manifest(card("GPU-b", 1)))
+    assert not Device.objects.filter(uuid="GPU-a").exists(), "opened, it goes as others do"
+
+
 def test_a_card_that_is_gone_goes_unless_slices_of_it_are_held(cluster: Cluster) -> None:
     sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
     workload = make_workload(cluster, "w")
