@@ -4,7 +4,7 @@ A workload wastes what the nodes lose by it beyond the cards that it gets (`node
 of 810 thousandths of a card wastes the 190 beside it that nobody wants, a pod that completes a card nothing. With the
 choice among those who wait, complementary sizes meet, and what leaves rests behind comes last.
 
-Nothing of this decides anything by itself: priorities, order and quota are the queue's.
+The scheduler does not choose so: whose turn it is follows from priority and time. The benchmark's backlog does.
 """
 
 from __future__ import annotations
@@ -13,17 +13,6 @@ from collections.abc import Sequence
 
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import PodSetToPlace
-
-
-def least_wasteful_first(fleet: Fleet, waiting: Sequence[Sequence[PodSetToPlace]]) -> list[int]:
-    """The numbers of those who wait, each given by its pod sets, in the order in which they waste least by what is free
-    now; equal ones stay in their order, and those without a node that could take one of their pods are left out.
-
-    Each pod is valued by itself, at the place where it costs least.
-    """
-    wastes = [waste(fleet, pod_sets) for pod_sets in waiting]
-    found = [(each, number) for number, each in enumerate(wastes) if each is not None]
-    return [number for _, number in sorted(found)]
 
 
 def waste(fleet: Fleet, pod_sets: Sequence[PodSetToPlace]) -> float | None:

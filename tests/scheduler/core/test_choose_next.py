@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.choose_next import least_wasteful_first, waste
+from scheduler.core.choose_next import waste
 from scheduler.core.placement import Fleet
 from scheduler.core.placement_model import PodSetToPlace
 from scheduler.core.typical_tasks import TaskShape, TypicalTask
@@ -49,19 +49,13 @@ class TestWaste:
     def test_without_a_place(self) -> None:
         assert waste(fleet(node("n1", [card("g0")])), one(10_001)) is None
 
-
-class TestOrder:
-    def test_the_least_wasteful_first_and_equal_ones_as_they_came(self) -> None:
-        made = fleet(node("n1", [card("g0")]))
-        waiting = [one(8100), one(4700), one(10_000), one(20_000), one(4700), one(3200)]
-        assert least_wasteful_first(made, waiting) == [2, 5, 1, 4, 0]
-
     def test_it_follows_what_is_free(self) -> None:
         made = fleet(node("n1", [card("g0")], {"g0": (1, 4700, 0)}))
-        assert least_wasteful_first(made, [one(3200), one(4700)]) == [1, 0]
+        assert waste(made, one(4700)) == pytest.approx((0.5 - 0.47) / 0.47)
+        assert waste(made, one(3200)) == pytest.approx((0.5 - 0.32) / 0.32)
 
     def test_the_fleet_s_own_policy_does_not_matter(self) -> None:
         made = Fleet()
         made.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in DEMAND)
         made.set_node(node("n1", [card("g0")], {"g0": (1, 4700, 0)}))
-        assert least_wasteful_first(made, [[pod_set(pod(THIRD))], [pod_set(pod(HALF))]]) == [1, 0]
+        assert waste(made, [pod_set(pod(HALF))]) == pytest.approx((0.5 - 0.47) / 0.47)
