@@ -48,7 +48,7 @@ def device_of(admin: Api, name: str, page: Page) -> dict[str, str]:
     raise AssertionError(f"{name} got no card")
 
 
-def test_an_admin_cordons_a_card_and_opens_it_again(page: Page, log_in: Callable[[str], None]) -> None:
+def test_an_admin_cordons_and_uncordons_a_card(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/gpus")
     card = page.get_by_role("region", name="Node gpu-a100-02").get_by_role("button", name=re.compile("^Card 7 "))
@@ -60,7 +60,7 @@ def test_an_admin_cordons_a_card_and_opens_it_again(page: Page, log_in: Callable
         expect(card).to_have_attribute("aria-label", re.compile(f": {state},"))
 
 
-def test_only_admins_close_nodes(page: Page, log_in: Callable[[str], None]) -> None:
+def test_only_admins_cordon_nodes(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("operator")
     page.goto("/gpus")
     expect(page.get_by_role("button", name=re.compile("^Card "))).to_have_count(48)
