@@ -41,7 +41,8 @@ def node_devices(
     """Read a node's cards from its annotations, its labels and its capacity (whole units, by resource name).
 
     A vendor's annotation that can't be read gives no card of that vendor and a problem. `now` (seconds since the
-    epoch) is for the handshake.
+    epoch) is for the handshake. A plugin of which the kubelet offers nothing any more is dead whatever the handshake
+    says: no pod with such cards would start there (HAMi looks at that for NVIDIA).
     """
     devices: list[Device] = []
     unhealthy: set[str] = set()
@@ -52,7 +53,8 @@ def node_devices(
             continue
         devices.extend(found)
         handshake = annotations.get(vendor.annotations.handshake) if vendor.annotations.handshake else None
-        if not plugin_answers(handshake, allocatable.get(vendor.resources.count, 0), now):
+        offered = allocatable.get(vendor.resources.count)
+        if offered == 0 or not plugin_answers(handshake, offered or 0, now):
             unhealthy.add(vendor.word)
     cordoned = decode_cordoned(annotations.get(NVIDIA.annotations.cordon) or "")
     return NodeDevices(

@@ -201,13 +201,16 @@ class TestNode:
             "hami.io/node-handshake": handshake_request(asked),
         }
 
-        def unhealthy(now: float, allocatable: int) -> bool:
-            amounts = {"nvidia.com/gpu": allocatable}
+        def unhealthy(now: float, allocatable: int | None) -> bool:
+            amounts = {} if allocatable is None else {"nvidia.com/gpu": allocatable}
             return "NVIDIA" in node_devices("n1", annotations, {}, amounts, VENDORS, now).unhealthy_vendors
 
-        assert not unhealthy(asked + 59, 0)
-        assert unhealthy(asked + 60, 0)
+        assert not unhealthy(asked + 59, None)
+        assert unhealthy(asked + 60, None)
         assert not unhealthy(asked + 60, 8)
+        assert unhealthy(asked + 59, 0), "the kubelet offers none: no pod would start"
+        annotations["hami.io/node-handshake"] = "Reported_2026-01-01 00:00:00"
+        assert (unhealthy(asked, 8), unhealthy(asked, 0)) == (False, True)
 
     @pytest.mark.parametrize(
         ("handshake", "alive"),
