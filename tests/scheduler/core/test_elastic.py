@@ -12,10 +12,7 @@ from scheduler.core.elastic import free_numbers
 from scheduler.core.placement_model import Placement
 from scheduler.core.topology import Topology
 from scheduler.core.workload import Workload
-from tests.scheduler.core.test_flavor_devices import GPU, MEMORY, PLENTY, gpu_node, gpus
-from tests.scheduler.core.test_flavor_placement import RACK
-from tests.scheduler.core.test_flavor_placement import gpu_node as rack_node
-from tests.scheduler.core.test_flavor_placement import racks as gpu_racks
+from tests.scheduler.core.device_worlds import GPU, MEMORY, PLENTY, RACK, gpu_node, gpu_racks, gpus, rack_node
 from tests.scheduler.core.topology_helpers import racks
 from tests.scheduler.core.topology_worlds import NOW, admit, current, places, workload, world
 from tests.scheduler.core.world_helpers import Builder, admissions, cycle, outcomes

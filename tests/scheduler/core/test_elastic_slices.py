@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.core.conditions import evict
 from scheduler.core.decisions import EvictionReason
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import Builder, admissions, cycle, flavors, outcomes, preemption, preemptions
 
 

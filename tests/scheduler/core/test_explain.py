@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import Builder, Requests, cycle, messages, pod_set, preemption
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.core.decisions import CycleResult
-from scheduler.core.device import Device
 from scheduler.core.node import Node
 from scheduler.core.placement_model import Placement
-from scheduler.core.workload import PodSet
+from tests.scheduler.core.device_worlds import GPU, MEMORY, PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import (
     Builder,
     admissions,
@@ -22,26 +21,6 @@ from tests.scheduler.core.world_helpers import (
     preemptions,
     settled,
 )
-
-GPU = "nvidia.com/gpu"
-MEMORY = "nvidia.com/gpumem"
-PLENTY = {GPU: 100, MEMORY: 10_000_000}
-
-
-def gpu_node(name: str, cards: int = 1, memory_mib: int = 16384, **labels: str) -> Node:
-    """A node of 16 GiB cards that ten containers may share each."""
-    devices = tuple(
-        Device(f"{name}-gpu{index}", index, "NVIDIA", "NVIDIA-Tesla V100", 10, memory_mib, 100)
-        for index in range(cards)
-    )
-    return Node(name, labels, allocatable={"cpu": 64000, "memory": 2**40, "pods": 110}, devices=devices)
-
-
-def gpus(count: int = 1, memory_mib: int = 8192, pods: int = 1, name: str = "main", **fields: Any) -> PodSet:
-    """A pod set whose pods ask for cards and as much memory of each."""
-    resources = {"limits": {GPU: str(count), MEMORY: str(memory_mib)}}
-    spec = {"containers": [{"name": "c", "resources": resources}]}
-    return pod_set({}, count=pods, name=name, spec=spec, **fields)
 
 
 def placement(result: CycleResult, name: str) -> Placement:
@@ -206,6 +185,34 @@ def test_nobody_is_preempted_for_quota_when_the_workload_could_not_be_placed_the
     assert not result.decided
     result = cycle(builder.pending("fits", "q", [gpus(memory_mib=16384)], priority=1).world)
     assert preemptions(result) == {"low": "InClusterQueue"}
+
+
+def test_who_finds_nobody_to_preempt_for_devices_waits_for_them() -> None:
+    """Also for those of other cohorts, which nobody may preempt."""
+    builder = Builder().queue("mine", {"default": PLENTY}, preempt_for_devices=True).queue("other", {"default": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    settled(builder.pending("theirs", "other", [gpus(memory_mib=16384)]).world)
+    assert outcomes(settled(builder.pending("w", "mine", [gpus()]).world)[-1]) == {"w": "WaitingForDevices"}
+    builder.world.finish_workload("team/theirs", 5.0)
+    assert admissions(cycle(builder.world)) == ["w"]
+
+
+def test_who_may_not_preempt_for_quota_for_want_of_a_place_waits_for_devices_too() -> None:
+    builder = Builder().queue("mine", {"default": {GPU: 1, MEMORY: 10_000_000}}, preemption=preemption("LowerPriority"))
+    builder.flavor("v", node_labels={"gpu": "v"}).queue("other", {"v": PLENTY})
+    builder.world.set_node(gpu_node("n1"))
+    builder.world.set_node(gpu_node("n2", gpu="v"))
+    settled(builder.pending("low", "mine", [gpus(memory_mib=1000)]).world)
+    settled(builder.pending("theirs", "other", [gpus(memory_mib=16384)]).world)
+    low = builder.world.workload("team/low")
+    assert low is not None
+    assert low.placement is not None
+    assert low.placement.pods[0].node == "n1"
+    builder.world.set_node(replace(gpu_node("n1"), unschedulable=True))
+    settled(builder.pending("high", "mine", [gpus(memory_mib=8000)], priority=10).world)
+    assert not builder.world.has_active()
+    builder.world.finish_workload("team/theirs", 5.0)
+    assert preemptions(settled(builder.world)[0]) == {"low": "InClusterQueue"}
 
 
 def test_devices_follow_undo() -> None:

@@ -6,35 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 from scheduler.core.decisions import ConditionType, CycleResult
-from scheduler.core.device import Device
 from scheduler.core.node import Node
 from scheduler.core.node_selection import HOSTNAME_LABEL
 from scheduler.core.topology import Topology
 from scheduler.core.world import World
-from tests.scheduler.core.test_flavor_devices import GPU, MEMORY, PLENTY, gpus
+from tests.scheduler.core.device_worlds import GPU, MEMORY, PLENTY, RACK, gpu_racks, gpus, rack_node
 from tests.scheduler.core.topology_helpers import domains
 from tests.scheduler.core.world_helpers import Builder, cycle, messages, outcomes, preemption
 
-RACK = "rack"
 PREFERRED_HOST = {"preferred": HOSTNAME_LABEL}
 REQUIRED_RACK = {"required": RACK}
-
-
-def gpu_node(name: str, rack: str, cards: int = 1, memory_mib: int = 16_000, **changes: Any) -> Node:
-    """A node that lists slots of its cards, ten each, but neither their memory nor their cores, as with HAMi."""
-    devices = tuple(Device(f"{name}-{i}", i, "NVIDIA", "V100", 10, memory_mib, 100) for i in range(cards))
-    allocatable = {"cpu": 64_000, "memory": 2**40, "pods": 110, GPU: 10 * cards}
-    return Node(name, {RACK: rack, HOSTNAME_LABEL: name}, allocatable=allocatable, devices=devices, **changes)
-
-
-def racks(*nodes: Node, **fields: Any) -> Builder:
-    """One ClusterQueue with plenty of quota over the nodes."""
-    builder = Builder().flavor("tas", topology_name="racks")
-    builder.world.set_topology(Topology("racks", (RACK, HOSTNAME_LABEL)))
-    builder.queue("q", {"tas": fields.pop("quotas", PLENTY)}, **fields)
-    for node in nodes:
-        builder.world.set_node(node)
-    return builder
 
 
 def places(world: World, name: str) -> dict[str, dict[str, int]]:
@@ -70,31 +51,31 @@ def waits(builder: Builder, name: str, pod_sets: list[Any], **fields: Any) -> Cy
 
 
 def test_card_memory_decides_how_many_pods_a_leaf_takes() -> None:
-    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0"), gpu_node("c", "r1"))
+    builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1"))
     found = admitted(builder, "w", [gpus(memory_mib=8_000, pods=4, topology=PREFERRED_HOST)])
     assert found == {"main": {"a": 2, "b": 2}}
 
 
 def test_the_leaf_with_room_on_its_cards_is_taken_though_slots_are_free_elsewhere() -> None:
-    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0"))
+    builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"))
     assert admitted(builder, "first", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
     assert admitted(builder, "second", [gpus(memory_mib=12_000)]) == {"main": {"b": 1}}
     assert admitted(builder, "third", [gpus(memory_mib=4_000)]) == {"main": {"a": 1}}
 
 
 def test_a_required_rack_without_the_memory_waits_for_devices() -> None:
-    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r1"))
+    builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r1"))
     result = waits(builder, "w", [gpus(memory_mib=9_000, pods=2, topology=REQUIRED_RACK)])
     assert outcomes(result) == {"w": "WaitingForDevices"}
     assert 'topology "racks" has room for 1 of 2 pods in one domain of "rack"' in messages(result)["w"]
-    builder.world.set_node(gpu_node("d", "r1"))
+    builder.world.set_node(rack_node("d", "r1"))
     cycle(builder.world)
     assert places(builder.world, "w") == {"main": {"b": 1, "d": 1}}
 
 
 def test_leaves_that_the_bound_took_for_larger_are_chosen_around() -> None:
     """Two cards at once from each of two, one of them half full: the bound says two pods, the search finds one."""
-    builder = racks(gpu_node("a", "r0", cards=2), gpu_node("b", "r1", cards=2), gpu_node("c", "r1", cards=2))
+    builder = gpu_racks(rack_node("a", "r0", cards=2), rack_node("b", "r1", cards=2), rack_node("c", "r1", cards=2))
     assert admitted(builder, "small", [gpus(memory_mib=8_000)]) == {"main": {"a": 1}}
     found = admitted(builder, "pairs", [gpus(count=2, memory_mib=4_000, pods=9, topology=PREFERRED_HOST)])
     assert sum(found["main"].values()) == 9
@@ -102,7 +83,7 @@ def test_leaves_that_the_bound_took_for_larger_are_chosen_around() -> None:
 
 
 def test_leader_and_workers_share_the_cards_of_a_rack() -> None:
-    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0"), gpu_node("c", "r1"))
+    builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1"))
     group = {"required": RACK, "podSetGroupName": "g"}
     pod_sets = [
         gpus(memory_mib=4_000, name="leader", topology=group),
@@ -115,9 +96,9 @@ def test_leader_and_workers_share_the_cards_of_a_rack() -> None:
 
 def test_full_cards_preempt_only_where_the_queue_says_so() -> None:
     for preempts in (False, True):
-        builder = racks(
-            gpu_node("a", "r0"),
-            gpu_node("b", "r1"),
+        builder = gpu_racks(
+            rack_node("a", "r0"),
+            rack_node("b", "r1"),
             preemption=preemption(within="LowerPriority"),
             preempt_for_devices=preempts,
         )
@@ -129,9 +110,9 @@ def test_full_cards_preempt_only_where_the_queue_says_so() -> None:
 
 def test_without_registered_devices_the_nodes_amounts_decide() -> None:
     bare = Node("a", {RACK: "r0", HOSTNAME_LABEL: "a"}, allocatable={"pods": 110, GPU: 2})
-    result = waits(racks(bare), "w", [gpus(memory_mib=4_000)])
+    result = waits(gpu_racks(bare), "w", [gpus(memory_mib=4_000)])
     assert outcomes(result) == {"w": "TopologyPlacementFailed"}
-    builder = racks(Node("a", bare.labels, allocatable={"pods": 110, GPU: 2, MEMORY: 8_000}))
+    builder = gpu_racks(Node("a", bare.labels, allocatable={"pods": 110, GPU: 2, MEMORY: 8_000}))
     builder.pending("w", "q", [gpus(memory_mib=4_000, pods=2)])
     cycle(builder.world)
     workload = builder.world.workload("team/w")
@@ -158,7 +139,7 @@ def held(builder: Builder, name: str) -> dict[int, tuple[str, str]]:
 
 
 def test_pods_of_a_failed_node_get_other_cards_and_keep_their_numbers() -> None:
-    builder = racks(*(gpu_node(name, "r0") for name in "abc"))
+    builder = gpu_racks(*(rack_node(name, "r0") for name in "abc"))
     pods = [gpus(memory_mib=8_000, pods=4, topology=PREFERRED_HOST)]
     assert admitted(builder, "w", pods) == {"main": {"a": 2, "b": 2}}
     point = builder.world.savepoint()
@@ -181,7 +162,7 @@ def fail_without_undo(builder: Builder, name: str, host: str) -> CycleResult:
 
 
 def test_without_cards_elsewhere_the_workload_is_evicted() -> None:
-    builder = racks(gpu_node("a", "r0"), gpu_node("b", "r0", memory_mib=4_000))
+    builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0", memory_mib=4_000))
     assert admitted(builder, "w", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
     result = fail(builder, "w", "a")
     assert [(e.workload, e.reason) for e in result.evictions] == [("team/w", "NodeFailures")]
@@ -192,7 +173,7 @@ def test_pods_stay_in_their_rack_where_leaves_are_racks() -> None:
     builder = Builder().flavor("tas", topology_name="racks")
     builder.world.set_topology(Topology("racks", (RACK,)))
     builder.queue("q", {"tas": PLENTY})
-    for node in (gpu_node("a", "r0"), gpu_node("b", "r0"), gpu_node("c", "r1", cards=8)):
+    for node in (rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1", cards=8)):
         builder.world.set_node(node)
     builder.pending("w", "q", [gpus(memory_mib=9_000, pods=1, topology=REQUIRED_RACK)])
     cycle(builder.world)
@@ -205,7 +186,7 @@ def test_pods_stay_in_their_rack_where_leaves_are_racks() -> None:
 
 
 def test_slots_come_back_with_the_workload() -> None:
-    builder = racks(gpu_node("a", "r0"))
+    builder = gpu_racks(rack_node("a", "r0"))
     assert admitted(builder, "first", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
     waits(builder, "second", [gpus(memory_mib=12_000)])
     builder.world.finish_workload("team/first", 100.0)

@@ -16,8 +16,7 @@ from scheduler.core.placement_moves import MovePlan
 from scheduler.core.topology import TopologyAssignment, TopologyDomain
 from scheduler.core.workload import PodSet, Workload
 from scheduler.core.world import World
-from tests.scheduler.core.test_flavor_devices import GPU, MEMORY, gpus
-from tests.scheduler.core.test_flavor_placement import RACK, gpu_node, racks
+from tests.scheduler.core.device_worlds import GPU, MEMORY, RACK, gpu_racks, gpus, rack_node
 from tests.scheduler.core.world_helpers import Builder, pod_set, settled
 
 REQUIRED_RACK = {"required": RACK}
@@ -76,8 +75,8 @@ class Racks:
     """Two racks of hosts with one card of 16,000 MiB each; who runs is put where the test wants it."""
 
     def __init__(self, hosts: int = 2, **fields: Any) -> None:
-        self.nodes = [gpu_node(f"r{rack}-n{host}", f"r{rack}") for rack in (0, 1) for host in range(hosts)]
-        self.builder = racks(*self.nodes, **fields)
+        self.nodes = [rack_node(f"r{rack}-n{host}", f"r{rack}") for rack in (0, 1) for host in range(hosts)]
+        self.builder = gpu_racks(*self.nodes, **fields)
         self.builder.world.set_placement_policies("spread", "spread")
         self.clock = 0.0
 
@@ -141,13 +140,13 @@ def test_each_slice_finds_its_own_rack() -> None:
     made.put("b", {"r1-n0"}, gpus(memory_mib=4_000))
     assert not made.submit("slices", gpus(memory_mib=14_000, pods=4, topology=SLICES))
     assert made.builder.world.advise_moves("team/slices").outcome == "NoPlan"
-    for node in (gpu_node("r2-n0", "r2"), gpu_node("r2-n1", "r2")):
+    for node in (rack_node("r2-n0", "r2"), rack_node("r2-n1", "r2")):
         made.builder.world.set_node(node)
     made.builder.world.delete_workload("team/slices")
     assert not made.submit("slices", gpus(memory_mib=14_000, pods=6, topology=SLICES))
     made.builder.world.delete_workload("team/slices")
     made.put("c", {"r0-n1"}, gpus(memory_mib=4_000))
-    made.nodes += [gpu_node("r2-n0", "r2"), gpu_node("r2-n1", "r2")]
+    made.nodes += [rack_node("r2-n0", "r2"), rack_node("r2-n1", "r2")]
     assert made.submit("fits", gpus(memory_mib=14_000, pods=2, topology=SLICES))
     assert not made.submit("slices", gpus(memory_mib=14_000, pods=2, topology=SLICES))
     plan = plan_for(made.builder, "slices")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from scheduler.core.label_selector import LabelSelector
 from scheduler.core.local_queue import LocalQueue
 from scheduler.core.placement_quota import NamespaceQuota
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import (
     Builder,
     admissions,

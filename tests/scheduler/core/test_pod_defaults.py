@@ -14,7 +14,7 @@ from scheduler.core.pod import PodTemplate
 from scheduler.core.pod_defaults import PodDefaults, RuntimeClass
 from scheduler.core.quantity import NANOS
 from scheduler.core.workload import PodSet, Workload
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import (
     Builder,
     admissions,

@@ -17,7 +17,7 @@ from scheduler.core.node_selection import Taint
 from scheduler.core.second_pass import MULTIKUEUE, PROVISIONING
 from scheduler.core.topology import Topology
 from scheduler.core.workload import Workload
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
+from tests.scheduler.core.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduler.core.topology_helpers import domains
 from tests.scheduler.core.world_helpers import Builder, admissions, cycle, pod_set, preemption, preemptions
 

@@ -10,8 +10,8 @@ from scheduler.core.device_vendor import NVIDIA
 from scheduler.core.placement_model import DeviceConstraints
 from scheduler.core.typical_tasks import TaskShape, rounded_count, task_shape, typical_tasks
 from scheduler.core.world import World
+from tests.scheduler.core.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduler.core.fleet_helpers import ask, pod, pod_set
-from tests.scheduler.core.test_flavor_devices import PLENTY, gpu_node, gpus
 from tests.scheduler.core.world_helpers import Builder, settled
 
 SHARE = TaskShape(1000, ask(1, 3000))
