@@ -152,6 +152,14 @@ class Assignment:
                 worst, severity = mildest, SEVERITY[mildest]
         return worst
 
+    @property
+    def reason_without_victims(self) -> PendingReason:
+        """Why a workload waits that could only get in by preemption, and finds nobody: for devices where nothing else
+        is short."""
+        kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
+        devices = bool(kinds) and kinds <= {RefusalKind.DEVICES, RefusalKind.NAMESPACE_QUOTA}
+        return PendingReason.WAITING_FOR_DEVICES if devices else PendingReason.WAITING_FOR_QUOTA
+
     def cells_to_preempt(self) -> set[Cell]:
         """The cells whose flavor needs preemption."""
         return {

@@ -184,7 +184,7 @@ class Cycle:
             entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
             wake_at(self._state, entry.cq.name, until)
         requeue = RequeueReason.NO_CANDIDATES if until is None else RequeueReason.GATED
-        self._leave(entry, requeue, PendingReason.WAITING_FOR_QUOTA)
+        self._leave(entry, requeue, entry.assignment.reason_without_victims)
         self._reserve(entry)
 
     def _skip(self, entry: Entry, message: str) -> None:
@@ -364,7 +364,9 @@ class Cycle:
             kind = DecisionKind.PARK
             self._moved = True
             cq.queue.park(info)
-            if entry.reason is PendingReason.WAITING_FOR_DEVICES:
+            if entry.reason is PendingReason.WAITING_FOR_DEVICES or (
+                reason is RequeueReason.NO_CANDIDATES and state.has_devices and info.asks_for_devices
+            ):  # nobody is preempted for quota either while there would be no place
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:
                 self._park_likes(entry)

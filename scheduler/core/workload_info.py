@@ -245,6 +245,11 @@ class WorkloadInfo:
         return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
 
     @property
+    def asks_for_devices(self) -> bool:
+        """Whether its pods were found to ask for devices; False before anybody has looked."""
+        return any(ps.devices is not None and ps.devices.asks_for_devices for ps in self.pod_sets)
+
+    @property
     def shape(self) -> Hashable:
         """Equal for workloads of one ClusterQueue that every cycle would treat alike; computed once."""
         if self._shape is None:
