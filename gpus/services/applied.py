@@ -37,7 +37,7 @@ def apply_nodes(
     with transaction.atomic():
         rows = {
             row.name: row
-            for row in Node.objects.select_for_update()
+            for row in Node.objects.select_for_update(no_key=True)
             .filter(cluster_id=cluster_id, name__in=[node.meta.name for node in nodes])
             .order_by("pk")
         }

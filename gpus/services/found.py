@@ -90,7 +90,7 @@ def recount_found(device_ids: Collection[int]) -> None:
         cursor.execute(
             """
             WITH locked AS (
-                SELECT id FROM gpus_device WHERE id = ANY(%s) ORDER BY id FOR UPDATE
+                SELECT id FROM gpus_device WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE
             ), counted AS (
                 SELECT locked.id, coalesce(sum(slice.slots), 0) AS slots,
                     coalesce(sum(slice.memory_mib), 0) AS memory_mib,

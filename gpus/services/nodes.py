@@ -1,6 +1,8 @@
 """Nodes and their cards, brought in line with what the cluster shows.
 
 Only what differs is written: each write of a node or a card is a change of the configuration that decisions stand on.
+Rows that stay are locked without their keys: a batch of decisions commits slices that refer to them while it holds the
+configuration, for which a write here waits, so that one that locked the keys too would wait for ever.
 """
 
 import logging
@@ -49,7 +51,7 @@ def sync_node(
     for annotation, problem in devices.problems.items():
         _log.warning("Node %s: annotation %s: %s", observed.name, annotation, problem)
     with transaction.atomic():
-        row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=observed.name).first()
+        row = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id, name=observed.name).first()
         before = dict(row.annotations) if row else {}
         row, changed = _store_node(cluster_id, row, observed, now)
         named = decode_cordoned(before.get(_CORDON) or ""), decode_cordoned(observed.annotations.get(_CORDON) or "")
@@ -79,10 +81,8 @@ def sync_foreign_usage(cluster_id: int, usage: Mapping[str, Mapping[str, int]]) 
     """Set what pods that are not ours request of each node (base units, and `pods`); nodes left out have none."""
     changed = False
     with transaction.atomic():
-        rows = (
-            Node.objects.select_for_update().filter(cluster_id=cluster_id).order_by("pk").only("name", "foreign_usage")
-        )
-        for row in rows:
+        locked = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk")
+        for row in locked.only("name", "foreign_usage"):
             wanted = dict(usage.get(row.name, {}))
             if row.foreign_usage != wanted:
                 Node.objects.filter(pk=row.pk).update(foreign_usage=wanted)
@@ -113,7 +113,7 @@ def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: 
 def _sync_devices(row: Node, devices: NodeDevices, recordoned: frozenset[str], now: datetime) -> bool:
     """`recordoned` are the cards that the node's annotation cordons since, or no more: others stay as they are, which
     may be an operator's word."""
-    present = {device.uuid: device for device in row.devices.select_for_update().order_by("pk")}
+    present = {device.uuid: device for device in row.devices.select_for_update(no_key=True).order_by("pk")}
     observed = {device.uuid: device for device in devices.devices}
     changed = False
     for uuid, device in present.items():

@@ -10,7 +10,7 @@ from queues.services.submitted import Action
 
 def apply_configuration(cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "") -> Action:
     """Replace the cluster's Configuration."""
-    row = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     action = Action.UNCHANGED if row.configuration == configuration else Action.CONFIGURED
     if not row.configuration:
         action = Action.CREATED
@@ -29,7 +29,7 @@ def apply_device_plugin(
     cluster: Cluster, key: str, manifest: Mapping[str, Any], settings: Mapping[str, Any], *, applied_set: str = ""
 ) -> Action:
     """Replace one ConfigMap (`namespace/name`) of the device plugin; the settings of all of them together count."""
-    row = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})
     before = objects.get(key)
     joined = applied_set or (before or {}).get("applied_set", "")
@@ -44,7 +44,7 @@ def apply_device_plugin(
 
 def delete_device_plugin(cluster: Cluster, key: str) -> bool:
     """Remove one ConfigMap of the device plugin; whether it was there."""
-    row = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     objects = dict(row.device_plugin_configuration.get("objects") or {})
     if objects.pop(key, None) is None:
         return False

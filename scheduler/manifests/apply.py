@@ -134,7 +134,7 @@ def _lock(cluster: Cluster, *, against_decisions: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, cluster.pk])
     if against_decisions:
-        Cluster.objects.select_for_update().get(pk=cluster.pk)
+        Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
 
 
 def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
