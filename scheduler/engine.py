@@ -59,6 +59,8 @@ RUN_SECONDS = 1.0
 BATCH_SECONDS = 0.2
 """Deciding for one batch ends after this long: a shorter transaction is refused less often."""
 HOUSEKEEPING_SECONDS = 2.0
+REFUSALS_BY_RULE = 3
+"""After so many in a row the next try waits for the next run, and is told as an error: it may not pass by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Engine:
         self._batch_seconds = batch_seconds
         self._cycle_limit: int | None = None
         self._refused_in_a_row = 0
+        self._refused_by_rule = 0
         self._kept_house_at = 0.0
         self._settled = False
         self._generation = 0
@@ -139,6 +142,7 @@ class Engine:
             recorder = self._batch(deadline)
             if recorder is None:
                 refused += 1
+                more = self._refused_by_rule < REFUSALS_BY_RULE
             else:
                 batches += 1
                 cycles += recorder.cycles
@@ -209,10 +213,12 @@ class Engine:
         self._settled = False
         self._refused_in_a_row += 1
         self._cycle_limit = 1 if self._cycle_limit is None or self._refused_in_a_row > 1 else self._cycle_limit
-        _log.info("cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
+        self._refused_by_rule = self._refused_by_rule + 1 if refusal.by_rule else 0
+        level = logging.ERROR if self._refused_by_rule >= REFUSALS_BY_RULE else logging.INFO
+        _log.log(level, "cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
 
     def _saved(self, recorder: Recorder) -> None:
-        self._refused_in_a_row = 0
+        self._refused_in_a_row = self._refused_by_rule = 0
         self._cycle_limit = None
         self.mirror.saved(recorder.writes, recorder.released_ids, recorder.replaced)
         self._timers.replace(recorder.deadlines)

@@ -24,7 +24,12 @@ LOCK_TIMEOUT: Final = "2s"
 
 
 class BatchRefused(Exception):
-    """What was decided on is no longer so; nothing was written."""
+    """What was decided on is no longer so; nothing was written. `by_rule`: a rule of the database is against it, and
+    may be again."""
+
+    def __init__(self, message: str, *, by_rule: bool = False) -> None:
+        super().__init__(message)
+        self.by_rule = by_rule
 
 
 def save(batch: Batch) -> None:
@@ -43,7 +48,7 @@ def save(batch: Batch) -> None:
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)
     except IntegrityError as error:
-        raise BatchRefused(f"the database holds a rule against it: {error}") from error
+        raise BatchRefused(f"the database holds a rule against it: {error}", by_rule=True) from error
     except OperationalError as error:
         # A lock that was not to be had in time, a deadlock, a serialisation failure: all pass.
         if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:

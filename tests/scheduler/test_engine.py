@@ -10,6 +10,8 @@ from queues.services.workloads import cancel, hold, record_finished, record_stop
 from scheduler.engine import Engine
 from scheduler.lease import LeaseLost, begin_epoch
 from scheduler.models import Change, Decision, SchedulingCycle
+from scheduler.store.batch import Batch
+from scheduler.store.saving import BatchRefused, save
 from tests.engines import NOW, in_another_session, reasons, start, statuses
 from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_workload
 
@@ -187,6 +189,28 @@ class TestMeanwhile:
         assert (run.refused, run.preempted) == (1, 0)
         assert statuses() == {"victim": "Admitted", "preemptor": "Finished"}
         assert not Decision.objects.filter(action="Preempt").exists()
+
+    def test_what_a_rule_of_the_database_is_against_is_told_and_not_tried_without_end(
+        self, cluster: Cluster, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        make_cluster_queue(cluster)
+        make_workload(cluster, "one")
+        against = [True]
+
+        def save_unless(batch: Batch) -> None:
+            if against[0]:
+                raise BatchRefused("the database holds a rule against it", by_rule=True)
+            save(batch)
+
+        engine = Engine(cluster, "test", clock=lambda: NOW, save=save_unless)
+        run = engine.run()
+        assert (run.refused, run.more) == (3, False)
+        assert [record.levelname for record in caplog.records if "refused" in record.message] == ["INFO"] * 2 + [
+            "ERROR"
+        ]
+        assert engine.run().refused == 1
+        against[0] = False
+        assert engine.run().admitted == 1
 
     def test_an_old_leader_that_was_paused_before_its_commit_writes_nothing(self, cluster: Cluster) -> None:
         make_cluster_queue(cluster)
