@@ -20,6 +20,7 @@ What makes it safe
 - Two leaders cannot both write: an older epoch finds no lease row. The paused one notices at its next batch and
   exits.
 - A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
+- A decision that a rule of the database is against, also by itself, is set aside, so that it holds up no other.
 - An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
 - The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back what it just decided.
 """
@@ -30,6 +31,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
 
@@ -38,7 +40,7 @@ from gpus.vendors import VENDORS
 from queues.events import request_push
 from queues.models import Cluster
 from queues.services.configuration import finish_deletions
-from queues.services.workloads import record_stopped
+from queues.services.workloads import record_stopped, set_aside
 from scheduler.core.configuration import Configuration
 from scheduler.core.settle import settle
 from scheduler.core.world import Savepoint, World
@@ -49,7 +51,7 @@ from scheduler.store.batch import Batch
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import read_configuration
 from scheduler.store.mirror import Mirror
-from scheduler.store.saving import BatchRefused, save
+from scheduler.store.saving import BatchRefused, offenders, save
 from scheduler.timers import Timers
 
 _log = logging.getLogger(__name__)
@@ -60,7 +62,8 @@ BATCH_SECONDS = 0.2
 """Deciding for one batch ends after this long: a shorter transaction is refused less often."""
 HOUSEKEEPING_SECONDS = 2.0
 REFUSALS_BY_RULE = 3
-"""After so many in a row the next try waits for the next run, and is told as an error: it may not pass by itself."""
+"""After so many in a row it is told as an error, and who is to blame is set aside; else the next run tries again."""
+SET_ASIDE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,8 @@ class Engine:
             self._save(batch)
         except BatchRefused as refusal:
             self._undo(point, refusal)
+            if self._refused_by_rule >= REFUSALS_BY_RULE:
+                self._set_aside(batch, refusal)
             return None
         self.world.commit(point)
         self._saved(recorder)
@@ -216,6 +221,16 @@ class Engine:
         self._refused_by_rule = self._refused_by_rule + 1 if refusal.by_rule else 0
         level = logging.ERROR if self._refused_by_rule >= REFUSALS_BY_RULE else logging.INFO
         _log.log(level, "cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
+
+    def _set_aside(self, batch: Batch, refusal: BatchRefused) -> None:
+        """One decision that can't be stored must not hold up all others: who is to blame waits for a while."""
+        keys = [(write.workload.namespace, write.workload.name) for write in offenders(batch)]
+        if not keys:
+            return
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        why = f"What was decided could not be stored: {str(refusal).splitlines()[0]}"
+        set_aside(Cluster.objects.get(pk=self.cluster_id), keys, now + SET_ASIDE, why, now=now)
+        self._refused_by_rule = 0
 
     def _saved(self, recorder: Recorder) -> None:
         self._refused_in_a_row = self._refused_by_rule = 0

@@ -158,6 +158,21 @@ def cancel(
     return [*finished, *stopping]
 
 
+def set_aside(
+    cluster: Cluster, keys: Keys, until: datetime, why: str, *, actor: str = "scheduler", now: datetime | None = None
+) -> list[tuple[str, str]]:
+    """Keep waiting workloads out of their queues until then: what was decided for them could not be stored."""
+    step = _Transition(
+        f"{_UNFINISHED} AND workload.quota_reserved_at IS NULL",
+        "requeue_at = %(until)s, message = %(message)s",
+        "SetAside",
+        why,
+        event_type="Warning",
+        parameters={"until": until},
+    )
+    return _take(cluster, keys, step, actor, now)
+
+
 def record_pods_ready(
     cluster: Cluster,
     keys: Keys,

@@ -8,6 +8,7 @@ decides again.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from django.db import IntegrityError, OperationalError, connection, transaction
@@ -15,8 +16,9 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 from queues.models import Cluster
 from queues.services.workloads import record_finished
 from scheduler.lease import fence
-from scheduler.store.batch import Batch
+from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes
+from scheduler.store.placements import held_slices
 from scheduler.store.rows import delete_workloads, write_devices, write_log, write_pod_sets, write_workloads
 
 LOCK_TIMEOUT: Final = "2s"
@@ -54,6 +56,28 @@ def save(batch: Batch) -> None:
         if getattr(error.__cause__, "sqlstate", None) in {"55P03", "40P01", "40001"}:
             raise BatchRefused(f"a row was held too long: {error}") from error
         raise
+
+
+def offenders(batch: Batch) -> list[WorkloadWrite]:
+    """Those of the batch's admissions that a rule of the database is against also by themselves. Nothing is written."""
+    return [write for write in batch.workloads if write.workload.admission is not None and _is_refused(batch, write)]
+
+
+def _is_refused(batch: Batch, write: WorkloadWrite) -> bool:
+    held = {(part.slice.node, part.slice.uuid) for part in held_slices(write.workload)}
+    devices = {place: device for place, device in batch.devices.items() if place in held}
+    alone = replace(batch, workloads=[write], released_ids=[], deleted_ids=[], devices=devices)
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+            write_workloads(cursor, alone.workloads)
+            write_pod_sets(cursor, alone.workloads)
+            write_devices(cursor, alone)
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            transaction.set_rollback(True)
+    except IntegrityError:
+        return True
+    return False
 
 
 def _finish_replaced(batch: Batch) -> None:

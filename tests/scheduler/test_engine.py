@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from queues.models import Cluster, FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
@@ -210,6 +210,29 @@ class TestMeanwhile:
         ]
         assert engine.run().refused == 1
         against[0] = False
+        assert engine.run().admitted == 1
+
+    def test_one_that_can_not_be_stored_is_set_aside_and_holds_up_no_other(self, cluster: Cluster) -> None:
+        make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 2000}})
+        make_workload(cluster, "bad", priority=10)
+        make_workload(cluster, "good")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "ALTER TABLE queues_workload ADD CONSTRAINT nobody_of_that_name "
+                "CHECK (name <> 'bad' OR quota_reserved_at IS NULL)"
+            )
+        moment = [NOW]
+        engine = Engine(cluster, "test", clock=lambda: moment[0])
+        run = engine.run(run_seconds=30)
+        assert (run.refused, run.admitted, run.more) == (3, 1, False)
+        assert statuses() == {"bad": "Pending", "good": "Admitted"}
+        assert "could not be stored" in Workload.objects.get(name="bad").message
+        assert WorkloadEvent.objects.filter(workload_name="bad", reason="SetAside").count() == 1
+        assert engine.run().refused == 0
+
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE queues_workload DROP CONSTRAINT nobody_of_that_name")
+        moment[0] += 61
         assert engine.run().admitted == 1
 
     def test_an_old_leader_that_was_paused_before_its_commit_writes_nothing(self, cluster: Cluster) -> None:
