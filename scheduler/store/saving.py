@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from queues.models import Cluster
 from queues.services.workloads import record_finished
@@ -49,7 +49,7 @@ def save(batch: Batch) -> None:
                 _finish_replaced(batch)
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)
-    except IntegrityError as error:
+    except (IntegrityError, DataError) as error:
         raise BatchRefused(f"the database holds a rule against it: {error}", by_rule=True) from error
     except OperationalError as error:
         # A lock that was not to be had in time, a deadlock, a serialisation failure: all pass.
@@ -69,14 +69,16 @@ def _is_refused(batch: Batch, write: WorkloadWrite) -> bool:
     alone = replace(batch, workloads=[write], released_ids=[], deleted_ids=[], devices=devices)
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+            cursor.execute(f"SET LOCAL kueueweb.unnoticed = 'on'; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             write_workloads(cursor, alone.workloads)
             write_pod_sets(cursor, alone.workloads)
             write_devices(cursor, alone)
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             transaction.set_rollback(True)
-    except IntegrityError:
+    except (IntegrityError, DataError):
         return True
+    except OperationalError:
+        return False  # a row that someone holds says nothing of the write
     return False
 
 

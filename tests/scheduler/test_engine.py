@@ -212,14 +212,15 @@ class TestMeanwhile:
         against[0] = False
         assert engine.run().admitted == 1
 
-    def test_one_that_can_not_be_stored_is_set_aside_and_holds_up_no_other(self, cluster: Cluster) -> None:
+    @pytest.mark.parametrize("rule", ["false", "1 / (length(name) - 3) > 0"])  # a rule, and a value that can't be
+    def test_one_that_can_not_be_stored_is_set_aside_and_holds_up_no_other(self, cluster: Cluster, rule: str) -> None:
         make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 2000}})
         make_workload(cluster, "bad", priority=10)
         make_workload(cluster, "good")
         with connection.cursor() as cursor:
             cursor.execute(
                 "ALTER TABLE queues_workload ADD CONSTRAINT nobody_of_that_name "
-                "CHECK (name <> 'bad' OR quota_reserved_at IS NULL)"
+                f"CHECK (CASE WHEN name = 'bad' AND quota_reserved_at IS NOT NULL THEN {rule} ELSE true END)"
             )
         moment = [NOW]
         engine = Engine(cluster, "test", clock=lambda: moment[0])
