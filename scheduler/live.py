@@ -207,6 +207,7 @@ def _devices(world: World, mirror: Mirror) -> Data:
                 "vendor": device.vendor,
                 "health": device.health,
                 "cordoned": device.cordoned,
+                "node_unschedulable": node.unschedulable,
                 "draining": {(node.name, ""), (node.name, device.uuid)} & mirror.draining != set(),
                 "slots": device.slots,
                 "used_slots": used[0] + sum(found.slots for found in mine),

@@ -19,6 +19,7 @@ export function makeDevices(
         vendor: "NVIDIA",
         health: random() > 0.02,
         cordoned: random() > 0.98,
+        node_unschedulable: false,
         draining: false,
         slots: 10,
         used_slots: 0,

@@ -60,6 +60,17 @@ def test_an_admin_cordons_and_uncordons_a_card(page: Page, log_in: Callable[[str
         expect(card).to_have_attribute("aria-label", re.compile(f": {state},"))
 
 
+def test_cards_of_a_cordoned_node_take_nothing_new(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/gpus")
+    node = page.get_by_role("region", name="Node gpu-a100-02")
+    for step, count in (("Cordon", 8), ("Uncordon", 0)):
+        node.get_by_role("button", name="Cordon or drain gpu-a100-02").click()
+        page.get_by_role("menuitem", name=step, exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name=step, exact=True).click()
+        expect(node.get_by_role("button", name=re.compile("^Card .*: cordoned,"))).to_have_count(count)
+
+
 def test_only_admins_cordon_nodes(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("operator")
     page.goto("/gpus")

@@ -114,6 +114,8 @@ export interface LiveDevice {
   vendor: string;
   health: boolean;
   cordoned: boolean;
+  /** Its node is cordoned, by us or in the cluster. */
+  node_unschedulable: boolean;
   /** Being emptied, by itself or with its node. */
   draining: boolean;
   slots: number;

@@ -7,6 +7,7 @@ const CARD: FilterableDevice = {
   vendor: "NVIDIA",
   health: true,
   cordoned: false,
+  node_unschedulable: false,
   slots: 10,
   used_slots: 2,
   memory_mib: 81_920,
@@ -35,6 +36,7 @@ describe("the state of a card", () => {
     ["full", { used_cores_percent: 100 }],
     ["unhealthy", { health: false, cordoned: true }],
     ["cordoned", { cordoned: true }],
+    ["cordoned", { node_unschedulable: true }],
   ])("%s: %o", (state, change) => {
     expect(gpuState({ ...CARD, ...change })).toBe(state);
   });

@@ -37,6 +37,7 @@ export interface FilterableDevice {
   vendor: string;
   health: boolean;
   cordoned: boolean;
+  node_unschedulable: boolean;
   slots: number;
   used_slots: number;
   memory_mib: number;
@@ -46,10 +47,10 @@ export interface FilterableDevice {
   slices: readonly { namespace: string | null }[];
 }
 
-/** Unhealthy and cordoned before all; full when no slice fits any more; free when nobody holds a slice. */
+/** Unhealthy and cordoned, by itself or with its node, before all; full when no slice fits any more; free when nobody holds a slice. */
 export function gpuState(device: FilterableDevice): GpuState {
   if (!device.health) return "unhealthy";
-  if (device.cordoned) return "cordoned";
+  if (device.cordoned || device.node_unschedulable) return "cordoned";
   if (device.used_slots === 0) return "free";
   const full =
     device.used_slots >= device.slots ||

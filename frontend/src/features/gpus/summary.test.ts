@@ -22,6 +22,7 @@ function card(node: string, index: number, slices: LiveSlice[] = [], change: Par
     vendor: "NVIDIA",
     health: true,
     cordoned: false,
+    node_unschedulable: false,
     draining: false,
     slots: 10,
     used_slots: slices.length,
