@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduler.core.device_vendor import (
+from scheduling.model.vendor import (
     NVIDIA,
     CapacityShape,
     CardGroups,

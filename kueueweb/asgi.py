@@ -16,7 +16,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 _http = WSGIMiddleware(get_wsgi_application(), workers=8)  # type: ignore[arg-type]  # Django's stubs name the wider type
 
 from kueueweb.consumers import LiveConsumer  # noqa: E402 (models load only now that Django is set up)
-from kueueweb.live.authentication import by_session_or_token  # noqa: E402
+from scheduler.live.authentication import by_session_or_token  # noqa: E402
 
 application = ProtocolTypeRouter(
     {

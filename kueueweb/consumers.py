@@ -9,9 +9,9 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from redis import RedisError
 
-from kueueweb.live.authentication import TRY_AGAIN_LATER, Refusal, audience_of
-from kueueweb.live.feed import Feed, Socket
-from kueueweb.live.hub import hub
+from scheduler.live.authentication import TRY_AGAIN_LATER, Refusal, audience_of
+from scheduler.live.feed import Feed, Socket
+from scheduler.live.hub import hub
 
 HEARTBEAT_SECONDS: Final = 5.0
 RECHECK_SECONDS: Final = 15.0
@@ -19,7 +19,7 @@ _LONGEST_MESSAGE: Final = 1000
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library is not typed
-    """Sends the numbers of the cluster that `?cluster=` names; see `scheduler.live` for the frames.
+    """Sends the numbers of the cluster that `?cluster=` names; see `scheduler.live.publisher` for the frames.
 
     The client may send `{"type": "resume"}`: it gets a snapshot. Closes with 4401 when nobody is logged in (any more),
     4403 without any role, 4404 for a cluster that is not there, 1013 while the database or Redis does not answer.

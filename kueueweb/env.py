@@ -89,7 +89,7 @@ def database(name: str) -> dict[str, Any]:
     """
     url = text(name)
     if not url:
-        return {"ENGINE": "kueueweb.unset_database", "NAME": ""}
+        return {"ENGINE": "kueueweb.dummy_database", "NAME": ""}
     if urlsplit(url).scheme not in {"postgresql", "postgres"}:
         raise _bad(name, _redacted(url), "a URL like postgresql://user:password@host:5432/name")
     from psycopg import ProgrammingError, conninfo  # here, as it takes a while and not every command needs it

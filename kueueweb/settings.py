@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "queues",
     "gpus",
     "scheduler",
+    "clusters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -153,7 +154,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"queue": "scheduler", "expires": 1},
     },
     "push-cluster": {
-        "task": "scheduler.tasks.push_cluster",
+        "task": "clusters.tasks.push_cluster",
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
     },

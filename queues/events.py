@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis, RedisError
 
 SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
-PUSH_TASK: Final = "scheduler.tasks.push_cluster"
+PUSH_TASK: Final = "clusters.tasks.push_cluster"
 _SCHEDULE_QUEUE: Final = "scheduler"
 _PUSH_QUEUE: Final = "push"
 

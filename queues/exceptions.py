@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from scheduler.core.manifest import LocatedError as LocatedError
+from scheduling.manifest import LocatedError as LocatedError
 
 
 class QueuesError(Exception):

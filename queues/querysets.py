@@ -2,13 +2,10 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final
 
 from django.db import connection, models
 from django.db.models.expressions import RawSQL
-
-if TYPE_CHECKING:
-    from queues.models import Workload  # noqa: F401 (the base class below names it in quotes)
 
 _QUEUED_AT: Final = """
     CASE WHEN queues_workload.evicted_at IS NOT NULL AND jsonb_path_exists(
@@ -33,14 +30,6 @@ _POSITIONS: Final = f"""
         AND (%(search)s = '' OR strpos(lower(namespace || '/' || name), lower(%(search)s)) > 0)
     ORDER BY position LIMIT %(limit)s
 """  # noqa: S608 (only our own constant is put in)
-
-
-class WorkloadQuerySet(models.QuerySet["Workload"]):
-    """Reads of workloads."""
-
-    def in_namespaces(self, namespaces: Collection[str] | None) -> Self:
-        """Those in one of the namespaces; None means all of them."""
-        return self if namespaces is None else self.filter(namespace__in=namespaces)
 
 
 def queue_time() -> RawSQL:

@@ -8,21 +8,20 @@ import os
 import signal
 from typing import Any
 
-from celery import Task, shared_task
+from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from gpus.services.telemetry import roll_up
-from queues.events import PUSH_TASK, SCHEDULE_TASK, wake_scheduler, wake_taken
+from queues.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from queues.models import Cluster
-from scheduler.cluster.push import push_pending
-from scheduler.engine import Engine
-from scheduler.lease import Leadership, LeaseLost
-from scheduler.partitions import maintain_partitions
-from scheduler.retention import apply_retention, drop_old_history
-from scheduler.telemetry import sample_cluster
-from scheduler.webhook_checks import ask_pending
+from scheduler.checks.webhook import ask_pending
+from scheduler.housekeeping.partitions import maintain_partitions
+from scheduler.housekeeping.retention import apply_retention, drop_old_history
+from scheduler.housekeeping.telemetry import sample_cluster
+from scheduler.leader.engine import Engine
+from scheduler.store.lease import Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
 
@@ -87,14 +86,6 @@ def _calm_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-
-
-@shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
-def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
-    """Tell the named cluster, or every cluster, what it has not heard yet: committed rows that are not pushed."""
-    for found in _scheduled(cluster):
-        wake_taken(PUSH_TASK, found.name)
-        push_pending(found)
 
 
 @shared_task(name="scheduler.tasks.ask_webhook_checks")

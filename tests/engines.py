@@ -8,7 +8,7 @@ from collections.abc import Callable
 from django.db import connection
 
 from queues.models import Cluster, Workload
-from scheduler.engine import Engine
+from scheduler.leader.engine import Engine
 from scheduler.store.batch import Batch
 from scheduler.store.saving import save
 from tests.factories import START

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from queues.manifests.cluster_queue import ClusterQueueSpec
 from queues.manifests.resource_groups import QuotaSpec, ResourceGroupSpec
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from scheduler.core.manifest import ObjectMeta
-from scheduler.core.quantity import parse_amount
+from scheduling.manifest import ObjectMeta
+from scheduling.model.quantity import parse_amount
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 VALUES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?)?", fullmatch=True)

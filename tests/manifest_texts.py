@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from scheduler.manifests import ApplyResult
+from clusters.manifests import ApplyResult
 
 Apply = Callable[..., ApplyResult]
 """Applies a text, with the options of `apply_manifests`."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from scheduler.cluster.simulated.api_server import Answer, ApiServer, Request
-from scheduler.cluster.simulated.clock import VirtualClock
-from scheduler.cluster.simulated.cluster import SimulatedCluster
-from scheduler.cluster.simulated.environment import Options
-from scheduler.cluster.simulated.fleet import GpuNodes
-from scheduler.cluster.simulated.patching import APPLY_PATCH, MERGE_PATCH
+from clusters.simulated.api.api_server import Answer, ApiServer, Request
+from clusters.simulated.api.patching import APPLY_PATCH, MERGE_PATCH
+from clusters.simulated.clock import VirtualClock
+from clusters.simulated.cluster import SimulatedCluster
+from clusters.simulated.environment import Options
+from clusters.simulated.fleet import GpuNodes
 
 JsonObject = dict[str, Any]
 

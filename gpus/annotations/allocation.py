@@ -17,11 +17,11 @@ from gpus.annotations.errors import AnnotationError
 from gpus.annotations.json_text import load_json
 from gpus.annotations.vendor_extras import TIMES as EXTRA_TIMES
 from gpus.annotations.vendor_extras import Decision, vendor_extras
-from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement
-from scheduler.core.device_requests import pod_device_request
-from scheduler.core.device_vendor import DeviceVendor
-from scheduler.core.placement_model import PodPlacement
-from scheduler.core.placement_peak import peak_usage
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.search.pod_usage import peak_usage
+from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement
+from scheduling.model.placement import PodPlacement
+from scheduling.model.vendor import DeviceVendor
 
 NODE = "hami.io/vgpu-node"
 TIME = "hami.io/vgpu-time"

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.json_text import load_json
-from scheduler.core.device import Device, MigProfile
+from scheduling.model.device import Device, MigProfile
 
 ASSIGNED_CONTAINERS = "assigned-containers"
 MINOR = "Minor"

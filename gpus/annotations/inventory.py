@@ -14,8 +14,8 @@ from typing import Any
 from gpus.annotations.enflame import decode_devices_drs, encode_devices_drs
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.json_text import load_json
-from scheduler.core.device import HAMI_CORE_MODE, Device, MigPlacement, MigProfile
-from scheduler.core.device_vendor import DeviceVendor, InventoryEncoding
+from scheduling.model.device import HAMI_CORE_MODE, Device, MigPlacement, MigProfile
+from scheduling.model.vendor import DeviceVendor, InventoryEncoding
 
 _SEPARATORS = re.compile(r"[,:;]")
 _TRUE, _FALSE = (

@@ -11,9 +11,9 @@ from gpus.annotations.errors import AnnotationError
 from gpus.annotations.inventory import decode_cordoned, decode_devices, decode_pair_scores
 from gpus.annotations.json_text import load_json
 from gpus.annotations.lock import plugin_answers
-from scheduler.core.device import HARD_SPLIT, SOFT_SPLIT, SPLIT, Device
-from scheduler.core.device_vendor import NVIDIA, DeviceVendor, InventoryEncoding
-from scheduler.core.node import CountScores
+from scheduling.model.device import HARD_SPLIT, SOFT_SPLIT, SPLIT, Device
+from scheduling.model.node import CountScores
+from scheduling.model.vendor import NVIDIA, DeviceVendor, InventoryEncoding
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 _LARGEST: Final = 2**31

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpus.annotations.enflame import ASSIGNED_CONTAINERS, MINOR, held_profile, profile_id
-from scheduler.core.device import SOFT_SPLIT, SPLIT, Device, DeviceSlice
-from scheduler.core.device_vendor import DeviceVendor
+from scheduling.model.device import SOFT_SPLIT, SPLIT, Device, DeviceSlice
+from scheduling.model.vendor import DeviceVendor
 
 _PREDICATE_TIME = "predicate-time"
 _MTHREADS_TIME = "mthreads.com/predicate-time"

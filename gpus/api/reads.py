@@ -11,7 +11,7 @@ from django.contrib.postgres.aggregates import JSONBAgg
 from django.db.models import F, Q, QuerySet
 
 from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
-from scheduler.core.device import MIG_MODE
+from scheduling.model.device import MIG_MODE
 
 STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)
 """A sample older than this says nothing of now."""

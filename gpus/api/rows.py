@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db.models import Count, F, QuerySet, Sum
 
 from gpus.models import Device, DeviceAllocation
-from scheduler.core.quantity import format_amount
+from scheduling.model.quantity import format_amount
 
 _NODE_FIELDS: Final = (
     "name", "labels", "taints", "ready", "unschedulable", "cordoned", "draining", "updated_at",

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gpus.manifests.vendor_settings import read_vendors
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.fields import quoting
-from scheduler.core.manifest.syntax import qualified_name
-from scheduler.core.placement_policy import DEVICE_POLICIES, NODE_POLICIES, Policy
+from scheduling.devices.requests.policy import DEVICE_POLICIES, NODE_POLICIES, Policy
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.fields import quoting
+from scheduling.manifest.syntax import qualified_name
 
 _SETTINGS: Final = {
     "resourceName": "resource_count_name",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.syntax import qualified_name
-from scheduler.core.manifest.taints import read_taints
-from scheduler.core.quantity import format_amount
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.syntax import qualified_name
+from scheduling.manifest.taints import read_taints
+from scheduling.model.quantity import format_amount
 
 _READY: Final = "Ready"
 

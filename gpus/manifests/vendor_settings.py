@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from scheduler.core.device_vendor import (
+from scheduling.manifest import Fields
+from scheduling.manifest.syntax import qualified_name
+from scheduling.model.vendor import (
     NVIDIA,
     CardGroups,
     CardModel,
@@ -18,8 +20,6 @@ from scheduler.core.device_vendor import (
     DeviceVendor,
     VendorAnnotations,
 )
-from scheduler.core.manifest import Fields
-from scheduler.core.manifest.syntax import qualified_name
 
 _COUNT, _MEMORY, _CORES = "resourceCountName", "resourceMemoryName", "resourceCoreName"
 

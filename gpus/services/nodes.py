@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from gpus.annotations import NodeDevices, decode_cordoned, node_devices
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
-from gpus.services.found import link_found, recount_found
-from gpus.services.observed import ObservedNode
+from gpus.services.foreign_allocations import link_found, recount_found
+from gpus.services.node_status import ObservedNode
 from gpus.vendors import VENDORS
-from scheduler.core.device import Device as ObservedDevice
-from scheduler.core.device import MigProfile
-from scheduler.core.device_vendor import NVIDIA, DeviceVendor
+from scheduling.model.device import Device as ObservedDevice
+from scheduling.model.device import MigProfile
+from scheduling.model.vendor import NVIDIA, DeviceVendor
 
 _log = logging.getLogger(__name__)
 _CORDON: Final = NVIDIA.annotations.cordon

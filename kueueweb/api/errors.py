@@ -18,7 +18,7 @@ from rest_framework.views import set_rollback
 
 from kueueweb.api.exceptions import TooLarge
 from queues import exceptions as queues
-from scheduler.core.manifest import LocatedError
+from scheduling.manifest import LocatedError
 
 _STATUS: Final[Mapping[type[queues.QueuesError], int]] = {
     queues.NotPermitted: status.HTTP_403_FORBIDDEN,

@@ -22,7 +22,7 @@ from rest_framework.views import APIView
 from gpus.models import Device
 from queues.models import Cluster
 from queues.services.access import access_of
-from scheduler.api.numbers import Numbers, leads, read_numbers
+from scheduler.api.queue_status import Numbers, leads, read_numbers
 from scheduler.models import Lease
 
 _QUEUE: Final = ("cluster", "cluster_queue")

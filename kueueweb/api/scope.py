@@ -6,9 +6,9 @@ from rest_framework.exceptions import ParseError, PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from queues.exceptions import NotFound
 from queues.models import Cluster
 from queues.services.access import Access, access_of
+from queues.services.cluster_settings import cluster_named
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # which loads this module while it is being loaded itself
@@ -43,11 +43,3 @@ def _refuse_nul(request: Request) -> None:
     texts = (request.path_info, *(text for found in request.query_params.lists() for text in found[1]))
     if any("\0" in text for text in texts):
         raise ParseError("The address holds a NUL character.")
-
-
-def cluster_named(name: str) -> Cluster:
-    """The cluster of that name; raises `NotFound`."""
-    try:
-        return Cluster.objects.get(name=name)
-    except Cluster.DoesNotExist:
-        raise NotFound(f"There is no cluster named {name!r}.") from None

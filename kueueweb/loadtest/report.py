@@ -8,8 +8,8 @@ from statistics import fmean
 
 from kueueweb.loadtest.runner import Run
 from kueueweb.loadtest.shape import Shape
-from scheduler.core.pod import read_quantities
-from scheduler.core.quantity import to_amount
+from scheduling.model.pod import read_quantities
+from scheduling.model.quantity import to_amount
 
 
 def wall_seconds(run: Run) -> float:

@@ -16,8 +16,8 @@ from queues.services.configuration import apply_object, manifest_of
 from queues.services.configuration_input import manifest_from, relocated
 from queues.services.configuration_rows import RENDERERS
 from queues.services.kinds import KINDS
-from scheduler.core import decisions
-from scheduler.core.manifest import LocatedError
+from scheduling.manifest import LocatedError
+from scheduling.model import decisions
 
 
 def _choices(words: Any, *, empty: str = "") -> list[tuple[str, str]]:

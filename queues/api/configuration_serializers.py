@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from queues.api.serializers import ConditionSerializer
 from queues.models import ClusterMode
-from scheduler.core.decisions import (
+from scheduling.model.decisions import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     QueueingStrategy,

@@ -12,10 +12,10 @@ from queues.api.configuration_views import KindDetailView
 from queues.api.scope import json_object
 from queues.exceptions import ManifestErrors
 from queues.models import ResourceFlavor
+from queues.services.apply_result import Action
 from queues.services.configuration import apply_object, delete_object
 from queues.services.configuration_input import manifest_from, merged, relocated
 from queues.services.configuration_rows import RENDERERS
-from queues.services.submitted import Action
 
 
 class EditView(KindDetailView):

@@ -12,9 +12,9 @@ from queues.exceptions import ManifestErrors
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from scheduler.core.manifest import Fields, MistakeReason, Report
-from scheduler.core.manifest.fields import INT32_MIN
-from scheduler.core.manifest.syntax import (
+from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest.fields import INT32_MIN
+from scheduling.manifest.syntax import (
     dns_label,
     dns_subdomain,
     generate_name_prefix,

@@ -7,7 +7,7 @@ from django.db.models import F, QuerySet
 
 from queues.models import PodSet, Workload
 from queues.querysets import queue_time
-from scheduler.core.quantity import format_amount
+from scheduling.model.quantity import format_amount
 
 _WORKLOAD_FIELDS: Final = (
     "id", "uid", "namespace", "name", "queue_name", "priority", "status", "active", "reason", "message", "created_at",

@@ -30,14 +30,15 @@ from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import states_group
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload, WorkloadEvent
-from queues.querysets import QueuePositions, WorkloadQuerySet
+from queues.models.workload import WorkloadQuerySet
+from queues.querysets import QueuePositions
 from queues.services.access import Access
+from queues.services.apply_result import Submitted
 from queues.services.group_submission import submit_group_pods
 from queues.services.jobs import read_job_object
 from queues.services.submission import CreatedWorkload, create_workloads
-from queues.services.submitted import Submitted
 from queues.services.workloads import delete_workloads
-from scheduler.core.manifest import LocatedError, MistakeReason, Report
+from scheduling.manifest import LocatedError, MistakeReason, Report
 
 _ORDERINGS = ("-id", "id", "position")
 _ORDERING = OpenApiParameter(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
 
 _LONGEST_CONTROLLER: Final = 253
 

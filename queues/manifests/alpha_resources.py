@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from queues.manifests.resource_groups import QuotaSpec, ResourceGroupSpec
-from scheduler.core.manifest import Fields, MistakeReason
-from scheduler.core.manifest.syntax import dns_subdomain, qualified_name
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.syntax import dns_subdomain, qualified_name
 
 _MOST: Final = 16
 

@@ -24,9 +24,9 @@ from queues.manifests.protection import (
 )
 from queues.manifests.resource_groups import ResourceGroupSpec, read_resource_groups, write_resource_groups
 from queues.manifests.selector import read_label_selector
-from scheduler.core.decisions import AdmissionMode, QueueingStrategy, StopPolicy
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.syntax import dns_subdomain
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.syntax import dns_subdomain
+from scheduling.model.decisions import AdmissionMode, QueueingStrategy, StopPolicy
 
 _COHORT_FIELD: Final = {"v1alpha2": "cohort", "v1beta1": "cohort", "v1beta2": "cohortName"}
 

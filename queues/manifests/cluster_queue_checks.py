@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from queues.manifests.resource_groups import ResourceGroupSpec
-from scheduler.core.manifest import Fields, MistakeReason
-from scheduler.core.manifest.fields import suggestion
-from scheduler.core.manifest.syntax import dns_subdomain
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import suggestion
+from scheduling.manifest.syntax import dns_subdomain
 
 _MOST: Final = 64
 _LONGEST_NAME: Final = 316

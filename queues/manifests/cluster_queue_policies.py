@@ -5,7 +5,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from queues.manifests.resource_groups import ResourceGroupSpec
-from scheduler.core.decisions import (
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import INT32_MIN, suggestion
+from scheduling.model.decisions import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
@@ -13,8 +15,6 @@ from scheduler.core.decisions import (
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduler.core.manifest import Fields, MistakeReason
-from scheduler.core.manifest.fields import INT32_MIN, suggestion
 
 ConcurrentAdmission = dict[str, Any]
 _MOST_CONCURRENT_FLAVORS: Final = 16

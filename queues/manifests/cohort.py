@@ -7,8 +7,8 @@ from typing import Any
 from queues.manifests.fair_sharing import DEFAULT_WEIGHT, read_weight, write_weight
 from queues.manifests.protection import read_protection, without_columns, write_columns
 from queues.manifests.resource_groups import ResourceGroupSpec, read_resource_groups, write_resource_groups
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.syntax import dns_subdomain
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.syntax import dns_subdomain
 
 
 @dataclass(frozen=True, slots=True)

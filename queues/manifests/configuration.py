@@ -5,9 +5,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from scheduler.core.decisions import PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp, TransformationStrategy
-from scheduler.core.manifest import Fields, MistakeReason, read_metadata
-from scheduler.core.manifest.syntax import qualified_name
+from scheduling.manifest import Fields, MistakeReason, read_metadata
+from scheduling.manifest.syntax import qualified_name
+from scheduling.model.decisions import (
+    PreemptionStrategy,
+    QuotaCheckStrategy,
+    RequeuingTimestamp,
+    TransformationStrategy,
+)
 
 API_VERSION: Final = "config.kueue.x-k8s.io/v1beta2"
 STRATEGY_LISTS: Final = (

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from queues.exceptions import HostileManifest, ManifestErrors
-from scheduler.core.manifest import LocatedError, MistakeReason
+from scheduling.manifest import LocatedError, MistakeReason
 
 MOST_BYTES: Final = 32 * 2**20
 

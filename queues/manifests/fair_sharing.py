@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields
-from scheduler.core.quantity import NANOS
+from scheduling.manifest import Fields
+from scheduling.model.quantity import NANOS
 
 DEFAULT_WEIGHT: Final = Decimal(1)
 _SMALLEST_NANOS: Final = 1

@@ -11,9 +11,9 @@ from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.protection import NEVER_PREEMPT, read_flag
 from queues.manifests.topology_request import read_topology_annotations
 from queues.manifests.workload import PodSetSpec
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.fields import INT32_MAX
-from scheduler.core.manifest.syntax import dns_subdomain
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.fields import INT32_MAX
+from scheduling.manifest.syntax import dns_subdomain
 
 GROUPS: Final = {"Job": "batch", "Pod": "", "Deployment": "apps"}
 MAIN: Final = "main"

@@ -13,7 +13,7 @@ from queues.manifests.generated_name import generated_name
 from queues.manifests.job import GROUPS, JobManifest, read_deployment, read_job, read_pod, workload_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.manifests.workload_object import read_workload
-from scheduler.core.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import Fields, MistakeReason, Report
 
 _TEMPLATE_HASH_LENGTH = 10
 _POD_HASH_LENGTH = 5

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from queues.manifests.quantities import read_quantities
-from scheduler.core.limit_range import LimitType, with_api_defaults
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.quantity import NANOS, parse_quantity
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.model.limit_range import LimitType, with_api_defaults
+from scheduling.model.quantity import NANOS, parse_quantity
 
 _ASCENDING: Final = ("min", "defaultRequest", "default", "max")
 """Of these, each amount is at most that of the later ones."""

@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 from queues.manifests.fair_sharing import DEFAULT_WEIGHT, read_weight, write_weight
-from scheduler.core.decisions import StopPolicy
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.syntax import dns_subdomain
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.syntax import dns_subdomain
+from scheduling.model.decisions import StopPolicy
 
 
 @dataclass(frozen=True, slots=True)

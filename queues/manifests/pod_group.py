@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta
-from scheduler.core.manifest.fields import INT32_MAX
-from scheduler.core.manifest.syntax import dns_label, dns_subdomain
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta
+from scheduling.manifest.fields import INT32_MAX
+from scheduling.manifest.syntax import dns_label, dns_subdomain
 
 MOST_ROLES: Final = 18
 """Each role is a pod set, and a workload has at most that many."""

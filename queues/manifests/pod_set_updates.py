@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from queues.exceptions import ManifestErrors
-from scheduler.core.manifest import Fields, MistakeReason, Report
-from scheduler.core.manifest.syntax import label_value, qualified_name
-from scheduler.core.manifest.taints import read_tolerations
+from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest.syntax import label_value, qualified_name
+from scheduling.manifest.taints import read_tolerations
 
 _FIELD: Final = "pod_set_updates"
 

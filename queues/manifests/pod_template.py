@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, MistakeReason
-from scheduler.core.manifest.fields import suggestion
-from scheduler.core.manifest.syntax import dns_label, label_value, qualified_name
-from scheduler.core.manifest.taints import read_tolerations
-from scheduler.core.node_selection import required_node_affinity
-from scheduler.core.pod import PodTemplate
-from scheduler.core.quantity import NANOS, to_amount
-from scheduler.core.resources import PODS
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import suggestion
+from scheduling.manifest.syntax import dns_label, label_value, qualified_name
+from scheduling.manifest.taints import read_tolerations
+from scheduling.model.pod import PodTemplate
+from scheduling.model.quantity import NANOS, to_amount
+from scheduling.model.resources import PODS
+from scheduling.model.selectors import required_node_affinity
 
 _POD_SPEC_FIELDS: Final = frozenset(
     [

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.fields import INT32_MIN
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.fields import INT32_MIN
 
 WORKLOAD_PRIORITY_CLASS_GROUP: Final = "kueue.x-k8s.io"
 PRIORITY_CLASS_GROUP: Final = "scheduling.k8s.io"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, ObjectMeta
+from scheduling.manifest import Fields, ObjectMeta
 
 PREEMPT_FOR_DEVICES: Final = "kueueweb.io/preempt-for-devices"
 MINIMUM_RUN_SECONDS: Final = "kueueweb.io/minimum-run-seconds"

@@ -1,7 +1,7 @@
 """Lists of resources with quantities, kept as they are written."""
 
-from scheduler.core.manifest import Fields, MistakeReason
-from scheduler.core.manifest.syntax import qualified_name
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.syntax import qualified_name
 
 
 def read_quantities(holder: Fields, key: str) -> dict[str, str]:

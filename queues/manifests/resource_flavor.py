@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.syntax import dns_subdomain, label_value, qualified_name
-from scheduler.core.manifest.taints import read_taints, read_tolerations
-from scheduler.core.node_selection import HOSTNAME_LABEL
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.syntax import dns_subdomain, label_value, qualified_name
+from scheduling.manifest.taints import read_taints, read_tolerations
+from scheduling.model.selectors import HOSTNAME_LABEL
 
 _MOST: Final = 8
 _MOST_LEVELS: Final = 16

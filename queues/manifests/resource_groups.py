@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scheduler.core.manifest import Fields, MistakeReason
-from scheduler.core.manifest.fields import suggestion
-from scheduler.core.manifest.syntax import dns_subdomain, qualified_name
-from scheduler.core.quantity import format_amount
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import suggestion
+from scheduling.manifest.syntax import dns_subdomain, qualified_name
+from scheduling.model.quantity import format_amount
 
 MOST_GROUPS: Final = 16
 _MOST_RESOURCES: Final = 64

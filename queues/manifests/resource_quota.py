@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from queues.manifests.quantities import read_quantities
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.quantity import NANOS, parse_quantity
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.model.quantity import NANOS, parse_quantity
 
 _LIMITS: Final = "limits."
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from queues.manifests.quantities import read_quantities
-from scheduler.core.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.syntax import dns_label, label_value, qualified_name
-from scheduler.core.manifest.taints import read_tolerations
+from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.syntax import dns_label, label_value, qualified_name
+from scheduling.manifest.taints import read_tolerations
 
 RUNTIME_CLASS_VERSION: Final = "node.k8s.io/v1"
 

@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Any
 
-from scheduler.core.manifest import Fields
-from scheduler.core.manifest.syntax import label_value, qualified_name
+from scheduling.manifest import Fields
+from scheduling.manifest.syntax import label_value, qualified_name
 
 
 class LabelSelectorOperator(StrEnum):

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
-from scheduler.core.manifest import Fields, MistakeReason, Report
-from scheduler.core.manifest.syntax import qualified_name
+from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest.syntax import qualified_name
 
 _LONGEST_LEVEL: Final = 63
 _LONGEST_INDEX_LABEL: Final = 317

@@ -10,9 +10,9 @@ from queues.manifests.priority_class import PRIORITY_CLASS_GROUP, WORKLOAD_PRIOR
 from queues.manifests.protection import NEVER_PREEMPT, read_flag, without_columns, write_columns
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduler.core.manifest.fields import INT32_MAX, INT32_MIN
-from scheduler.core.manifest.syntax import dns_label, dns_subdomain
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.fields import INT32_MAX, INT32_MIN
+from scheduling.manifest.syntax import dns_label, dns_subdomain
 
 MOST_POD_SETS: Final = 18
 _MOST_GATES: Final = 8

@@ -1,12 +1,22 @@
 """Workloads: what waits, holds quota, runs and ends; all or nothing."""
 
+from collections.abc import Collection
+from typing import Self
+
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Upper
 
 from queues.models.base import NamespacedObject
-from queues.querysets import WorkloadQuerySet
+
+
+class WorkloadQuerySet(models.QuerySet["Workload"]):
+    """Reads of workloads."""
+
+    def in_namespaces(self, namespaces: Collection[str] | None) -> Self:
+        """Those in one of the namespaces; None means all of them."""
+        return self if namespaces is None else self.filter(namespace__in=namespaces)
 
 
 class Workload(NamespacedObject):

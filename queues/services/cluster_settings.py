@@ -4,8 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from queues.events import wake_scheduler
+from queues.exceptions import NotFound
 from queues.models import Cluster
-from queues.services.submitted import Action
+from queues.services.apply_result import Action
+
+
+def cluster_named(name: str) -> Cluster:
+    """The cluster of that name; raises `NotFound`."""
+    try:
+        return Cluster.objects.get(name=name)
+    except Cluster.DoesNotExist:
+        raise NotFound(f"There is no cluster named {name!r}.") from None
 
 
 def apply_configuration(cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "") -> Action:

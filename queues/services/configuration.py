@@ -11,12 +11,12 @@ from queues.events import wake_scheduler
 from queues.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
 from queues.manifests.generated_name import generated_name
 from queues.models import Cluster, PriorityClass, Workload
+from queues.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.services.kinds import KINDS, ConfigurationKind
 from queues.services.namespaces import create_missing_namespaces
 from queues.services.quotas import groups_of, replace_groups
-from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
 from queues.services.workloads import change_priority
-from scheduler.core.manifest import Fields, MistakeReason, ObjectMeta, Report
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, Report
 
 
 def apply_object(

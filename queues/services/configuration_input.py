@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from queues.exceptions import InvalidRequest, ManifestErrors
 from queues.manifests.protection import COOL_DOWN_SECONDS, MINIMUM_RUN_SECONDS, PREEMPT_FOR_DEVICES
-from scheduler.core.manifest import LocatedError, MistakeReason
-from scheduler.core.manifest.fields import suggestion
+from scheduling.manifest import LocatedError, MistakeReason
+from scheduling.manifest.fields import suggestion
 
 _READ_ONLY: Final = frozenset(
     (

@@ -20,7 +20,7 @@ from queues.models import (
     Topology,
     WorkloadPriorityClass,
 )
-from scheduler.core.quantity import format_amount
+from scheduling.model.quantity import format_amount
 
 
 def _object_json(row: Any) -> dict[str, Any]:

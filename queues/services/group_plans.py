@@ -12,12 +12,12 @@ from queues.manifests.job_workloads import PriorityChoice
 from queues.manifests.pod_group import MOST_ROLES, PodGroupMember
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Cluster, Job, Workload
+from queues.services.apply_result import Submitted
 from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
-from queues.services.submitted import Submitted
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
-from scheduler.core.decisions import WorkloadStatus
-from scheduler.core.manifest import MistakeReason
+from scheduling.manifest import MistakeReason
+from scheduling.model.decisions import WorkloadStatus
 
 _FACTS: Final = {
     "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",

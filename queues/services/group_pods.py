@@ -14,11 +14,11 @@ from queues.manifests.generated_name import generated_name
 from queues.manifests.job_workloads import job_spec, job_workloads
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Cluster, Job, Workload
+from queues.services.apply_result import Action, Applied
 from queues.services.group_plans import GroupPlan, GroupPod
 from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.pod_groups import POD_GROUP, compose, refresh_groups
 from queues.services.submission import create_workloads
-from queues.services.submitted import Action, Applied
 
 
 def store_groups(

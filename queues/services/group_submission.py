@@ -7,10 +7,10 @@ from django.utils import timezone
 from queues.exceptions import AlreadyExists
 from queues.manifests.job import JobManifest
 from queues.models import Cluster, Job, Workload
+from queues.services.apply_result import Submitted
 from queues.services.jobs import apply_jobs
-from queues.services.submitted import Submitted
 from queues.services.withdrawn_jobs import free_names
-from scheduler.core.manifest import LocatedError
+from scheduling.manifest import LocatedError
 
 
 def submit_group_pods(

@@ -18,6 +18,7 @@ from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads, workload_names
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Cluster, Job, LocalQueue, Workload
+from queues.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.services.elastic_jobs import match_slices
 from queues.services.group_plans import GroupPod, plan_groups
 from queues.services.group_pods import store_groups
@@ -25,11 +26,10 @@ from queues.services.job_changes import change_workload, frozen_paths, pod_set_s
 from queues.services.pod_groups import withdraw_members
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
-from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import cancel, delete_workloads
-from scheduler.core.decisions import WorkloadStatus
-from scheduler.core.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.model.decisions import WorkloadStatus
 
 DEFAULT_LOCAL_QUEUE = "default"
 """A LocalQueue of this name takes the jobs of its namespace that name no queue (Kueue)."""

@@ -53,8 +53,8 @@ from queues.models import (
     Workload,
     WorkloadPriorityClass,
 )
-from scheduler.core.manifest import Fields, ObjectMeta
-from scheduler.core.node_selection import HOSTNAME_LABEL
+from scheduling.manifest import Fields, ObjectMeta
+from scheduling.model.selectors import HOSTNAME_LABEL
 
 _KUEUE: Final = "kueue.x-k8s.io"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from queues.manifests.namespace import namespace_labels
 from queues.models import Cluster, Namespace
-from queues.services.submitted import Submitted
+from queues.services.apply_result import Submitted
 
 
 def create_missing_namespaces(

@@ -27,7 +27,8 @@ from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
 from queues.services.workloads import record_finished
-from scheduler.core.decisions import (
+from scheduling.manifest import Fields, Report
+from scheduling.model.decisions import (
     ConditionStatus,
     ConditionType,
     FinishedReason,
@@ -35,7 +36,6 @@ from scheduler.core.decisions import (
     ReplacementPodsReason,
     WorkloadStatus,
 )
-from scheduler.core.manifest import Fields, Report
 
 POD_GROUP: Final = "PodGroup"
 """The kind of the row that stands for a group; no cluster has an object of it."""

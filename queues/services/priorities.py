@@ -7,7 +7,7 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
 from queues.models import Cluster, PriorityClass, WorkloadPriorityClass
-from queues.services.submitted import Submitted
+from queues.services.apply_result import Submitted
 
 DEFAULT_CLASS: Final = "default"
 """A WorkloadPriorityClass of this name is that of every job which names none."""

@@ -28,7 +28,7 @@ from queues.models import (
 )
 from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.withdrawn_jobs import free_names
-from scheduler.core.manifest import LocatedError
+from scheduling.manifest import LocatedError
 
 _GENERATED: Final = "bcdfghjklmnpqrstvwxz2456789"
 """The characters of generated names: Kubernetes' choice, without vowels and look-alikes."""

@@ -10,10 +10,10 @@ from django.utils import timezone
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
 from queues.models import Cluster, Workload
+from queues.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs
 from queues.services.submission import create_workloads
-from queues.services.submitted import Action, Applied, Submitted, refuse_mistakes
-from scheduler.core.manifest import MistakeReason
+from scheduling.manifest import MistakeReason
 
 _KIND = "Workload"
 

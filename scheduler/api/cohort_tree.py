@@ -7,8 +7,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from scheduler.api.numbers import Numbers
-from scheduler.api.reach import Reach
+from queues.services.visibility import Reach
+from scheduler.api.queue_status import Numbers
 
 Shape = serializers.Serializer[Any]
 

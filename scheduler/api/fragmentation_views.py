@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api.scope import ClusterView
-from scheduler.core.device_advice import MoveAdvice, MoveOutcome
-from scheduler.core.fragmentation_report import FragmentationReport
-from scheduler.core.placement_model import PodPlacement
-from scheduler.core.placement_moves import Move
 from scheduler.store.reading import read_world
+from scheduling.advice.moves import MoveAdvice, MoveOutcome
+from scheduling.devices.search.fragmentation_report import FragmentationReport
+from scheduling.devices.search.moves import Move
+from scheduling.model.placement import PodPlacement
 
 
 class LargestRequestSerializer(serializers.Serializer[Any]):

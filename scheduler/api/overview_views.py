@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queues.api.scope import ClusterView
-from scheduler.api.numbers import leads
-from scheduler.cluster.heartbeat import watcher_health
+from queues.services.heartbeats import watcher_health
+from scheduler.api.queue_status import leads
 from scheduler.models import Lease
 
 _WORKLOADS: Final = """

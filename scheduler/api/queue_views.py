@@ -15,10 +15,10 @@ from queues.api.filters import LocalQueueFilter
 from queues.api.scope import ClusterView
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.configuration_rows import RENDERERS
+from queues.services.visibility import reach_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
-from scheduler.api.numbers import Numbers, read_numbers
-from scheduler.api.reach import reach_of
-from scheduler.core.decisions import ConditionStatus, LocalQueueReason, StopPolicy
+from scheduler.api.queue_status import Numbers, read_numbers
+from scheduling.model.decisions import ConditionStatus, LocalQueueReason, StopPolicy
 
 _LOCAL_COUNTS: Final = """
     SELECT namespace, queue_name,

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from scheduler.api import decision_views, fragmentation_views, manifest_views, overview_views, queue_views, sample_views
+from scheduler.api import decision_views, fragmentation_views, overview_views, queue_views, sample_views
 
 urlpatterns = [
     path("cluster-queues/", queue_views.ClusterQueueListView.as_view()),
@@ -14,10 +14,6 @@ urlpatterns = [
     path("fragmentation/", fragmentation_views.FragmentationView.as_view()),
     path("local-queues/", queue_views.LocalQueueListView.as_view()),
     path("local-queues/<str:namespace>/<str:name>/", queue_views.LocalQueueView.as_view()),
-    path("manifests/", manifest_views.ManifestsView.as_view()),
-    path("manifests/<str:kind>/", manifest_views.KindManifestsView.as_view()),
-    path("manifests/<str:kind>/<str:name>/", manifest_views.ManifestView.as_view()),
-    path("manifests/<str:kind>/<str:namespace>/<str:name>/", manifest_views.NamespacedManifestView.as_view()),
     path("overview/", overview_views.OverviewView.as_view()),
     path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
     path("workloads/<str:namespace>/<str:name>/moves/", fragmentation_views.MovesView.as_view()),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scheduler.core.choose_next import waste
+from scheduler.management.choose_next import waste
 from scheduler.management.openb import Outcome, TraceNode, TracePod, Trial
 
 ROUND = 16

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.node import CPU
-from scheduler.core.placement_model import PodSetToPlace
-from scheduler.core.placement_table import MEMORY_MIB, DeviceTable
+from scheduling.devices.table import MEMORY_MIB, DeviceTable
+from scheduling.model.node import CPU
+from scheduling.model.placement import PodSetToPlace
 
 CPU_MILLI_SCALE = 128_000
 GPU_MILLI_SCALE = 8_000

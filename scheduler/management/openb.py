@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from scheduler.core.device import Device, DeviceRequest
-from scheduler.core.node import CPU, MEMORY, Node
-from scheduler.core.placement import Fleet
-from scheduler.core.placement_model import (
+from scheduler.management.baselines import BestFit, DotProduct, RandomChoice
+from scheduling.devices.policies.ranking import Ranking
+from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
+from scheduling.devices.requests.policy import Policy
+from scheduling.devices.search.fleet import Fleet
+from scheduling.model.device import Device, DeviceRequest
+from scheduling.model.node import CPU, MEMORY, Node
+from scheduling.model.placement import (
     DeviceConstraints,
     PlacementRefusal,
     PodDeviceRequest,
     PodSetToPlace,
     ScoringWeights,
 )
-from scheduler.core.placement_policy import Policy
-from scheduler.core.placement_ranking import Ranking
-from scheduler.core.typical_tasks import task_shape, typical_tasks
-from scheduler.management.baselines import BestFit, DotProduct, RandomChoice
 
 MILLI = 1000
 ARRIVALS = 1.3

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.core.decisions import FinishedReason
-from scheduler.core.workload import Workload
+from scheduling.model.decisions import FinishedReason
+from scheduling.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from queues.manifests.configuration import duration_seconds
-from scheduler.core.configuration import (
+from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
     Configuration,
@@ -14,14 +14,14 @@ from scheduler.core.configuration import (
     RequeuingStrategy,
     WaitForPodsReady,
 )
-from scheduler.core.decisions import (
+from scheduling.model.decisions import (
     PreemptionStrategy,
     QuotaCheckStrategy,
     RequeuingTimestamp,
     TransformationStrategy,
 )
-from scheduler.core.quantity import parse_quantity
-from scheduler.core.resources import Transformation
+from scheduling.model.quantity import parse_quantity
+from scheduling.model.resources import Transformation
 
 
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:

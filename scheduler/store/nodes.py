@@ -10,9 +10,9 @@ from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceModel
 from gpus.models import Node as NodeModel
 from gpus.vendors import VENDORS
-from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
-from scheduler.core.node import Node
-from scheduler.core.node_selection import Taint
+from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
+from scheduling.model.node import Node
+from scheduling.model.selectors import Taint
 
 
 def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[NodeModel, Node]]:

@@ -23,16 +23,17 @@ from queues.models import ResourceGroup as ResourceGroupRow
 from queues.models import ResourceQuota as ResourceQuotaRow
 from queues.models import RuntimeClass as RuntimeClassRow
 from queues.models import Topology as TopologyRow
-from scheduler.core.admission_check import AdmissionCheck
-from scheduler.core.cluster_queue import (
+from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
+from scheduling.model.admission_check import AdmissionCheck
+from scheduling.model.cluster_queue import (
     AdmissionCheckRule,
     BorrowWithinCohort,
     ClusterQueue,
     ClusterQueuePreemption,
     FlavorFungibility,
 )
-from scheduler.core.cohort import Cohort, FlavorQuotas, PreemptionProtection, ResourceGroup, ResourceQuota
-from scheduler.core.decisions import (
+from scheduling.model.cohort import Cohort, FlavorQuotas, PreemptionProtection, ResourceGroup, ResourceQuota
+from scheduling.model.decisions import (
     AdmissionMode,
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
@@ -42,14 +43,13 @@ from scheduler.core.decisions import (
     StopPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduler.core.label_selector import LabelSelector
-from scheduler.core.limit_range import LimitRange, LimitRangeItem
-from scheduler.core.local_queue import LocalQueue
-from scheduler.core.node_selection import Taint, Toleration
-from scheduler.core.placement_quota import NamespaceQuota, whole_amounts
-from scheduler.core.pod_defaults import RuntimeClass
-from scheduler.core.resource_flavor import ResourceFlavor
-from scheduler.core.topology import Topology
+from scheduling.model.label_selector import LabelSelector
+from scheduling.model.limit_range import LimitRange, LimitRangeItem
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.pod_defaults import RuntimeClass
+from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.selectors import Taint, Toleration
+from scheduling.model.topology import Topology
 
 Ids = Collection[int] | None
 

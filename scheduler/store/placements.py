@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
-from scheduler.core.placement_model import Placement, PodPlacement
-from scheduler.core.resources import pod_requests
-from scheduler.core.workload import PodSet, Workload
+from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
+from scheduling.model.placement import Placement, PodPlacement
+from scheduling.model.resources import pod_requests
+from scheduling.model.workload import PodSet, Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from django.db.models import Q
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Cluster, Workload
-from scheduler.core.decisions import WorkloadStatus
-from scheduler.core.world import World
 from scheduler.store.configuration import read_configuration
-from scheduler.store.mirror import Mirror
+from scheduler.store.row_index import Mirror
+from scheduling.model.decisions import WorkloadStatus
+from scheduling.world import World
 
 
 def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = ()) -> World:

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import orjson
 
-from scheduler.core.decisions import ConditionStatus, ConditionType
-from scheduler.core.workload import Workload
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
 from scheduler.store.workloads import (
@@ -21,6 +19,8 @@ from scheduler.store.workloads import (
     write_conditions,
     write_topology_assignment,
 )
+from scheduling.model.decisions import ConditionStatus, ConditionType
+from scheduling.model.workload import Workload
 
 _UPDATE_WORKLOADS: Final = """
 UPDATE queues_workload w SET

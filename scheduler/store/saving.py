@@ -15,9 +15,9 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 
 from queues.models import Cluster
 from queues.services.workloads import record_finished
-from scheduler.lease import fence
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes
+from scheduler.store.lease import fence
 from scheduler.store.placements import held_slices
 from scheduler.store.rows import delete_workloads, write_devices, write_log, write_pod_sets, write_workloads
 

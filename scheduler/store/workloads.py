@@ -17,13 +17,13 @@ from typing import Any, Final
 import orjson
 from django.db import connection
 
-from scheduler.core.admission_check import AdmissionCheckState, PodSetUpdate
-from scheduler.core.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
-from scheduler.core.placement_model import PodPlacement
-from scheduler.core.pod import PodTemplate
-from scheduler.core.topology import TopologyAssignment, TopologyDomain, TopologyRequest
-from scheduler.core.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
+from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
+from scheduling.model.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
+from scheduling.model.placement import PodPlacement
+from scheduling.model.pod import PodTemplate
+from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyRequest
+from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from scheduler.cluster.simulated.server import ServerThread
-from tests.scheduler.cluster.system import System
+from clusters.simulated.server import ServerThread
+from tests.clusters.system import System
 from tests.simulated_cluster import make_simulated
 
 

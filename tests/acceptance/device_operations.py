@@ -20,7 +20,7 @@ from queues.services import workloads
 from queues.services.job_changes import change_workload
 from queues.services.pods import record_replicas_gone
 from queues.services.workload_objects import workload_spec
-from scheduler.core.device import DeviceSlice
+from scheduling.model.device import DeviceSlice
 from tests.factories import START, Quotas, make_cluster_queue, make_cohort, make_workload
 
 NODES, CARDS = 3, 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from clusters.client import JsonObject
 from queues.models import Cluster, ClusterQueue, FlavorQuota, Job, Workload, WorkloadEvent
-from scheduler.cluster.client import JsonObject
-from tests.scheduler.cluster.system import System, gpu_job
+from tests.clusters.system import System, gpu_job
 
 FOR_EVER = 1_000_000
 """Seconds that a job runs which does not end in a test."""

@@ -21,10 +21,10 @@ from hypothesis import settings
 
 from gpus.models import Device, DeviceAllocation
 from queues.models import Cluster, PodSet, Workload
-from scheduler.engine import Engine
-from scheduler.lease import LeaseLost
+from scheduler.leader.engine import Engine
 from scheduler.models import Decision
 from scheduler.store.batch import Batch
+from scheduler.store.lease import LeaseLost
 from scheduler.store.saving import save
 from tests.acceptance.device_operations import GPU, QUOTAS, Asked, Operations, make_queues, shrunken
 from tests.factories import START, make_cluster

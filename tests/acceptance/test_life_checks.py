@@ -13,14 +13,14 @@ from django.core.cache import cache
 from queues.models import AdmissionCheck, ClusterQueue, Role, RoleBinding, Workload, WorkloadEvent
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import release
-from scheduler.core.decisions import AdmissionCheckStatus
-from scheduler.webhook_checks import CONTROLLER, URL, ask_pending, signature
+from scheduler.checks.webhook import CONTROLLER, URL, ask_pending, signature
+from scheduling.model.decisions import AdmissionCheckStatus
 from tests.acceptance.life import condition, events, key, one_at_a_time, running_pods, statuses, submit
 from tests.accounts import client_of, make_user
 from tests.api_client import SchemaClient
+from tests.clusters.system import System
 from tests.factories import START
 from tests.http_receiver import Receiver, receiving
-from tests.scheduler.cluster.system import System
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from clusters.client import JOBS
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
-from scheduler.cluster.client import JOBS
+from scheduler.housekeeping.retention import apply_retention
 from scheduler.models import Decision
-from scheduler.retention import apply_retention
 from tests.acceptance.life import (
     condition,
     configure,
@@ -21,8 +21,8 @@ from tests.acceptance.life import (
     statuses,
     submit,
 )
+from tests.clusters.system import System, gpu_job
 from tests.factories import make_cluster_queue
-from tests.scheduler.cluster.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

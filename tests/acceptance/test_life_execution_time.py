@@ -7,7 +7,7 @@ import pytest
 from queues.models import Workload
 from queues.services.workloads import hold, release
 from tests.acceptance.life import condition, events, key, one_at_a_time, running_pods, statuses, submit
-from tests.scheduler.cluster.system import System, gpu_job
+from tests.clusters.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

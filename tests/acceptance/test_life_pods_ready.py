@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from clusters.client import PODS
 from queues.models import ClusterQueue, Workload
 from queues.services.workloads import release
-from scheduler.cluster.client import PODS
 from tests.acceptance.life import condition, configure, events, key, one_at_a_time, running_pods, statuses, submit
-from tests.scheduler.cluster.system import System
+from tests.clusters.system import System
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,8 +8,8 @@ from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, Workload
 from queues.services.workloads import record_finished
 from tests import manifest_texts as texts
 from tests.acceptance.life import condition, endless, events, key, one_at_a_time, running_pods, statuses, submit
+from tests.clusters.system import System
 from tests.factories import START
-from tests.scheduler.cluster.system import System
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from clusters.manifests import apply_manifests
 from gpus.models import Node
 from queues.models import Cluster, ClusterQueue, LocalQueue, PodSet, ResourceFlavor, Workload
 from queues.services import workloads
 from queues.services.admission_checks import CheckAnswer, set_check_state
-from scheduler.core.decisions import AdmissionCheckStatus
-from scheduler.core.placement_model import Placement
-from scheduler.core.world import World
-from scheduler.engine import Engine
-from scheduler.manifests import apply_manifests
-from scheduler.store.mirror import Mirror, placement_of
+from scheduler.leader.engine import Engine
+from scheduler.store.row_index import Mirror, placement_of
+from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.placement import Placement
+from scheduling.world import World
 from tests.acceptance.device_operations import Operations, make_queues
 from tests.factories import START, make_cluster
 

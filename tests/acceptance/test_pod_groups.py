@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from clusters.client import NAMESPACES, PODS
+from clusters.simulated.server import ServerThread
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Job, Workload, WorkloadEvent
-from scheduler.cluster.client import NAMESPACES, PODS
-from scheduler.cluster.simulated.server import ServerThread
-from tests.scheduler.cluster.group_pods import found_pod, gpu_pod
-from tests.scheduler.cluster.system import System, gpu_job
+from tests.clusters.group_pods import found_pod, gpu_pod
+from tests.clusters.system import System, gpu_job
 from tests.simulated_cluster import make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)

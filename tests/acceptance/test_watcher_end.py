@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from django.db import connection
 
+from clusters.simulated.server import ServerThread
 from gpus.models import Node
 from queues.models import Cluster
-from scheduler.cluster.simulated.server import ServerThread
 from tests.acceptance.processes import Processes, database_url, wait_for
 from tests.factories import make_cluster
 from tests.services_plugin import short_temporary_folder

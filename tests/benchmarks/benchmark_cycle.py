@@ -23,18 +23,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scheduler.core.cluster_queue import ClusterQueue, ClusterQueuePreemption
-from scheduler.core.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
-from scheduler.core.configuration import Configuration, FairSharing
-from scheduler.core.decisions import ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
-from scheduler.core.label_selector import LabelSelector
-from scheduler.core.local_queue import LocalQueue
-from scheduler.core.pod import Container, PodTemplate
-from scheduler.core.quantity import NANOS
-from scheduler.core.resource_flavor import ResourceFlavor
-from scheduler.core.settle import settle
-from scheduler.core.workload import PodSet, Workload
-from scheduler.core.world import World
+from scheduling.model.cluster_queue import ClusterQueue, ClusterQueuePreemption
+from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
+from scheduling.model.configuration import Configuration, FairSharing
+from scheduling.model.decisions import ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
+from scheduling.model.label_selector import LabelSelector
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.pod import Container, PodTemplate
+from scheduling.model.quantity import NANOS
+from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.workload import PodSet, Workload
+from scheduling.run_until_idle import settle
+from scheduling.world import World
 
 QUEUES = 1000
 WORKLOADS = 50

@@ -17,13 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scheduler.core.device import Device, DeviceRequest
-from scheduler.core.node import Node
-from scheduler.core.placement import Fleet
-from scheduler.core.placement_fit import FitContext, fit_pod
-from scheduler.core.placement_model import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace, ScoringWeights
-from scheduler.core.placement_policy import device_policy
-from scheduler.core.typical_tasks import task_shape, typical_tasks
+from scheduling.devices.fit.fit import FitContext, fit_pod
+from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
+from scheduling.devices.requests.policy import device_policy
+from scheduling.devices.search.fleet import Fleet
+from scheduling.model.device import Device, DeviceRequest
+from scheduling.model.node import Node
+from scheduling.model.placement import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace, ScoringWeights
 
 NODES, ROUNDS = 1213, 3000
 SIZES = [8] * 588 + [4] * 17 + [2] * 608

@@ -16,16 +16,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scheduler.core.node import Node
-from scheduler.core.node_selection import HOSTNAME_LABEL
-from scheduler.core.topology import (
+from scheduling.model.node import Node
+from scheduling.model.selectors import HOSTNAME_LABEL
+from scheduling.model.topology import (
     PodSetTopologyRequest,
     SliceConstraint,
     Topology,
     TopologyRequest,
     TopologyUsage,
 )
-from scheduler.core.topology_flavor import TopologyFlavor
+from scheduling.topology.flavor import TopologyFlavor
 
 RACKS, NODES_PER_RACK, ROUNDS, RUNNING = 10, 64, 300, 100
 TOPOLOGY = Topology("default", ("block", "rack", HOSTNAME_LABEL))

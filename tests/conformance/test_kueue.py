@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.core.quantity import parse_quantity
-from scheduler.core.simulator import simulate
+from scheduling.model.quantity import parse_quantity
+from scheduling.simulator.simulator import simulate
 
 FAMILIES = sorted(Path(__file__).parent.glob("kueue/*.json.gz"))
 

@@ -39,8 +39,8 @@ from gpus.annotations.inventory import (
     encode_devices_volcano,
 )
 from gpus.vendors import VENDORS
-from scheduler.core.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
-from scheduler.core.placement_model import PodPlacement
+from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
+from scheduling.model.placement import PodPlacement
 
 NAMES = st.text(alphabet=st.characters(codec="ascii", exclude_characters=",:;", categories=("L", "N", "P")), min_size=1)
 AMOUNTS = st.integers(0, 2**31 - 1)

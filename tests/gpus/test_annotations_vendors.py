@@ -29,9 +29,9 @@ from gpus.vendors import (
     MOORE_THREADS,
     VENDORS,
 )
-from scheduler.core.device import Device, DeviceSlice
-from scheduler.core.device_vendor import DeviceVendor
-from scheduler.core.placement_model import PodPlacement
+from scheduling.model.device import Device, DeviceSlice
+from scheduling.model.placement import PodPlacement
+from scheduling.model.vendor import DeviceVendor
 
 BY_WORD = {vendor.word: vendor for vendor in VENDORS}
 NAMES = st.text(alphabet=st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=20)

@@ -6,8 +6,8 @@ import pytest
 
 from gpus.manifests import NodeSpec, configured_policies, configured_vendors, read_config_map, read_node, write_node
 from gpus.vendors import VENDORS
-from scheduler.core.device_vendor import NVIDIA, CardModel, CardTemplate, DeviceVendor
-from scheduler.core.manifest import Fields, ObjectMeta, Report
+from scheduling.manifest import Fields, ObjectMeta, Report
+from scheduling.model.vendor import NVIDIA, CardModel, CardTemplate, DeviceVendor
 
 
 def fields(content: dict[str, Any]) -> Fields:

@@ -12,12 +12,12 @@ from gpus.annotations.enflame import decode_devices_drs
 from gpus.vendors import (
     VENDORS,
 )
-from scheduler.core.device import PERCENTAGE_UNSET, Device, DeviceRequest
-from scheduler.core.device_requests import pod_device_request
-from scheduler.core.device_vendor import DeviceVendor, InventoryEncoding
-from scheduler.core.node import CountScores, Node
-from scheduler.core.placement import Fleet
-from scheduler.core.placement_model import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.search.fleet import Fleet
+from scheduling.model.device import PERCENTAGE_UNSET, Device, DeviceRequest
+from scheduling.model.node import CountScores, Node
+from scheduling.model.placement import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace
+from scheduling.model.vendor import DeviceVendor, InventoryEncoding
 
 DRS = '{"devices":[{"index":"0","minor":"3","capacity":6}],"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
 BY_WORD = {vendor.word: vendor for vendor in VENDORS}

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes import client as kubernetes_client
 
+from clusters.client import ClusterClient, ClusterError, Kind, TokenBucket
 from kueueweb.embedded import children
 from kueueweb.embedded.sockets import free_port
-from scheduler.cluster.client import ClusterClient, ClusterError, Kind, TokenBucket
 from tests.acceptance.processes import wait_for
 
 PROGRAMS: Final = Path(__file__).resolve().parents[2] / ".run" / "kubernetes"

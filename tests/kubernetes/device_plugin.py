@@ -8,8 +8,8 @@ from typing import Final, Self
 
 import orjson
 
-from scheduler.cluster.client import NODES, PODS, ClusterClient, JsonObject
-from scheduler.cluster.simulated.device_plugin import (
+from clusters.client import NODES, PODS, ClusterClient, JsonObject
+from clusters.simulated.controllers.device_plugin import (
     BIND_PHASE,
     MUTEX_LOCK,
     NVIDIA_REGISTER,

@@ -10,15 +10,15 @@ from typing import Any, Final
 import orjson
 import yaml
 
+from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, JsonObject, Kind
+from clusters.manifests import apply_manifests
+from clusters.push.sweep import push_pending
+from clusters.simulated.fleet import GpuNodes
+from clusters.sync.watcher import Watcher
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
 from queues.services.submission import create_workloads
-from scheduler.cluster.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, JsonObject, Kind
-from scheduler.cluster.push import push_pending
-from scheduler.cluster.simulated.fleet import GpuNodes
-from scheduler.cluster.watcher import Watcher
-from scheduler.engine import Engine
-from scheduler.manifests import apply_manifests
+from scheduler.leader.engine import Engine
 from tests.acceptance.processes import wait_for
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
 from tests.kubernetes.control_plane import ControlPlane

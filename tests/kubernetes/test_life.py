@@ -8,14 +8,14 @@ import time
 import orjson
 from django.db import connection
 
+from clusters.client import DEPLOYMENTS, JOBS, NODES, PODS, JsonObject
+from clusters.push.sweep import push_pending
 from gpus.models import DeviceAllocation, Node
 from queues.services.workloads import cancel, change_priority, hold, release
-from scheduler.cluster.client import DEPLOYMENTS, JOBS, NODES, PODS, JsonObject
-from scheduler.cluster.push import push_pending
 from tests.acceptance.processes import wait_for
+from tests.clusters.system import deployment, gpu_job
 from tests.kubernetes.device_plugin import DevicePlugin, slices_of
 from tests.kubernetes.system import System, documents, kind_of
-from tests.scheduler.cluster.system import deployment, gpu_job
 
 
 def test_the_deployment_s_manifests_are_accepted(system: System) -> None:

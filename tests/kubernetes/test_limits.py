@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from clusters.client import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject, Kind
 from queues.models import LimitRange, ResourceQuota, RuntimeClass
-from scheduler.cluster.client import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, JsonObject, Kind
-from scheduler.core.limit_range import with_api_defaults
+from scheduling.model.limit_range import with_api_defaults
+from tests.clusters.system import gpu_job, queued
 from tests.kubernetes.system import System
-from tests.scheduler.cluster.system import gpu_job, queued
 from tests.simulated_cluster import job
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from clusters.client import PODS
 from gpus.models import DeviceAllocation
 from queues.models import Workload
 from queues.services.workloads import hold, release
-from scheduler.cluster.client import PODS
+from tests.clusters.group_pods import KUEUE, found_pod, gpu_pod
 from tests.kubernetes.device_plugin import slices_of
 from tests.kubernetes.system import System
-from tests.scheduler.cluster.group_pods import KUEUE, found_pod, gpu_pod
 
 
 def ring() -> Workload:

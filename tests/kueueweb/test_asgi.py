@@ -18,7 +18,7 @@ from websockets.typing import Origin
 
 from kueueweb.asgi import application
 from queues.models import Cluster
-from scheduler.live import snapshot_key
+from scheduler.live.publisher import snapshot_key
 from tests.accounts import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)

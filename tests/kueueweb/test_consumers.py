@@ -20,9 +20,9 @@ from knox.models import AuthToken
 from redis import Redis
 
 from kueueweb.consumers import LiveConsumer
-from kueueweb.live.authentication import by_session_or_token
 from queues.models import Cluster, LocalQueue, RoleBinding
-from scheduler.live import group, snapshot_key
+from scheduler.live.authentication import by_session_or_token
+from scheduler.live.publisher import group, snapshot_key
 from tests.accounts import EPOCH, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)

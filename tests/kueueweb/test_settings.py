@@ -44,9 +44,10 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
 def test_only_the_schedulers_task_goes_to_its_queue() -> None:
     router = app.amqp.router
     queues = {
-        name: router.route({}, f"scheduler.tasks.{name}")["queue"].name for name in ("run_cycles", "push_cluster")
+        name: router.route({}, name)["queue"].name
+        for name in ("scheduler.tasks.run_cycles", "clusters.tasks.push_cluster")
     }
-    assert queues == {"run_cycles": "scheduler", "push_cluster": "push"}
+    assert queues == {"scheduler.tasks.run_cycles": "scheduler", "clusters.tasks.push_cluster": "push"}
 
 
 def test_ticks_do_not_pile_up() -> None:

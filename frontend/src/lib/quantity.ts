@@ -1,6 +1,6 @@
 /**
  * Kubernetes quantities ("500m", "10Gi") and amounts: numbers in base units, cpu in milli and everything else in whole
- * units (memory in bytes). The twin of scheduler/core/quantity.py; both are tested with tests/quantity_vectors.json.
+ * units (memory in bytes). The twin of scheduling/model/quantity.py; both are tested with tests/quantity_vectors.json.
  */
 
 const NANOS = 10n ** 9n;

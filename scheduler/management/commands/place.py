@@ -23,14 +23,14 @@ from django.core.management.base import BaseCommand, CommandError
 from gpus.annotations import count_scores, node_devices
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
-from scheduler.core.device_requests import pod_device_request
-from scheduler.core.node import Node
-from scheduler.core.placement import Fleet
-from scheduler.core.placement_model import Placement, PlacementRefusal, PodSetToPlace
-from scheduler.core.placement_peak import peak_usage
-from scheduler.core.placement_search import NodeTies
-from scheduler.core.scenario import read_resource_quota
-from scheduler.core.typical_tasks import TaskShape, task_shape, typical_tasks
+from scheduling.devices.policies.typical_pods import TaskShape, task_shape, typical_tasks
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.search.fleet import Fleet
+from scheduling.devices.search.pod_usage import peak_usage
+from scheduling.devices.search.search import NodeTies
+from scheduling.model.node import Node
+from scheduling.model.placement import Placement, PlacementRefusal, PodSetToPlace
+from scheduling.simulator.scenario import read_resource_quota
 
 
 class Command(BaseCommand):

@@ -17,7 +17,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from scheduler.core.simulator import simulate
+from scheduling.simulator.simulator import simulate
 
 
 class Command(BaseCommand):

@@ -12,8 +12,8 @@ from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation, Node
 from gpus.services import FoundPod, forget_node, observed_node, record_found, sync_foreign_usage, sync_node
 from queues.models import Cluster
-from scheduler.core.device import DeviceSlice
 from scheduler.models import Change
+from scheduling.model.device import DeviceSlice
 from tests.factories import make_cluster, make_workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

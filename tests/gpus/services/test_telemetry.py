@@ -12,7 +12,7 @@ import pytest
 from gpus.models import ContainerSample, DeviceSample, Resolution
 from gpus.services.telemetry import RETENTION, read_metrics, roll_up, store_reading
 from queues.models import Cluster
-from scheduler.telemetry import ScrapeFailed, sample_cluster, scrape
+from scheduler.housekeeping.telemetry import ScrapeFailed, sample_cluster, scrape
 from tests.factories import make_cluster, make_node
 
 NOW = datetime(2026, 1, 5, 12, 0, 0, tzinfo=UTC)

@@ -11,7 +11,7 @@ from rest_framework.exceptions import ValidationError
 
 from kueueweb.api.errors import bad_request, error_response, server_error
 from queues.exceptions import Conflict, InUse, ManifestErrors, UnsupportedKind
-from scheduler.core.manifest import LocatedError
+from scheduling.manifest import LocatedError
 from tests.api_client import SchemaClient
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from queues.exceptions import HostileManifest, ManifestErrors
 from queues.manifests.documents import Limits, read_documents
-from scheduler.core.manifest import MistakeReason
+from scheduling.manifest import MistakeReason
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.manifests import to_yaml
 from queues.manifests.cluster_queue import ClusterQueueSpec, read_cluster_queue, write_cluster_queue
 from queues.manifests.cohort import CohortSpec, read_cohort, write_cohort
 from queues.manifests.documents import read_documents
@@ -15,9 +16,8 @@ from queues.manifests.resource_quota import ResourceQuotaSpec, read_resource_quo
 from queues.manifests.runtime_class import RuntimeClassSpec, read_runtime_class, write_runtime_class
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import read_workload, write_workload
-from scheduler.core.limit_range import with_api_defaults
-from scheduler.core.manifest import Fields, ObjectMeta, Report
-from scheduler.manifests import to_yaml
+from scheduling.manifest import Fields, ObjectMeta, Report
+from scheduling.model.limit_range import with_api_defaults
 from tests.manifest_strategies import (
     LABELS,
     METAS,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.manifests.read import read_objects
 from queues.exceptions import ManifestErrors
 from queues.manifests.documents import Document, read_documents
-from scheduler.core.manifest import MistakeReason
-from scheduler.manifests.read import read_objects
+from scheduling.manifest import MistakeReason
 
 
 def cases(name: str, key: str) -> dict[str, dict[str, Any]]:

@@ -27,7 +27,7 @@ from queues.services.configuration import (
     read_object,
 )
 from queues.services.kinds import KINDS
-from scheduler.core.manifest import Report
+from scheduling.manifest import Report
 from tests import factories
 
 GROUP = {

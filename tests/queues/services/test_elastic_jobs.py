@@ -2,11 +2,11 @@
 
 import pytest
 
+from clusters.manifests import ApplyResult, apply_manifests
 from queues.exceptions import ManifestErrors
 from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
 from queues.services.workloads import cancel, change_priority, hold, record_stopped, release
-from scheduler.engine import Engine
-from scheduler.manifests import ApplyResult, apply_manifests
+from scheduler.leader.engine import Engine
 from tests import manifest_texts as texts
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,8 +10,8 @@ from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
 from queues.models import Cluster, Job, Namespace, Workload, WorkloadEvent
 from queues.services import workloads
 from queues.services.submission import create_workloads
-from scheduler.core.decisions import FinishedReason
 from scheduler.models import Change
+from scheduling.model.decisions import FinishedReason
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

@@ -22,7 +22,7 @@ from queues.models import (
     Workload,
 )
 from queues.services.submission import create_workloads
-from scheduler.live import snapshot_key
+from scheduler.live.publisher import snapshot_key
 from scheduler.models import Lease
 from tests.accounts import EPOCH
 from tests.api_client import SchemaClient

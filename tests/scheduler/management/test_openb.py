@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduler.core.placement_model import Placement
-from scheduler.core.typical_tasks import task_shape, typical_tasks
 from scheduler.management.openb import MILLI, TraceNode, TracePod, arrivals, fleet_of, read_nodes, read_pods, run
 from scheduler.management.placement_benchmark import POLICIES
+from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
+from scheduling.model.placement import Placement
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
     f"node-{n},32000,65536,4,{'T4' if n % 2 else 'G2'}\n" for n in range(6)

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from gpus.annotations.inventory import encode_devices_json
-from scheduler.core.device import Device
+from scheduling.model.device import Device
 
 
 def scenario(*events: dict[str, Any]) -> list[dict[str, Any]]:

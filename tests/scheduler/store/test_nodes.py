@@ -6,8 +6,8 @@ import pytest
 
 from gpus.models import Device, DeviceAllocation
 from queues.models import Cluster
-from scheduler.core.device import DeviceSlice, MigInstance, MigPlacement
 from scheduler.store.nodes import read_nodes
+from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 from tests.factories import START, make_cluster, make_node
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from gpus.models import AllocationSource, Device, DeviceAllocation
 from queues.models import Cluster, Job, PodSet, Workload
-from scheduler.core.admission_check import AdmissionCheckState, PodSetUpdate
-from scheduler.core.decisions import AdmissionCheckStatus
 from scheduler.store.workloads import read_check_state, read_workloads, write_check_states
+from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
+from scheduling.model.decisions import AdmissionCheckStatus
 from tests.factories import START, make_cluster, make_node, make_workload
 
 pytestmark = pytest.mark.django_db

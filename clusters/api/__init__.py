@@ -1,0 +1,1 @@
+"""REST: manifests in and out."""

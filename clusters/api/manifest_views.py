@@ -1,0 +1,187 @@
+"""Manifests in and out over REST: what `manage.py apply` and `manage.py get` do, with the user's rights."""
+
+from collections.abc import Mapping
+from typing import IO, Any, cast
+
+import orjson
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+
+from clusters.manifests import ApplyResult, apply_manifests, get_manifests, kind_named, to_yaml
+from queues.api.filters import query_text
+from queues.api.scope import ClusterView
+from queues.exceptions import InvalidRequest
+from queues.manifests.documents import MOST_BYTES
+from queues.services.apply_result import Action
+
+_YAML = "application/yaml"
+
+
+class _TextParser(BaseParser):
+    """Hands over the text: reading it is the services' business. One byte too many is enough for them to refuse it."""
+
+    def parse(
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The bytes."""
+        return stream.read(MOST_BYTES + 1)
+
+
+class _YAMLParser(_TextParser):
+    media_type = _YAML
+
+
+class _OldYAMLParser(_TextParser):
+    media_type = "application/x-yaml"
+
+
+class _TextYAMLParser(_TextParser):
+    media_type = "text/yaml"
+
+
+class _JSONParser(_TextParser):
+    """JSON is YAML."""
+
+    media_type = "application/json"
+
+
+class YAMLRenderer(BaseRenderer):
+    """For clients that accept YAML only: an error is written as JSON, which is YAML."""
+
+    media_type = _YAML
+    format = "yaml"
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
+    ) -> bytes:
+        """The bytes."""
+        return orjson.dumps(data, default=str)
+
+
+class AppliedObjectSerializer(serializers.Serializer[Any]):
+    """What became of one object."""
+
+    kind = serializers.CharField()
+    namespace = serializers.CharField(allow_blank=True, help_text="Empty for kinds that have none.")
+    name = serializers.CharField()
+    outcome = serializers.ChoiceField([action.value for action in Action])
+
+
+class ApplyWarningSerializer(serializers.Serializer[Any]):
+    """Something that was taken, but that its author should know of."""
+
+    kind = serializers.CharField()
+    namespace = serializers.CharField(allow_blank=True)
+    name = serializers.CharField()
+    message = serializers.CharField()
+
+
+class ApplyResultSerializer(serializers.Serializer[Any]):
+    """What an apply did, or would do."""
+
+    dry_run = serializers.BooleanField()
+    objects = AppliedObjectSerializer(many=True)
+    warnings = ApplyWarningSerializer(many=True)
+
+
+class ManifestsView(ClusterView):
+    """`manifests/`."""
+
+    serializer_class = ApplyResultSerializer
+    parser_classes = (_YAMLParser, _OldYAMLParser, _TextYAMLParser, _JSONParser)
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("dry_run", bool, description="Find out and store nothing."),
+            OpenApiParameter("set", str, description="Names what is applied together."),
+            OpenApiParameter("prune", bool, description="Remove what that set applied earlier and no longer holds."),
+            OpenApiParameter("force", bool, description="With prune: end workloads that hold quota, too."),
+        ],
+        request={_YAML: OpenApiTypes.STR},
+        responses={200: ApplyResultSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object."""
+        result = apply_manifests(
+            self.cluster,
+            cast("bytes", request.data or b""),  # a request without a body has an empty form
+            user=request.user,
+            dry_run=_flag(request, "dry_run"),
+            applied_set=query_text(request.query_params, "set"),
+            prune=_flag(request, "prune"),
+            force=_flag(request, "force"),
+        )
+        return Response(_result_json(result))
+
+
+class _ManifestsOutView(ClusterView):
+    serializer_class = ApplyResultSerializer
+    renderer_classes = (*cast("list[type[BaseRenderer]]", api_settings.DEFAULT_RENDERER_CLASSES), YAMLRenderer)
+
+    def manifests(self, kind: str, namespace: str = "", name: str = "") -> HttpResponse:
+        """The objects of the kind (and of that name) that the user may see, as YAML."""
+        found = kind_named(kind)
+        if found.namespaced and name and not namespace:
+            raise InvalidRequest(f"A {found.name} has a namespace: ask for {kind}/NAMESPACE/{name}/.")
+        if not found.namespaced or namespace:
+            self.require("view", found.name, namespace, name)
+        manifests = get_manifests(self.cluster, kind, name or None, namespace or None)
+        if name and not manifests:
+            raise self.missing(found.name, *filter(None, (namespace, name)))
+        if found.namespaced:
+            manifests = [manifest for manifest in manifests if self.access.sees(manifest["metadata"]["namespace"])]
+        return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8")
+
+
+class KindManifestsView(_ManifestsOutView):
+    """`manifests/{kind}/`."""
+
+    @extend_schema(operation_id="manifests_list", responses={(200, _YAML): OpenApiTypes.STR})
+    def get(self, request: Request, kind: str) -> HttpResponse:
+        """All objects of a kind that the user may see, as manifests that apply again unchanged."""
+        return self.manifests(kind)
+
+
+class ManifestView(_ManifestsOutView):
+    """`manifests/{kind}/{name}/`."""
+
+    @extend_schema(responses={(200, _YAML): OpenApiTypes.STR})
+    def get(self, request: Request, kind: str, name: str) -> HttpResponse:
+        """An object that has no namespace, as a manifest that applies again unchanged."""
+        return self.manifests(kind, name=name)
+
+
+class NamespacedManifestView(_ManifestsOutView):
+    """`manifests/{kind}/{namespace}/{name}/`."""
+
+    @extend_schema(operation_id="manifests_retrieve_namespaced", responses={(200, _YAML): OpenApiTypes.STR})
+    def get(self, request: Request, kind: str, namespace: str, name: str) -> HttpResponse:
+        """An object of a namespace, as a manifest that applies again unchanged."""
+        return self.manifests(kind, namespace, name)
+
+
+def _flag(request: Request, name: str) -> bool:
+    value = query_text(request.query_params, name)
+    if value not in {"", "true", "false"}:
+        raise InvalidRequest(f"{name} must be true or false, not {value!r}.")
+    return value == "true"
+
+
+def _result_json(result: ApplyResult) -> dict[str, Any]:
+    keys = [{"kind": applied.kind, "namespace": applied.namespace, "name": applied.name} for applied in result.objects]
+    return {
+        "dry_run": result.dry_run,
+        "objects": [key | {"outcome": applied.action} for key, applied in zip(keys, result.objects, strict=True)],
+        "warnings": [
+            key | {"message": warning}
+            for key, applied in zip(keys, result.objects, strict=True)
+            for warning in applied.warnings
+        ],
+    }

@@ -1,0 +1,12 @@
+"""The addresses of the manifests."""
+
+from django.urls import path
+
+from clusters.api import manifest_views
+
+urlpatterns = [
+    path("manifests/", manifest_views.ManifestsView.as_view()),
+    path("manifests/<str:kind>/", manifest_views.KindManifestsView.as_view()),
+    path("manifests/<str:kind>/<str:name>/", manifest_views.ManifestView.as_view()),
+    path("manifests/<str:kind>/<str:namespace>/<str:name>/", manifest_views.NamespacedManifestView.as_view()),
+]

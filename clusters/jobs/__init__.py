@@ -1,0 +1,1 @@
+"""The kinds of jobs that run in a cluster."""

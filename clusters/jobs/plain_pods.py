@@ -1,0 +1,100 @@
+"""Plain pods as jobs (pure): which pods that others made may become workloads, and how a pod is taken over.
+
+A pod can't be suspended. What stands for it is Kueue's scheduling gate: a pod that has it has not run, and does not
+until somebody takes the gate away. Of the pods that others made only such ones are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from clusters.client import JsonObject
+from clusters.jobs.objects import (
+    JOB_UID_LABEL,
+    KUEUE_GATES,
+    QUEUE_LABEL,
+    AdmittedWorkload,
+    JobSource,
+    started_job,
+)
+from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
+
+KUEUE_FINALIZER: Final = MANAGED
+"""Kueue's webhook puts it on pods, so that none ends unseen. Our rows remember what became of a pod."""
+
+
+def is_gated(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod has a gate of Kueue's: it has not run yet."""
+    return any(gate["name"] in KUEUE_GATES for gate in pod["spec"].get("schedulingGates") or ())
+
+
+def ended_by_itself(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod whose phase is Succeeded or Failed came to its end before anybody asked it to stop: one that is
+    stopped may well end without an error, and has not done its work."""
+    metadata = pod["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        return True
+    grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    asked = datetime.fromisoformat(metadata["deletionTimestamp"]) - grace
+    states = [entry.get("state") or {} for entry in (pod.get("status") or {}).get("containerStatuses") or ()]
+    ends = [(state.get("terminated") or {}).get("finishedAt") for state in states]
+    return bool(ends) and all(end is not None and datetime.fromisoformat(end) < asked for end in ends)
+
+
+def may_be_taken(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod that nobody handed to us becomes a workload: it names a queue, is gated, and is no Job's."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("deletionTimestamp"):
+        return False
+    owners = metadata.get("ownerReferences") or ()
+    return is_gated(pod) and not any(owner.get("kind") == "Job" and owner.get("controller") for owner in owners)
+
+
+def started_pod(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
+    """What to apply so that a pod of an admitted workload runs; one of a group has its index as a label, if it says
+    which label that is. Raises CannotStart."""
+    manifest = started_job(source, workload)
+    metadata = manifest["metadata"]
+    index = (metadata.get("labels") or {}).get((metadata.get("annotations") or {}).get(POD_GROUP_POD_INDEX_LABEL, ""))
+    if index is not None:
+        manifest["metadata"] = {**metadata, "labels": {**metadata["labels"], POD_GROUP_POD_INDEX: index}}
+    return manifest
+
+
+def changed_pod(pod: Mapping[str, Any], started: JsonObject) -> JsonObject | None:
+    """The merge patch that gives a pod of ours that is there the labels and annotations that it should have; None if it
+    has them. What it runs, and where, can't be changed any more."""
+    patch: JsonObject = {}
+    for field in ("labels", "annotations"):
+        has, wanted = pod["metadata"].get(field) or {}, started["metadata"].get(field) or {}
+        missing = {key: value for key, value in wanted.items() if has.get(key) != value}
+        if missing:
+            patch[field] = missing
+    return {"metadata": {"uid": pod["metadata"]["uid"], **patch}} if patch else None
+
+
+def adopted_pod(pod: Mapping[str, Any], source: JobSource, workload: AdmittedWorkload) -> JsonObject:
+    """The merge patch that makes a found pod one of an admitted workload; its gates go when it gets its place.
+
+    Raises CannotStart.
+    """
+    started = started_pod(replace(source, found_in_cluster=False, vendors=()), workload)["metadata"]
+    own = {"labels": started["labels"], "annotations": started["annotations"]}
+    return {"metadata": {"uid": pod["metadata"]["uid"], **own, **_without_finalizer(pod)}}
+
+
+def released_pod(pod: Mapping[str, Any]) -> JsonObject | None:
+    """The merge patch that takes Kueue's finalizer off a pod; None where there is none."""
+    finalizers = _without_finalizer(pod)
+    return {"metadata": {"uid": pod["metadata"]["uid"], **finalizers}} if finalizers else None
+
+
+def _without_finalizer(pod: Mapping[str, Any]) -> JsonObject:
+    finalizers = pod["metadata"].get("finalizers") or []
+    if KUEUE_FINALIZER not in finalizers:
+        return {}
+    return {"finalizers": [name for name in finalizers if name != KUEUE_FINALIZER]}

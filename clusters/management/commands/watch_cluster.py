@@ -1,0 +1,50 @@
+"""`manage.py watch_cluster`: what a cluster says, stored as it happens."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from clusters.client import ClusterClient, ClusterError, TokenBucket, connect
+from clusters.connection import client_for
+from clusters.sync.watcher import Watcher
+from queues.models import Cluster
+
+
+class Command(BaseCommand):
+    """Runs until SIGINT or SIGTERM."""
+
+    help = "Watch a Kubernetes cluster: its nodes, jobs, pods, and what limits them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
+        parser.add_argument("--server", help="URL of the API server, instead of the cluster's own")
+        parser.add_argument("--relist-seconds", type=float, default=60.0, help="how often all is listed anew")
+        parser.add_argument("--once", action="store_true", help="list everything once, store it, and end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster = Cluster.objects.filter(name=options["cluster"]).first()
+        if cluster is None:
+            raise CommandError(f"There is no cluster {options['cluster']!r}.")
+        try:
+            client = _client(cluster, options["server"])
+            watcher = Watcher(cluster, client, options["relist_seconds"])
+            if options["once"]:
+                watcher.resync()
+                return
+        except ClusterError as error:
+            raise CommandError(f"Cluster {cluster.name}: {error}") from error
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stopped.set())
+        self.stdout.write(f"watching {cluster.name} at {client.server}")
+        self.stdout.flush()
+        watcher.run(stopped)
+
+
+def _client(cluster: Cluster, server: str | None) -> ClusterClient:
+    return connect(server, TokenBucket(50.0, 100.0)) if server else client_for(cluster)

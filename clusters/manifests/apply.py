@@ -1,0 +1,274 @@
+"""Apply: documents of any kinds, stored whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from clusters.manifests.kinds import JOB_KINDS, KINDS
+from clusters.manifests.prune import prune_set
+from clusters.manifests.read import Object, read_objects
+from gpus.manifests import configured_vendors, write_config_map
+from gpus.services.node_manifests import apply_nodes
+from gpus.vendors import VENDORS
+from queues.events import wake_scheduler
+from queues.exceptions import Conflict, InvalidRequest, NotPermitted
+from queues.manifests.documents import Document, read_documents
+from queues.models import Cluster
+from queues.services import cluster_settings
+from queues.services.access import Verb, access_of
+from queues.services.apply_result import Action, Applied
+from queues.services.configuration import apply_objects, finish_deletions
+from queues.services.jobs import apply_jobs
+from queues.services.kinds import KINDS as CONFIGURATION_KINDS
+from queues.services.namespaces import create_missing_namespaces
+from queues.services.workload_objects import apply_workloads
+from scheduling.manifest import LocatedError, MistakeReason
+
+User = AbstractBaseUser | AnonymousUser | None
+"""Who applies; None is somebody with the machine's own command line, who may do everything."""
+
+LOCAL_ACTOR = "manage.py"
+_LONGEST_SET_NAME = 253
+_LOCK = 0x6B756575
+"""Namespace of the advisory locks that let one apply at a time change a cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What became of each object, in the order of the call; pruned ones follow."""
+
+    objects: tuple[Applied, ...]
+    dry_run: bool = False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All warnings, each with its object."""
+        return tuple(
+            f"{applied.kind} {_key(applied)}: {warning}" for applied in self.objects for warning in applied.warnings
+        )
+
+
+def apply_manifests(
+    cluster: Cluster,
+    text: str | bytes,
+    *,
+    user: User,
+    dry_run: bool = False,
+    applied_set: str = "",
+    prune: bool = False,
+    force: bool = False,
+    now: datetime | None = None,
+) -> ApplyResult:
+    """Store the documents of a YAML text, each replacing the object of its name; all of them or none.
+
+    `applied_set` names what is applied together; `prune` then removes what that set applied earlier and no longer
+    holds, but no workload with quota unless `force` is given. `dry_run` finds out and stores nothing. Raises
+    `ManifestErrors` (with every mistake located), `HostileManifest`, `UnsupportedKind` and `NotPermitted`.
+    """
+    documents = read_documents(text)
+    return apply_documents(
+        cluster,
+        documents,
+        user=user,
+        dry_run=dry_run,
+        applied_set=applied_set,
+        prune=prune,
+        force=force,
+        now=now,
+    )
+
+
+def apply_documents(
+    cluster: Cluster,
+    documents: Sequence[Document],
+    *,
+    user: User,
+    dry_run: bool = False,
+    applied_set: str = "",
+    prune: bool = False,
+    force: bool = False,
+    now: datetime | None = None,
+) -> ApplyResult:
+    """As `apply_manifests`, for documents that were read already, from several files perhaps."""
+    if prune and not applied_set:
+        raise InvalidRequest("prune needs the name of a set: it removes what that set applied earlier.")
+    if len(applied_set) > _LONGEST_SET_NAME:
+        raise InvalidRequest(f"A set's name has at most {_LONGEST_SET_NAME} characters; this has {len(applied_set)}.")
+    objects = read_objects(documents)
+    _authorise(user, objects, prune)
+    actor = user.get_username() if user is not None else LOCAL_ACTOR
+    now = now or timezone.now()
+    try:
+        with transaction.atomic():
+            _lock(cluster, against_decisions=prune)
+            applied = _Call(cluster, actor, applied_set, now).store(objects)
+            if prune:
+                kept = {(done.kind, _key(done)) for done in applied}
+                applied += prune_set(cluster, applied_set, kept, actor=actor, force=force, now=now)
+            finish_deletions(cluster)
+            transaction.set_rollback(dry_run)
+    except IntegrityError as error:
+        raise Conflict(
+            f"Somebody else stored one of these objects at this moment, so nothing was stored; apply again. {error}"
+        ) from error
+    return ApplyResult(tuple(applied), dry_run)
+
+
+def _key(done: Applied) -> str:
+    return f"{done.namespace}/{done.name}" if done.namespace else done.name
+
+
+def _lock(cluster: Cluster, *, against_decisions: bool) -> None:
+    """Two applies to one cluster take turns: each then sees all that the other did.
+
+    `against_decisions`: the scheduler saves nothing meanwhile, so that what holds no quota does not get it before it is
+    removed. Its batches begin with the cluster's row, and so does this.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, cluster.pk])
+    if against_decisions:
+        Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+
+
+def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
+    """Raises `NotPermitted` that locates every object which the user may not touch."""
+    if user is None:
+        return
+    access = access_of(user)
+    if prune and not access.is_cluster_admin:
+        raise NotPermitted("Pruning a set needs the role admin in all namespaces.")
+    errors: list[LocatedError] = []
+    for found in objects:
+        verb: Verb = "protect" if getattr(found.submitted.spec, "never_preempt", False) else "submit"
+        if access.may(verb, found.kind.name, found.meta.namespace):
+            continue
+        where = f" in namespace {found.meta.namespace}" if found.meta.namespace else ""
+        errors.append(
+            LocatedError(
+                found.submitted.report.document,
+                found.submitted.at("kind"),
+                found.kind.name,
+                f"{access.username or 'an unknown user'} may not {verb} a {found.kind.name}{where}",
+                "Ask a cluster admin for the role, or to apply it.",
+                MistakeReason.NOT_PERMITTED,
+                found.submitted.report.source,
+            )
+        )
+    if errors:
+        raise NotPermitted(
+            f"{len(errors)} of {len(objects)} objects are not yours to apply; nothing was stored.", errors
+        )
+
+
+class _Call:
+    """Stores the objects of one call, kind by kind, so that what is referred to comes first."""
+
+    def __init__(self, cluster: Cluster, actor: str, applied_set: str, now: datetime) -> None:
+        self._cluster = cluster
+        self._actor = actor
+        self._set = applied_set
+        self._now = now
+
+    def store(self, objects: Sequence[Object]) -> list[Applied]:
+        """What became of each object, in the order given."""
+        done: dict[int, Applied] = {}
+        namespaced = [found for found in objects if found.meta.namespace]
+        declared = {found.meta.name for found in objects if found.kind.name == "Namespace"}
+        for name in KINDS:
+            group = [found for found in objects if found.kind.name == name]
+            if name == "Namespace":
+                done |= self._paired(group, self._store(name, group))
+                create_missing_namespaces(
+                    self._cluster,
+                    [
+                        (found.meta.namespace, found.submitted)
+                        for found in namespaced
+                        if found.meta.namespace not in declared
+                    ],
+                    now=self._now,
+                )
+            elif group and name not in JOB_KINDS:
+                done |= self._paired(group, self._store(name, group))
+            elif name == JOB_KINDS[0]:
+                jobs = [found for found in objects if found.kind.name in JOB_KINDS]
+                done |= self._paired(jobs, self._store_jobs(jobs))
+        return [done[id(found)] for found in objects]
+
+    @staticmethod
+    def _paired(objects: Sequence[Object], applied: Sequence[Applied]) -> dict[int, Applied]:
+        return {id(found): result for found, result in zip(objects, applied, strict=True)}
+
+    def _store(self, name: str, group: Sequence[Object]) -> list[Applied]:
+        if not group:
+            return []
+        if name in CONFIGURATION_KINDS:
+            return apply_objects(
+                self._cluster,
+                CONFIGURATION_KINDS[name],
+                [found.submitted for found in group],
+                actor=self._actor,
+                applied_set=self._set,
+                now=self._now,
+            )
+        if name == "Configuration":
+            return [self._store_configuration(found) for found in group]
+        if name == "ConfigMap":
+            return [self._store_config_map(found) for found in group]
+        if name == "Node":
+            return self._store_nodes(group)
+        return apply_workloads(
+            self._cluster,
+            [found.submitted for found in group],
+            actor=self._actor,
+            submitted_by=self._actor,
+            applied_set=self._set,
+            now=self._now,
+        )
+
+    def _store_jobs(self, jobs: Sequence[Object]) -> list[Applied]:
+        if not jobs:
+            return []
+        return apply_jobs(
+            self._cluster,
+            [found.submitted for found in jobs],
+            actor=self._actor,
+            submitted_by=self._actor,
+            applied_set=self._set,
+            now=self._now,
+        )
+
+    def _store_configuration(self, found: Object) -> Applied:
+        action = cluster_settings.apply_configuration(self._cluster, found.submitted.spec, applied_set=self._set)
+        return self._applied(found, action)
+
+    def _store_config_map(self, found: Object) -> Applied:
+        spec = found.submitted.spec
+        action = cluster_settings.apply_device_plugin(
+            self._cluster, spec.meta.key, write_config_map(spec), spec.settings, applied_set=self._set
+        )
+        return self._applied(found, action)
+
+    def _store_nodes(self, group: Sequence[Object]) -> list[Applied]:
+        settings = cluster_settings.device_plugin_settings(self._cluster)
+        actions = apply_nodes(
+            self._cluster.pk,
+            [found.submitted.spec for found in group],
+            vendors=configured_vendors(settings, VENDORS),
+            applied_set=self._set,
+            now=self._now,
+        )
+        if set(actions.values()) != {Action.UNCHANGED}:
+            wake_scheduler(self._cluster.name)
+        return [self._applied(found, Action(actions[found.meta.name])) for found in group]
+
+    @staticmethod
+    def _applied(found: Object, action: Action) -> Applied:
+        warnings = tuple(found.submitted.report.warnings)
+        return Applied(found.kind.name, found.meta.namespace, found.meta.name, action, warnings)

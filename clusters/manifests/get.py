@@ -1,0 +1,109 @@
+"""Get: rows as manifests that apply again unchanged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from clusters.manifests.kinds import JOB_KINDS, kind_named
+from gpus.manifests import write_node
+from gpus.models import Node
+from gpus.services.node_manifests import node_spec
+from queues.manifests.configuration import write_configuration
+from queues.models import Cluster, Job, Workload
+from queues.services import cluster_settings
+from queues.services.configuration import manifest_of, objects
+from queues.services.kinds import KINDS as CONFIGURATION_KINDS
+from queues.services.workload_objects import workload_manifest
+
+
+def get_manifests(
+    cluster: Cluster, kind: str, name: str | None = None, namespace: str | None = None
+) -> list[dict[str, Any]]:
+    """The objects of a kind (any word that people use for it), in order; of a name, of a namespace, or all.
+
+    Raises `InvalidRequest` for a kind that there is not. A name that there is not gives an empty list.
+    """
+    found = kind_named(kind)
+    filters: dict[str, Any] = {}
+    if name:
+        filters["name"] = name
+    if namespace and found.namespaced:
+        filters["namespace"] = namespace
+    return list(_readers(found.name)(cluster, filters))
+
+
+def _readers(kind: str) -> Callable[[Cluster, dict[str, Any]], Iterable[dict[str, Any]]]:
+    if kind in CONFIGURATION_KINDS:
+        return lambda cluster, filters: map(manifest_of, objects(cluster, CONFIGURATION_KINDS[kind]).filter(**filters))
+    if kind in JOB_KINDS:
+        return lambda cluster, filters: (
+            _ordered(row.manifest)
+            for row in Job.objects.filter(
+                cluster=cluster, kind=kind, deletion_requested_at=None, group__deletion_requested_at=None, **filters
+            )
+        )
+    return {"Workload": _workloads, "Node": _nodes, "ConfigMap": _config_maps, "Configuration": _configuration}[kind]
+
+
+_ORDER = ("apiVersion", "kind", "name", "namespace", "metadata", "labels", "annotations", "image", "spec")
+
+
+def _ordered(value: Any) -> Any:
+    """The database keeps no order of fields: those that say what an object is come first, the others by name."""
+    if isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: (_ORDER.index(key) if key in _ORDER else len(_ORDER), key))
+        return {key: _ordered(value[key]) for key in keys}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
+
+
+def _workloads(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    rows = (
+        Workload.objects.filter(cluster=cluster, **filters).prefetch_related("pod_sets").order_by("namespace", "name")
+    )
+    return (_ordered(workload_manifest(row)) for row in rows)
+
+
+def _nodes(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (write_node(node_spec(row)) for row in Node.objects.filter(cluster=cluster, **filters))
+
+
+def _config_maps(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for _, found in sorted(cluster_settings.device_plugin_objects(cluster).items()):
+        manifest = found["manifest"]
+        if all(manifest["metadata"].get(key) == value for key, value in filters.items()):
+            yield manifest
+
+
+def _configuration(cluster: Cluster, filters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    row = Cluster.objects.get(pk=cluster.pk)
+    if row.configuration and not filters:
+        yield write_configuration(row.configuration)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Indents lists under their key, and quotes what another reader would take for a number."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Lists are indented too."""
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Never write an alias: we don't read them either."""
+        return True
+
+
+_Dumper.add_implicit_resolver(  # 1e3 is a number for everyone but PyYAML
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+"), list("-+.0123456789")
+)
+
+
+def to_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
+    """The manifests as one multi-document text."""
+    return "---\n".join(
+        yaml.dump(dict(manifest), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**16)
+        for manifest in manifests
+    )

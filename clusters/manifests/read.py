@@ -1,0 +1,129 @@
+"""Documents -> objects of known kinds, every mistake of the whole call found in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, Kind, group_of, version_of
+from queues.exceptions import ManifestErrors, UnsupportedKind
+from queues.manifests.documents import Document
+from queues.services.apply_result import Submitted
+from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
+from scheduling.manifest.fields import suggestion
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object of the call, read; `meta` says who it is."""
+
+    kind: Kind
+    meta: ObjectMeta
+    submitted: Submitted[Any]
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Kind and key; a generated name is new each time."""
+        return self.kind.name, self.meta.key
+
+
+def read_objects(documents: Sequence[Document]) -> list[Object]:
+    """The objects of a call, Lists unpacked.
+
+    Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are kinds that are not taken.
+    """
+    reports: list[Report] = []
+    objects: list[Object] = []
+    for document in documents:
+        report = Report(document.index, document.source)
+        reports.append(report)
+        for path, content in _unpacked(document, report):
+            found = _read_object(report, path, content)
+            if found is not None:
+                objects.append(found)
+    _refuse_twins(objects)
+    errors = [error for report in reports for error in report.errors]
+    if errors:
+        raise _as_exception(errors)
+    return objects
+
+
+def _as_exception(errors: list[LocatedError]) -> ManifestErrors:
+    if all(error.reason == MistakeReason.UNSUPPORTED_KIND for error in errors):
+        return UnsupportedKind(errors)
+    return ManifestErrors(errors)
+
+
+def _unpacked(document: Document, report: Report) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    content = document.content
+    if content.get("kind") != "List" or content.get("apiVersion") != "v1":
+        yield "", content
+        return
+    top = Fields(report, "", content)
+    top.ignore("apiVersion", "kind", "metadata")
+    for item in top.items("items"):
+        yield item.path, item.content
+    top.close()
+
+
+def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Object | None:
+    top = Fields(report, path, content)
+    api_version = top.text("apiVersion", required=True)
+    name = top.text("kind", required=True)
+    if not api_version or not name:
+        return None
+    kind = KINDS.get(name)
+    if kind is None or api_version not in kind.api_versions:
+        _refuse_kind(top, api_version, name)
+        return None
+    mistakes = len(report.errors)
+    spec = kind.read(top, version_of(api_version))
+    top.close()
+    if len(report.errors) > mistakes:
+        return None
+    return Object(kind, _meta(kind, spec), Submitted(spec, report, api_version, path))
+
+
+def _meta(kind: Kind, spec: Any) -> ObjectMeta:
+    if kind.name == "Configuration":
+        return ObjectMeta("")
+    if kind.name == "Workload":
+        return ObjectMeta(spec.name, spec.namespace, generate_name=spec.generate_name)
+    meta: ObjectMeta = spec.meta
+    return meta
+
+
+def _refuse_kind(top: Fields, api_version: str, name: str) -> None:
+    kind = KINDS.get(name)
+    if kind is not None and group_of(api_version) in {group_of(version) for version in kind.api_versions}:
+        versions = ", ".join(kind.api_versions)
+        top.error(
+            "apiVersion", f"is no version of {name} that is taken", f"Use {versions}.", MistakeReason.UNSUPPORTED_KIND
+        )
+        return
+    owner = FOREIGN_GROUPS.get(group_of(api_version))
+    whose = f"a {name} of {owner} ({api_version})" if owner else f"{api_version} {name}"
+    known = ", ".join(KINDS)
+    hint = suggestion(name, KINDS) if kind is None and owner in (None, "Kueue", "Kubernetes") else ""
+    remedy = hint if hint.startswith("Did you mean") else f"Leave it out of this call. Taken are {known}."
+    top.error("kind", f"{whose} is a kind that is not taken yet", remedy, MistakeReason.UNSUPPORTED_KIND)
+
+
+def _refuse_twins(objects: Sequence[Object]) -> None:
+    seen: dict[tuple[str, str], Object] = {}
+    for found in objects:
+        if found.meta.generate_name:
+            continue
+        first = seen.setdefault(found.identity, found)
+        if first is found:
+            continue
+        report, earlier = found.submitted.report, first.submitted.report
+        where = f"{earlier.source}, document {earlier.document}," if earlier.source else f"document {earlier.document}"
+        report.error(
+            found.submitted.at("metadata.name"),
+            found.meta.name,
+            f"{f'{found.kind.name} {found.meta.key}'.strip()} is in {where} of this call already",
+            "Keep one of the two, or apply them one after the other.",
+            MistakeReason.DUPLICATE,
+        )

@@ -1,0 +1,205 @@
+"""Pods of admitted workloads get the node and the slices that were decided for them, in HAMi's order.
+
+Annotations that name the slices, then the node's lock, then the phase `allocating`, then the binding; HAMi's device
+plugin does the rest, and gives the lock back. Each step may have been done by a sweep before: it is then left as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from django.db import connection, transaction
+
+from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
+from clusters.jobs.objects import (
+    JOB_UID_LABEL,
+    POD_SET_LABEL,
+    WORKLOAD_UID_LABEL,
+    AdmittedWorkload,
+    PodSetAdmission,
+    placed_pod,
+    uid_label,
+    ungated_pod,
+    waits_for_us,
+)
+from clusters.push.desired_state import FlavorNodes, Slices, admitted_workload, runs, with_jobs
+from clusters.push.node_locks import NodeLocks, locks_of
+from clusters.push.replicas import Replicas
+from clusters.push.topology_domains import TopologyDomains
+from gpus.annotations import pod_annotations
+from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
+from gpus.manifests import configured_vendors
+from gpus.vendors import VENDORS
+from queues.models import Cluster, PodSet, Workload
+from scheduling.model.decisions import WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_ALLOCATING: Final = "allocating"
+
+
+class Binder:
+    """One pass over the pods that are alive."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ClusterClient,
+        flavors: Mapping[str, FlavorNodes],
+        clock: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._flavors = flavors
+        self._clock = clock
+        self._vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+        self._locks = NodeLocks(client, clock)
+        self._domains = TopologyDomains(())
+
+    def bind(self, pods: Sequence[JsonObject]) -> int:
+        """Binds those that wait for us and may run; how many. `pods` are all live pods that are ours."""
+        waiting = [pod for pod in pods if waits_for_us(pod)]
+        if not waiting:
+            return 0
+        rows, slices = self._decided(waiting)
+        bound = 0
+        replicas = Replicas(pods)
+        self._domains = TopologyDomains(pods)
+        for pod in sorted(waiting, key=lambda pod: (pod["metadata"]["namespace"], pod["metadata"]["name"])):
+            row = self._row_of(pod, rows, replicas)
+            if row is None:
+                continue
+            try:
+                if self._still_stands(row):
+                    bound += self._bind_one(pod, row, replicas, slices)
+            except ClusterUnreachable:
+                raise
+            except ClusterError as error:
+                metadata = pod["metadata"]
+                _log.warning("Pod %s/%s is not bound yet: %s", metadata["namespace"], metadata["name"], error)
+        return bound
+
+    def _decided(self, waiting: Sequence[JsonObject]) -> tuple[dict[str, Workload], Slices]:
+        """The workloads that these pods may belong to and their slices, as of one moment.
+
+        A workload may be evicted and admitted elsewhere between two statements; nodes and slices of two decisions
+        must never be mixed.
+        """
+        with transaction.atomic(durable=True), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            rows = self._rows(waiting)
+            return rows, Slices(row.pk for row in rows.values())
+
+    def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
+        """The admitted workloads that these pods may belong to, by uid."""
+        admitted = Workload.objects.filter(cluster=self._cluster, status=WorkloadStatus.ADMITTED, evicted_at=None)
+        uids = {uid for pod in waiting if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
+        unassigned = [pod for pod in waiting if not uid_label(pod, WORKLOAD_UID_LABEL)]
+        jobs = {uid for pod in unassigned if (uid := uid_label(pod, JOB_UID_LABEL))}
+        rows = with_jobs(admitted.filter(uid__in=uids) | admitted.filter(job__uid__in=jobs)).order_by("pk")
+        return {str(row.uid): row for row in rows if runs(row)}
+
+    @staticmethod
+    def _still_stands(row: Workload) -> bool:
+        """Whether nobody has decided anew since the row was read."""
+        return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
+
+    def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: Replicas) -> Workload | None:
+        """The pod's workload; of a job whose every pod is one, the first admitted that has no pod."""
+        uid = uid_label(pod, WORKLOAD_UID_LABEL)
+        if uid:
+            return rows.get(uid)
+        job_uid = uid_label(pod, JOB_UID_LABEL)
+        for row in rows.values():
+            if row.job is not None and str(row.job.uid) == job_uid and not replicas.has_pods(str(row.uid)):
+                return row
+        return None
+
+    def _bind_one(self, pod: JsonObject, row: Workload, replicas: Replicas, slices: Slices) -> int:
+        pod_set = _pod_set(row, (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
+        workload = admitted_workload(row, self._flavors)
+        admission = next((found for found in workload.pod_sets if found.name == pod_set.name), workload.pod_sets[0])
+        workload = replace(workload, pod_sets=(admission,))
+        replica = replicas.assign(pod, str(row.uid), admission)
+        if replica is None:
+            return 0
+        node = admission.nodes[replica] if replica < len(admission.nodes) else ""
+        if not node:
+            domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
+            return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
+        placement = slices.placement(row, pod_set, replica, node)
+        names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
+        cards = slices.cards.get(node)
+        hami = pod_annotations(placement, self._vendors, self._clock(), names=names, cards=cards)
+        self._annotate(pod, placed_pod(pod, workload, replica, hami))
+        locks = locks_of(placement, self._vendors)
+        if not self._locks.take(node, pod, locks):
+            return 0
+        try:
+            if hami:
+                self._annotate(pod, _bind_phase(pod, self._clock()))
+            ungate = ungated_pod(pod, admission, node)
+            if ungate is not None:
+                self._patch(pod, ungate)
+            metadata = pod["metadata"]
+            self._client.bind(metadata["namespace"], metadata["name"], metadata["uid"], node)
+        except ClusterError as error:
+            if not error.conflict or not self._is_bound_to(pod, node):
+                self._locks.give_back(node, locks)
+                raise
+        return 1
+
+    def _hand_over(
+        self,
+        pod: JsonObject,
+        workload: AdmittedWorkload,
+        admission: PodSetAdmission,
+        replica: int,
+        domain: Mapping[str, str],
+    ) -> int:
+        """No node was decided: the cluster's own scheduler places the pod, on its flavors' nodes and in its topology
+        domain."""
+        ungate = ungated_pod(pod, admission, "", domain)
+        if ungate is None:
+            return 0
+        self._patch(pod, placed_pod(pod, workload, replica, {}))
+        self._patch(pod, ungate)
+        return 1
+
+    def _annotate(self, pod: JsonObject, patch: JsonObject) -> None:
+        """Patches labels and annotations, unless they are there already, whatever the time of the decision."""
+        metadata = pod["metadata"]
+        missing = [
+            key
+            for field in ("labels", "annotations")
+            for key, value in (patch["metadata"].get(field) or {}).items()
+            if (metadata.get(field) or {}).get(key) != value and key not in TIMES
+        ]
+        if missing:
+            self._patch(pod, patch)
+
+    def _patch(self, pod: JsonObject, patch: JsonObject) -> None:
+        metadata = pod["metadata"]
+        self._client.patch(PODS, metadata["namespace"], metadata["name"], patch)
+
+    def _is_bound_to(self, pod: JsonObject, node: str) -> bool:
+        live = self._client.get(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"])
+        return (
+            live is not None
+            and live["metadata"]["uid"] == pod["metadata"]["uid"]
+            and live["spec"].get("nodeName") == node
+        )
+
+
+def _bind_phase(pod: JsonObject, now: float) -> JsonObject:
+    """What tells HAMi's plugin that this pod's devices are the next to be allocated on its node."""
+    annotations = {BIND_PHASE: _ALLOCATING, BIND_TIME: str(int(now))}
+    return {"metadata": {"uid": pod["metadata"]["uid"], "annotations": annotations}}
+
+
+def _pod_set(row: Workload, name: str) -> PodSet:
+    pod_sets = list(row.pod_sets.all())
+    return next((pod_set for pod_set in pod_sets if pod_set.name == name), pod_sets[0])

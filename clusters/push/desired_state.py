@@ -1,0 +1,160 @@
+"""Rows -> what the cluster is told: jobs, admissions and slices as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import QuerySet
+
+from clusters.jobs.kinds import JOB_KINDS
+from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission
+from gpus.manifests import configured_vendors
+from gpus.models import AllocationSource, DeviceAllocation
+from gpus.models import Device as DeviceRow
+from gpus.vendors import VENDORS
+from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
+from queues.services.pod_groups import Member
+from scheduler.store.nodes import read_device
+from scheduler.store.workloads import read_check_state, read_topology_assignment
+from scheduling.model.admission_check import AdmissionCheckState, updates_of
+from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement
+from scheduling.model.placement import PodPlacement
+from scheduling.model.topology import TopologyRequest
+from scheduling.model.vendor import DeviceVendor
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorNodes:
+    """What a flavor asks of its nodes, and tolerates there."""
+
+    node_labels: Mapping[str, str]
+    tolerations: tuple[Mapping[str, Any], ...]
+
+
+def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
+    """All flavors of a cluster, by name."""
+    rows = ResourceFlavor.objects.filter(cluster=cluster).only("name", "node_labels", "tolerations")
+    return {row.name: FlavorNodes(row.node_labels, tuple(row.tolerations)) for row in rows}
+
+
+def runs(workload: Workload) -> bool:
+    """Whether its pods should run: it is admitted and nobody has evicted it."""
+    return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
+
+
+def with_jobs(workloads: QuerySet[Workload]) -> QuerySet[Workload]:
+    """The same workloads with all that telling the cluster needs, in two queries."""
+    return workloads.select_related("job").prefetch_related("pod_sets")
+
+
+def device_vendors(cluster: Cluster) -> tuple[DeviceVendor, ...]:
+    """The vendors whose devices pods may get in the cluster, as it is configured; none while no node has any."""
+    if not DeviceRow.objects.filter(node__cluster=cluster).exists():
+        return ()
+    return configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
+
+
+def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | None:
+    """The job as submitted; None for a kind that runs in no cluster."""
+    kind = JOB_KINDS.get(job.kind)
+    if kind is None:
+        return None
+    metadata = {**(job.manifest.get("metadata") or {}), "name": job.name, "namespace": job.namespace}
+    return JobSource(kind, {**job.manifest, "metadata": metadata}, str(job.uid), job.found_in_cluster, vendors)
+
+
+def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = ()) -> dict[int, list[JobSource]]:
+    """The pods of these groups as submitted, by the key of the group's row, in the order in which they came."""
+    sources: dict[int, list[JobSource]] = {}
+    for row in Job.objects.filter(group__in=group_ids).order_by("pk") if group_ids else ():
+        source = job_source(row, vendors)
+        if source is not None and row.group_id is not None:
+            leaving = row.deletion_requested_at is not None
+            member = replace(source, pod_set=Member(row).role, ended=bool(row.phase), leaving=leaving)
+            sources.setdefault(row.group_id, []).append(member)
+    return sources
+
+
+def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) -> AdmittedWorkload:
+    """A workload with its admission; its pod sets must be prefetched."""
+    checks = [read_check_state(state) for state in workload.admission_check_states]
+    return AdmittedWorkload(
+        name=workload.name,
+        uid=str(workload.uid),
+        queue_name=workload.queue_name,
+        cluster_queue_name=workload.cluster_queue_name,
+        pod_sets=tuple(_pod_set(row, flavors, checks) for row in workload.pod_sets.all()),
+    )
+
+
+def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes], checks: Sequence[AdmissionCheckState]) -> PodSetAdmission:
+    labels: dict[str, str] = {}
+    tolerations: list[Mapping[str, Any]] = []
+    for name in sorted(set(row.flavors.values())):
+        flavor = flavors.get(name)
+        if flavor is None:
+            continue
+        labels.update(flavor.node_labels)
+        tolerations.extend(entry for entry in flavor.tolerations if entry not in tolerations)
+    count = row.count if row.admitted_count is None else min(row.count, row.admitted_count)
+    return PodSetAdmission(
+        row.name,
+        count,
+        labels,
+        tuple(tolerations),
+        tuple(node or "" for node in row.nodes),
+        read_topology_assignment(row.topology_assignment),
+        TopologyRequest.from_manifest(row.topology_request),
+        tuple(updates_of(checks, row.name)),
+    )
+
+
+class Slices:
+    """The slices that we decided for some workloads, by replica."""
+
+    def __init__(self, workload_ids: Iterable[int]) -> None:
+        rows = DeviceAllocation.objects.filter(workload_id__in=list(workload_ids), source=AllocationSource.DECIDED)
+        self._held: dict[tuple[int, str, int], dict[int, list[DeviceSlice]]] = {}
+        self.cards: dict[str, dict[str, Device]] = {}
+        """The cards that they are of, by node and UUID."""
+        for row in rows.select_related("device", "node").order_by("pk"):
+            replica = self._held.setdefault((row.workload_id or 0, row.pod_set, row.replica), {})
+            part = _slice(row)
+            replica.setdefault(row.container_index, []).append(part)
+            if row.device is not None:
+                self.cards.setdefault(part.node, {})[part.uuid] = read_device(row.device)
+
+    def placement(self, workload: Workload, pod_set: PodSet, replica: int, node: str) -> PodPlacement:
+        """What one replica holds, container by container, init containers first."""
+        held = self._held.get((workload.pk, pod_set.name, replica), {})
+        spec = pod_set.template.get("spec") or {}
+        init_count = len(spec.get("initContainers") or ())
+        count = init_count + len(spec.get("containers") or ())
+        return PodPlacement(
+            pod_set=pod_set.name,
+            replica=replica,
+            node=node,
+            containers=tuple(tuple(held.get(index, ())) for index in range(count)),
+            init_container_count=init_count,
+            namespace=workload.namespace,
+        )
+
+
+def _slice(row: DeviceAllocation) -> DeviceSlice:
+    assert row.device is not None  # the database holds it for slices that we decided
+    mig = row.mig_instance
+    return DeviceSlice(
+        uuid=row.device_uuid,
+        node=row.node.name,
+        memory_mib=row.memory_mib,
+        cores_percent=row.cores_percent,
+        index=row.device.index,
+        vendor=row.device.vendor,
+        mig=MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None,
+        slots=row.slots,
+        qos_policy=row.qos_policy,
+        app_class=row.app_class,
+    )

@@ -1,0 +1,43 @@
+"""Which replica of which pod set each live pod is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusters.client import JsonObject
+from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission, replica_of, uid_label
+
+
+class Replicas:
+    """What the annotations of live pods say, and what is given out to others from there."""
+
+    def __init__(self, pods: Sequence[JsonObject]) -> None:
+        self._taken: dict[tuple[str, str], dict[int, str]] = {}
+        self._with_pods: set[str] = set()
+        for pod in pods:
+            uid, replica = uid_label(pod, WORKLOAD_UID_LABEL), replica_of(pod)
+            if uid and replica is not None:
+                pod_set = (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, "")
+                self._note(uid, pod_set, replica, pod["metadata"]["uid"])
+
+    def has_pods(self, workload_uid: str) -> bool:
+        """Whether any live pod is a replica of the workload."""
+        return workload_uid in self._with_pods
+
+    def assign(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> int | None:
+        """The pod's replica: the one that it has, else the first free one of those that the pod set holds; None where
+        there is none, or as many pods live as were admitted."""
+        taken = self._taken.get((workload_uid, pod_set.name), {})
+        own, numbers = replica_of(pod), pod_set.replicas
+        if own is not None and own in numbers and taken.get(own) == pod["metadata"]["uid"]:
+            return own
+        if len(taken) >= pod_set.count:
+            return None
+        replica = next((number for number in numbers if number not in taken), None)
+        if replica is not None:
+            self._note(workload_uid, pod_set.name, replica, pod["metadata"]["uid"])
+        return replica
+
+    def _note(self, workload_uid: str, pod_set: str, replica: int, pod_uid: str) -> None:
+        self._taken.setdefault((workload_uid, pod_set), {}).setdefault(replica, pod_uid)
+        self._with_pods.add(workload_uid)

@@ -1,0 +1,397 @@
+"""Telling a cluster what rows say and it has not heard: jobs start, stop and go; pods get their node and their slices.
+
+Everything follows from committed rows and from what the cluster shows now, so that a sweep may be cut off anywhere and
+the next one finishes it. One sweep at a time per cluster, held by a lock of the database session; no transaction is
+open while the cluster is being talked to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from clusters.client import (
+    JOBS,
+    NAMESPACES,
+    PODS,
+    ClusterClient,
+    ClusterError,
+    ClusterUnreachable,
+    JsonObject,
+    Kind,
+)
+from clusters.connection import client_for
+from clusters.jobs.kinds import JOB_KINDS, Stopping
+from clusters.jobs.objects import (
+    JOB_UID_LABEL,
+    MANAGED_LABEL,
+    WORKLOAD_UID_LABEL,
+    AdmittedWorkload,
+    CannotStart,
+    JobSource,
+    as_made,
+    named_as_started,
+    restored_job,
+    started_job,
+    uid_label,
+    waiting_job,
+)
+from clusters.jobs.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
+from clusters.push.binder import Binder
+from clusters.push.desired_state import (
+    admitted_workload,
+    device_vendors,
+    flavors_of,
+    job_source,
+    member_sources,
+    runs,
+    with_jobs,
+)
+from clusters.push.sweep_lock import turn
+from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
+from queues.models import Cluster, Workload
+from queues.models.cluster import ClusterMode
+from queues.services.pod_groups import POD_GROUP
+from queues.services.workloads import record_finished, record_stopped
+from scheduling.model.decisions import FinishedReason, WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_BATCH: Final = 200
+_LIST_FROM: Final = 20
+LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(slots=True)
+class PushReport:
+    """What one sweep did: workloads told, workloads refused by the cluster, pods bound, workloads that have stopped."""
+
+    pushed: int = 0
+    failed: int = 0
+    bound: int = 0
+    stopped: int = 0
+
+
+def push_pending(
+    cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
+) -> PushReport:
+    """One sweep over a cluster, after the one that is at work; does nothing in mode `observe`, or if another waits too.
+
+    A cluster that does not answer, or refuses to show its pods, is logged: what is unpushed stays so.
+    """
+    report = PushReport()
+    if cluster.mode == ClusterMode.OBSERVE:
+        return report
+    with turn(cluster) as mine:
+        if not mine:
+            return report
+        try:
+            sweep = _Sweep(cluster, client or client_for(cluster), report, clock)
+            sweep.tell()
+            sweep.follow_pods(clock)
+        except ClusterError as error:
+            _log.warning("The sweep of cluster %s ends early, what is unpushed stays so: %s", cluster.name, error)
+    return report
+
+
+class _Sweep:
+    def __init__(self, cluster: Cluster, client: ClusterClient, report: PushReport, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._report = report
+        self._clock = clock
+        self._flavors = flavors_of(cluster)
+        self._vendors = device_vendors(cluster)
+        self._told: list[tuple[int, int]] = []
+        self._applied: set[str] = set()
+        self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
+        self._members: dict[int, list[JobSource]] = {}
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+    def tell(self) -> None:
+        """Pushes each unpushed workload, in the order of their keys; one that is refused does not hold up others."""
+        unpushed = Workload.objects.filter(cluster=self._cluster, push_sequence__gt=F("pushed_sequence"))
+        after = 0
+        while True:
+            rows = list(with_jobs(unpushed.filter(pk__gt=after)).order_by("pk")[:_BATCH])
+            self._look_up(rows)
+            try:
+                for row in rows:
+                    self._tell_one(row)
+            finally:
+                self._mark_pushed()
+            if len(rows) < _BATCH:
+                return
+            after = rows[-1].pk
+
+    def _tell_one(self, row: Workload) -> None:
+        try:
+            self._act(row)
+        except CannotStart as refusal:
+            key = (row.namespace, row.name)
+            reason = FinishedReason.FAILED_TO_START
+            record_finished(self._cluster, [key], reason, str(refusal), actor="scheduler", now=self._now())
+        except ClusterUnreachable:
+            raise
+        except ClusterError as refusal:
+            _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, refusal)
+            self._mark_refused(row, str(refusal))
+            return
+        self._told.append((row.pk, row.push_sequence))
+
+    def _mark_pushed(self) -> None:
+        """Notes what the cluster has heard; a row that has moved on stays unpushed by its newer sequence."""
+        if not self._told:
+            return
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+            cursor.execute(
+                """
+                UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = ''
+                FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
+                WHERE workload.id = told.id AND workload.pushed_sequence < told.sequence
+                """,
+                [[pk for pk, _ in self._told], [sequence for _, sequence in self._told]],
+            )
+        self._report.pushed += len(self._told)
+        self._told.clear()
+
+    def _mark_refused(self, row: Workload, error: str) -> None:
+        self._report.failed += 1
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+            Workload.objects.filter(pk=row.pk).exclude(push_error=error).update(push_error=error)
+
+    def _look_up(self, rows: Sequence[Workload]) -> None:
+        """For many jobs of a kind one list costs less than asking for each; few are asked for when it is their turn."""
+        counts = Counter(row.job.kind for row in rows if row.job is not None)
+        groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
+        self._members = member_sources(groups, self._vendors)
+        counts[PODS.kind] += sum(map(len, self._members.values()))
+        self._listed = {}
+        for kind, count in counts.items():
+            if kind in JOB_KINDS and count >= _LIST_FROM:
+                items = self._client.list(JOB_KINDS[kind].kind).items
+                self._listed[kind] = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
+
+    def _get(self, source: JobSource) -> JsonObject | None:
+        kind = source.kind.kind
+        if kind.kind in self._listed:
+            return self._listed[kind.kind].get((source.namespace, source.name))
+        return self._client.get(kind, source.namespace, source.name)
+
+    def _act(self, row: Workload) -> None:
+        if row.job is None:
+            return
+        source = job_source(row.job, self._vendors)
+        for each in self._members.get(row.job.pk, ()) if source is None else (source,):
+            self._act_on(each, row, withdrawn=row.job.deletion_requested_at is not None or each.leaving)
+
+    def _act_on(self, source: JobSource, row: Workload, *, withdrawn: bool) -> None:
+        if withdrawn:
+            self._withdraw(source, row)
+        elif source.ended:
+            return
+        elif runs(row):
+            self._start(source, row)
+        elif row.status != WorkloadStatus.FINISHED and not is_next_slice(row):
+            self._stop(source, row)
+
+    def _start(self, source: JobSource, row: Workload) -> None:
+        there = self._there(source)
+        if source.kind.workload_per_pod:
+            # Many workloads, one job: what it says is told once a sweep.
+            if source.uid not in self._applied:
+                self._apply(source.kind.kind, waiting_job(source))
+                self._applied.add(source.uid)
+            return
+        if there is None and source.found_in_cluster:
+            return  # whoever made it has deleted it: the watcher sees to its workload
+        source = as_made(source, there)
+        workload = admitted_workload(row, self._flavors)
+        if source.kind.stopping is Stopping.DELETE:
+            self._start_pod(source, workload, there)
+            return
+        if there is not None and not there["spec"].get("suspend"):
+            workload = named_as_started(source, workload, there)
+        manifest = started_job(source, workload)
+        if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):
+            self._reset_start_time(source)
+        self._apply(source.kind.kind, manifest)
+
+    def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
+        """One of ours is made; one that is found is taken over, and loses its gates when it gets its place."""
+        mine = tuple(each for each in workload.pod_sets if source.pod_set in ("", each.name))
+        if not mine:
+            raise CannotStart(f"the workload has no pod set {source.pod_set}, which its pod {source.name} belongs to")
+        workload = replace(workload, pod_sets=mine)
+        patch = None
+        if there is not None and source.found_in_cluster:
+            patch = adopted_pod(there, source, workload) if is_gated(there) else None
+        elif there is not None:
+            patch = changed_pod(there, started_pod(source, workload))
+        elif not source.found_in_cluster:
+            self._apply(PODS, started_pod(source, workload))
+        if patch is not None:
+            self._client.patch(PODS, source.namespace, source.name, patch)
+
+    def _stop(self, source: JobSource, row: Workload) -> None:
+        """Its pods are told to go; that they have gone is seen later (`_confirm_stopped`)."""
+        there = self._there(source)
+        if there is None:
+            return
+        match source.kind.stopping:
+            case Stopping.SUSPEND:
+                self._suspend(source, there)
+            case Stopping.DELETE:
+                if not is_gated(there) or there["metadata"].get("deletionTimestamp"):
+                    self._delete_pod(there)
+            case Stopping.DELETE_POD:
+                for pod in self._pods_of(row):
+                    metadata = pod["metadata"]
+                    self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _delete_pod(self, pod: JsonObject) -> None:
+        metadata = pod["metadata"]
+        release = released_pod(pod)
+        if release is not None:
+            self._client.patch(PODS, metadata["namespace"], metadata["name"], release)
+        if not metadata.get("deletionTimestamp"):
+            self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _suspend(self, source: JobSource, there: JsonObject) -> None:
+        if not there["spec"].get("suspend"):
+            self._client.patch(JOBS, source.namespace, source.name, {"spec": {"suspend": True}})
+        if source.found_in_cluster:
+            # Kubernetes lets a template change while the job is suspended and has no start time.
+            self._reset_start_time(source)
+            self._client.apply(source.kind.kind, restored_job(source))
+
+    def _reset_start_time(self, source: JobSource) -> None:
+        patch = {"status": {"startTime": None}}
+        self._client.patch(JOBS, source.namespace, source.name, patch, subresource="status")
+
+    def _withdraw(self, source: JobSource, row: Workload) -> None:
+        """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped.
+
+        A pod can't be stopped but by deleting it, and one that never runs is of no use to anybody.
+        """
+        there = self._there(source)
+        if source.kind.stopping is Stopping.DELETE:
+            if there is not None:
+                self._delete_pod(there)
+            return
+        if source.found_in_cluster:
+            self._stop(source, row)
+            return
+        if there is not None:
+            self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
+
+    def _there(self, source: JobSource) -> JsonObject | None:
+        """The row's job in the cluster. An ended job of the same name makes way; one at work is not ours to touch."""
+        there = self._get(source)
+        if there is None or is_job_of(there, source):
+            return there
+        if source.kind.progress(there).finished is None:
+            raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
+        self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
+        return None
+
+    def _apply(self, kind: Kind, manifest: JsonObject) -> None:
+        try:
+            self._client.apply(kind, manifest)
+        except ClusterError as error:
+            namespace = manifest["metadata"]["namespace"]
+            if not error.not_found or self._client.get(NAMESPACES, "", namespace) is not None:
+                raise
+            self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+            self._client.apply(kind, manifest)
+
+    def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:
+        selector = f"{WORKLOAD_UID_LABEL}={row.uid}"
+        return self._client.list(PODS, row.namespace, label_selector=selector, field_selector=LIVE_PODS).items
+
+    def follow_pods(self, clock: Callable[[], float]) -> None:
+        """Binds pods that wait for us, and notes which evicted workloads have none left."""
+        with_jobs_held = Workload.objects.filter(
+            cluster=self._cluster, job__isnull=False, quota_reserved_at__isnull=False
+        ).exclude(status=WorkloadStatus.FINISHED)
+        if not with_jobs_held.exists():
+            return
+        selector = f"{MANAGED_LABEL}=true"
+        pods = self._credible(self._client.list(PODS, label_selector=selector, field_selector=LIVE_PODS).items)
+        pods = handed_over(self._cluster, self._client, pods)
+        self._report.bound += Binder(self._cluster, self._client, self._flavors, clock).bind(pods)
+        self._confirm_stopped(pods)
+        note_gone_replicas(self._cluster, pods)
+
+    def _credible(self, pods: Sequence[JsonObject]) -> list[JsonObject]:
+        """The pods whose labels name a workload or a job of their own namespace: anyone can write a label."""
+        workloads = {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
+        jobs = {uid for pod in pods if (uid := uid_label(pod, JOB_UID_LABEL))}
+        rows = Workload.objects.filter(cluster=self._cluster)
+        homes = [
+            *rows.filter(uid__in=workloads).values_list("uid", "namespace"),
+            *rows.filter(job__uid__in=jobs).values_list("job__uid", "namespace"),
+        ]
+        home = {str(uid): namespace for uid, namespace in homes}
+        return [
+            pod
+            for pod in pods
+            if home.get(uid_label(pod, WORKLOAD_UID_LABEL) or uid_label(pod, JOB_UID_LABEL))
+            == pod["metadata"]["namespace"]
+        ]
+
+    def _confirm_stopped(self, pods: Sequence[JsonObject]) -> None:
+        """An evicted workload's quota is free when no pod of it is left, and no more can come."""
+        stopping = Workload.objects.filter(
+            cluster=self._cluster,
+            job__isnull=False,
+            evicted_at__isnull=False,
+            quota_reserved_at__isnull=False,
+            pods_stopped_at__isnull=True,
+            pushed_sequence__gte=F("push_sequence"),
+        ).exclude(status=WorkloadStatus.FINISHED)
+        alive = {uid_label(pod, WORKLOAD_UID_LABEL) for pod in pods}
+        stopped = [
+            (row.namespace, row.name)
+            for row in with_jobs(stopping).order_by("pk")
+            if str(row.uid) not in alive and self._makes_no_more(row)
+        ]
+        if stopped:
+            self._report.stopped += len(record_stopped(self._cluster, stopped, now=self._now()))
+
+    def _makes_no_more(self, row: Workload) -> bool:
+        source = job_source(row.job) if row.job is not None else None
+        if source is None or source.kind.stopping is not Stopping.SUSPEND:
+            return True
+        there = self._client.get(source.kind.kind, source.namespace, source.name)
+        if there is None or not is_job_of(there, source):
+            return True
+        progress = source.kind.progress(there)
+        return progress.finished is not None or (progress.active == 0 and _suspension_was_seen(there))
+
+
+def is_job_of(there: JsonObject, source: JobSource) -> bool:
+    """Whether an object in the cluster is the job of that row, rather than another of the same name."""
+    metadata = there["metadata"]
+    return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))
+
+
+def _suspension_was_seen(job: JsonObject) -> bool:
+    """Whether the job controller knows that the job is suspended, so that it makes no pod behind our back."""
+    return bool(job["spec"].get("suspend")) and any(
+        condition.get("type") == "Suspended" and condition.get("status") == "True"
+        for condition in (job.get("status") or {}).get("conditions") or ()
+    )

@@ -1,0 +1,57 @@
+"""Pods of topology-aware workloads get the domain that was assigned to them, by rank where they state it.
+
+Where devices were decided too, each replica has its node and nothing is left to do here. Else the pods wait at our
+gate, and the labels of their domain become their node selector when it opens; the cluster's own scheduler binds them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from clusters.client import JsonObject
+from clusters.jobs.objects import (
+    HOSTNAME_LABEL,
+    KUEUE_GATES,
+    PLACEMENT_GATE,
+    POD_SET_LABEL,
+    WORKLOAD_UID_LABEL,
+    PodSetAdmission,
+)
+from scheduling.model.topology import TopologyRequest
+from scheduling.topology.ungater import Domain, TopologyPod, domains_for_gated_pods, node_selector
+
+
+class TopologyDomains:
+    """Says where each waiting pod goes, given where the others of its pod set are."""
+
+    def __init__(self, pods: Sequence[JsonObject]) -> None:
+        self._pods: dict[tuple[str, str], list[JsonObject]] = defaultdict(list)
+        for pod in pods:
+            labels = pod["metadata"].get("labels") or {}
+            self._pods[labels.get(WORKLOAD_UID_LABEL, ""), labels.get(POD_SET_LABEL, "")].append(pod)
+
+    def selector(
+        self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission, failed_nodes: Collection[str] = ()
+    ) -> Mapping[str, str] | None:
+        """The labels of the pod's domain; empty without a topology, None while the assignment has no place for it:
+        while more pods live than were assigned, or the domain is a failed node that has not been replaced yet."""
+        topology = pod_set.topology
+        if topology is None:
+            return {}
+        name = pod["metadata"]["name"]
+        others = [other for other in self._pods[workload_uid, pod_set.name] if other["metadata"]["name"] != name]
+        states = [_state(other, topology.levels) for other in (*others, pod)]
+        request = pod_set.topology_request or TopologyRequest()
+        domain = domains_for_gated_pods(topology, request, states).get(name)
+        if domain is None or (topology.levels[-1] == HOSTNAME_LABEL and domain[-1] in failed_nodes):
+            return None
+        return node_selector(topology, domain)
+
+
+def _state(pod: JsonObject, levels: Sequence[str]) -> TopologyPod:
+    metadata, spec = pod["metadata"], pod["spec"]
+    gated = any(gate["name"] in (PLACEMENT_GATE, *KUEUE_GATES) for gate in spec.get("schedulingGates") or ())
+    selector = spec.get("nodeSelector") or {}
+    domain: Domain | None = None if gated else tuple(selector.get(level, "") for level in levels)
+    return TopologyPod(metadata["name"], metadata.get("labels") or {}, domain)

@@ -1,0 +1,110 @@
+"""Following a kind: a list, then its changes, for as long as wanted, whatever the connection does.
+
+What it hands out is enough to know the cluster even if events come late, twice or never: lists are whole and come again
+from time to time, events repeat nothing that has been handed out.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from clusters.client import ClusterClient, ClusterError, Kind, Listing, WatchEvent
+
+_log = logging.getLogger(__name__)
+
+_FIRST_WAIT_SECONDS: Final = 0.5
+_LONGEST_WAIT_SECONDS: Final = 30.0
+_WATCH_SECONDS: Final = 300.0
+
+
+class Follower:
+    """Iterates over Listing (everything there is now: forget what is not in it) and WatchEvent (one change).
+
+    * relist_seconds: how often everything is listed again, to heal what events have missed.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        kind: Kind,
+        relist_seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.kind = kind
+        self._client = client
+        self._relist_seconds = relist_seconds
+        self._clock = clock
+        self._stopped = threading.Event()
+        self._end_watch: Callable[[], None] | None = None
+        self._failures = 0
+        self._seen: dict[str, str] = {}
+        self._version = ""
+
+    def stop(self) -> None:
+        """Ends the iteration, from any thread."""
+        self._stopped.set()
+        if self._end_watch is not None:
+            self._end_watch()
+
+    def __iter__(self) -> Iterator[Listing | WatchEvent]:
+        while not self._stopped.is_set():
+            try:
+                listing = self._client.list(self.kind)
+            except ClusterError as error:
+                self._wait(error)
+                continue
+            self._version = listing.resource_version
+            self._seen = {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in listing.items}
+            yield listing
+            yield from self._changes(self._clock() + self._relist_seconds)
+
+    def _changes(self, until: float) -> Iterator[WatchEvent]:
+        """Watches, resuming from the last version, until it is time to list again or the version has expired."""
+        while not self._stopped.is_set():
+            remaining = until - self._clock()
+            if remaining <= 0:
+                return
+            try:
+                yield from self._watch(int(min(_WATCH_SECONDS, max(1.0, remaining))))
+            except ClusterError as error:
+                self._wait(error)
+                if error.status:
+                    # The server answered, and not with events: what it refuses now it will refuse again.
+                    return
+
+    def _watch(self, seconds: int) -> Iterator[WatchEvent]:
+        events = self._client.watch(self.kind, self._version, timeout_seconds=seconds, opened=self._opened)
+        for event in events:
+            self._failures = 0
+            metadata = event.object["metadata"]
+            version, uid = metadata["resourceVersion"], metadata.get("uid", "")
+            self._version = version
+            if event.type == "BOOKMARK" or not self._is_news(event.type, uid, version):
+                continue
+            yield event
+            if self._stopped.is_set():
+                return
+
+    def _is_news(self, kind: str, uid: str, version: str) -> bool:
+        if kind == "DELETED":
+            return self._seen.pop(uid, None) is not None
+        repeated = self._seen.get(uid) == version
+        self._seen[uid] = version
+        return not repeated
+
+    def _opened(self, end: Callable[[], None]) -> None:
+        self._end_watch = end
+        if self._stopped.is_set():
+            end()
+
+    def _wait(self, error: ClusterError) -> None:
+        """Waits longer with each failure in a row; a version that is merely too old costs one short wait."""
+        wait = min(_FIRST_WAIT_SECONDS * 2**self._failures, _LONGEST_WAIT_SECONDS)
+        self._failures += 1
+        if not error.expired:
+            _log.warning("Following %s of %s: %s; again in %.1f s", self.kind.plural, self._client.server, error, wait)
+        self._stopped.wait(wait)

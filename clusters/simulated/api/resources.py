@@ -1,0 +1,125 @@
+"""The kinds that the simulated API server serves, and what discovery says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clusters.simulated.api.objects import JsonObject
+
+_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind: where it lives in the URL, its scope and its subresources.
+
+    * group: "" for the core group.
+    * generation: whether `metadata.generation` counts changes of the spec.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    generation: bool = False
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+RESOURCES: tuple[Resource, ...] = (
+    Resource("", "v1", "namespaces", "Namespace", False, ("ns",), ("status",)),
+    Resource("", "v1", "nodes", "Node", False, ("no",), ("status",)),
+    Resource("", "v1", "pods", "Pod", True, ("po",), ("status", "binding", "eviction"), True),
+    Resource("", "v1", "configmaps", "ConfigMap", True, ("cm",)),
+    Resource("", "v1", "events", "Event", True, ("ev",)),
+    Resource("", "v1", "limitranges", "LimitRange", True, ("limits",)),
+    Resource("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), ("status",)),
+    Resource("apps", "v1", "deployments", "Deployment", True, ("deploy",), ("status",), True),
+    Resource("apps", "v1", "replicasets", "ReplicaSet", True, ("rs",), ("status",), True),
+    Resource("batch", "v1", "jobs", "Job", True, (), ("status",), True),
+    Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
+    Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
+    Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",)),
+)
+
+BY_PLURAL = {resource.plural: resource for resource in RESOURCES}
+BY_KIND = {(resource.api_version, resource.kind): resource for resource in RESOURCES}
+_BY_URL = {(resource.group, resource.version, resource.plural): resource for resource in RESOURCES}
+
+
+def find(group: str, version: str, plural: str) -> Resource | None:
+    """The resource of a URL, or None."""
+    return _BY_URL.get((group, version, plural))
+
+
+def _groups() -> dict[str, str]:
+    return {resource.group: resource.version for resource in RESOURCES if resource.group}
+
+
+def api_group(group: str) -> JsonObject | None:
+    version = _groups().get(group)
+    if version is None:
+        return None
+    served = {"groupVersion": f"{group}/{version}", "version": version}
+    return {"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": [served], "preferredVersion": served}
+
+
+def api_group_list() -> JsonObject:
+    """The answer to GET /apis."""
+    groups = []
+    for group in _groups():
+        entry = api_group(group)
+        if entry is not None:
+            groups.append({key: entry[key] for key in ("name", "versions", "preferredVersion")})
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def api_versions() -> JsonObject:
+    """The answer to GET /api."""
+    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+
+
+def api_resource_list(group: str, version: str) -> JsonObject | None:
+    """The answer to GET /api/v1 or /apis/GROUP/VERSION, or None when there is no such group version."""
+    served = [resource for resource in RESOURCES if (resource.group, resource.version) == (group, version)]
+    if not served:
+        return None
+    entries: list[JsonObject] = []
+    for resource in served:
+        entry: JsonObject = {
+            "name": resource.plural,
+            "singularName": resource.kind.lower(),
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": _VERBS,
+        }
+        if resource.short_names:
+            entry["shortNames"] = list(resource.short_names)
+        entries.append(entry)
+        entries.extend(_subresource(resource, name) for name in resource.subresources)
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": served[0].api_version,
+        "resources": entries,
+    }
+
+
+def _subresource(resource: Resource, name: str) -> JsonObject:
+    kind = {"binding": "Binding", "eviction": "Eviction"}.get(name, resource.kind)
+    verbs = ["get", "patch", "update"] if name == "status" else ["create"]
+    entry: JsonObject = {
+        "name": f"{resource.plural}/{name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+        "kind": kind,
+        "verbs": verbs,
+    }
+    if name == "eviction":
+        entry.update({"group": "policy", "version": "v1"})
+    return entry

@@ -1,0 +1,255 @@
+"""The simulated cluster as a whole: objects, controllers and the time that drives them."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from clusters.simulated.api.errors import bad_request, not_found
+from clusters.simulated.api.objects import (
+    JsonObject,
+    condition,
+    controller_of,
+    is_deleting,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from clusters.simulated.api.pods import NodeUsage, is_finished, node_of, pod_condition, with_pod_condition
+from clusters.simulated.api.registry import Registry, Writer
+from clusters.simulated.api.resources import BY_KIND
+from clusters.simulated.api.store import Change, ObjectStore
+from clusters.simulated.chaos import Chaos
+from clusters.simulated.clock import Clock, VirtualClock
+from clusters.simulated.controllers.default_scheduler import DefaultScheduler
+from clusters.simulated.controllers.device_plugin import DevicePlugin
+from clusters.simulated.controllers.job_controller import JobController
+from clusters.simulated.controllers.kubelet import Kubelet
+from clusters.simulated.controllers.node_controller import (
+    GarbageCollector,
+    NamespaceController,
+    NodeController,
+    PodCollector,
+)
+from clusters.simulated.controllers.replica_controllers import DeploymentController, ReplicaSetController
+from clusters.simulated.environment import Controller, Environment, Options
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+_WorkKey = tuple[str, str, str]
+_OWNER = "owner"
+_NODE_STATES = {"ready": ("True", "KubeletReady"), "not-ready": ("False", "KubeletNotReady")}
+
+
+class SimulatedCluster:
+    """All state in memory; `settle` brings it up to the clock's present.
+
+    Controllers read what is stored and write what follows, so nothing but the objects needs saving. The same seed,
+    start and requests give the same objects, names and failures.
+
+    * seed: what uids, generated names and failures are drawn from.
+    * snapshot: a file that the state is loaded from, if it is there, and written to by `save`.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        options: Options | None = None,
+        seed: str = "1",
+        snapshot: Path | None = None,
+        history_limit: int = 5_000,
+    ) -> None:
+        self.clock = clock
+        self.chaos = Chaos()
+        self.snapshot = snapshot
+        # An empty cluster's versions start above those of any cluster before it, so that these are too old, not wrong.
+        self.store = ObjectStore(int(clock.now()) * 1000, history_limit)
+        self.registry = Registry(self.store, clock, f"{seed}@{int(clock.now())}")
+        self.environment = Environment(self.registry, options or Options())
+        loaded = snapshot is not None and snapshot.exists() and self._load(snapshot)
+        usage = NodeUsage(self.store)
+        self._plugin = DevicePlugin(self.environment)
+        self._usage = usage
+        self._kubelet = Kubelet(self.environment, usage, self._plugin)
+        self._collector = GarbageCollector(self.environment)
+        nodes = NodeController(self.environment, usage, self._plugin)
+        self._controllers: dict[str, tuple[Controller, ...]] = {
+            "pods": (PodCollector(self.environment, nodes), DefaultScheduler(self.environment, usage), self._kubelet),
+            "jobs": (JobController(self.environment),),
+            "deployments": (DeploymentController(self.environment),),
+            "replicasets": (ReplicaSetController(self.environment),),
+            "nodes": (nodes,),
+            "namespaces": (NamespaceController(self.environment),),
+        }
+        self._work: deque[_WorkKey] = deque()
+        self._queued: set[_WorkKey] = set()
+        self._timers: list[tuple[float, _WorkKey]] = []
+        self._waiting_pods: dict[_WorkKey, None] = {}
+        self.store.listeners.append(self._on_change)
+        if loaded:
+            for plural in self._controllers:
+                for item in self.store.items(plural):
+                    self._enqueue((plural, namespace_of(item), name_of(item)))
+        else:
+            for name in NAMESPACES:
+                self.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def add(self, manifest: JsonObject) -> JsonObject:
+        """Creates one object, and the namespace that it names where that is missing. Raises ApiError."""
+        resource = BY_KIND.get((str(manifest.get("apiVersion")), str(manifest.get("kind"))))
+        if resource is None:
+            unknown = f"{manifest.get('apiVersion')} {manifest.get('kind')}"
+            raise bad_request(f"the simulated cluster does not serve {unknown}")
+        namespace = ""
+        if resource.namespaced:
+            namespace = str((manifest.get("metadata") or {}).get("namespace") or "default")
+            if self.store.get("namespaces", "", namespace) is None:
+                self.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        if resource.plural == "nodes":
+            manifest = with_node_defaults(manifest, self.clock.now())
+        return self.registry.create(resource, namespace, manifest, Writer("simulated-cluster"))
+
+    def settle(self) -> float | None:
+        """Acts on everything that is due by now; returns when time alone makes something due next."""
+        now = self.clock.now()
+        while True:
+            while self._work:
+                self._reconcile(self._work.popleft())
+            if not self._timers or self._timers[0][0] > now:
+                return self._timers[0][0] if self._timers else None
+            self._enqueue(heapq.heappop(self._timers)[1])
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass on a virtual clock, step by step, so that each thing happens at its own moment."""
+        if not isinstance(self.clock, VirtualClock):
+            raise TypeError("only a virtual clock can be advanced")
+        end = self.clock.now() + seconds
+        due = self.settle()
+        while due is not None and due <= end:
+            self.clock.advance_to(due)
+            due = self.settle()
+        self.clock.advance_to(end)
+        self.settle()
+
+    def set_node_state(self, name: str, state: str) -> None:
+        """Makes a node "ready", "not-ready", "cordoned", "uncordoned" or "gone". Raises ApiError for anything else."""
+        node = self.store.get("nodes", "", name)
+        if node is None:
+            raise not_found("nodes", name)
+        if state == "gone":
+            self.store.remove("nodes", "", name)
+        elif state in ("cordoned", "uncordoned"):
+            spec = {key: value for key, value in node["spec"].items() if key != "unschedulable"}
+            if state == "cordoned":
+                spec["unschedulable"] = True
+            self.environment.set_object("nodes", {**node, "spec": spec}, "kubectl-cordon")
+        elif state in _NODE_STATES:
+            value, reason = _NODE_STATES[state]
+            entry = {**pod_condition("Ready", value == "True", self.clock.now(), reason), "status": value}
+            status = {**(node.get("status") or {}), "conditions": with_pod_condition(node, entry)}
+            self.environment.set_status("nodes", node, status, "kubelet")
+        else:
+            raise bad_request(f"unknown node state {state!r}; there are ready, not-ready, cordoned, uncordoned, gone")
+
+    def set_device_health(self, uuid: str, healthy: bool) -> None:
+        """Makes a card healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""
+        if not self._plugin.set_card_health(uuid, healthy):
+            raise not_found("devices", uuid)
+
+    def save(self) -> None:
+        """Writes the snapshot, whole or not at all; nothing happens without a file."""
+        if self.snapshot is None:
+            return
+        state = {**self.store.dump(), "seed": self.registry.seed}
+        temporary = self.snapshot.with_suffix(".writing")
+        temporary.write_bytes(orjson.dumps(state))
+        temporary.replace(self.snapshot)
+
+    def _load(self, snapshot: Path) -> bool:
+        state: dict[str, Any] = orjson.loads(snapshot.read_bytes())
+        self.store.load(state)
+        self.registry.seed = state["seed"]
+        return True
+
+    def _on_change(self, plural: str, change: Change) -> None:
+        item = change.object
+        key = (plural, namespace_of(item), name_of(item))
+        if plural in self._controllers or is_deleting(item):
+            self._enqueue(key)
+        if change.type == "DELETED":
+            self._enqueue((_OWNER, "", uid_of(item)))
+        owner = controller_of(item)
+        if owner is not None:
+            resource = BY_KIND.get((owner["apiVersion"], owner["kind"]))
+            if resource is not None:
+                self._enqueue((resource.plural, namespace_of(item), owner["name"]))
+        if plural == "pods":
+            self._on_pod(key, change)
+        elif plural == "nodes":
+            self._on_node(change)
+
+    def _on_pod(self, key: _WorkKey, change: Change) -> None:
+        waiting = change.type != "DELETED" and DefaultScheduler.is_waiting(change.object)
+        if waiting:
+            self._waiting_pods[key] = None
+        else:
+            self._waiting_pods.pop(key, None)
+        if change.type == "DELETED":
+            self._kubelet.forget(uid_of(change.object))
+        if node_of(change.object) and (change.type == "DELETED" or is_finished(change.object)):
+            self._retry_waiting_pods()
+
+    def _on_node(self, change: Change) -> None:
+        before, after = _node_admission(change.previous), _node_admission(change.object)
+        if before != after or change.type != "MODIFIED":
+            self._retry_waiting_pods()
+            for pod in self._usage.pods_on(name_of(change.object)):
+                self._enqueue(("pods", namespace_of(pod), name_of(pod)))
+
+    def _retry_waiting_pods(self) -> None:
+        for key in self._waiting_pods:
+            self._enqueue(key)
+
+    def _enqueue(self, key: _WorkKey) -> None:
+        if key not in self._queued:
+            self._queued.add(key)
+            self._work.append(key)
+
+    def _reconcile(self, key: _WorkKey) -> None:
+        self._queued.discard(key)
+        plural, namespace, name = key
+        if plural == _OWNER:
+            self._collector.owner_is_gone(name)
+            return
+        for controller in self._controllers.get(plural, ()):
+            due = controller.reconcile(namespace, name)
+            if due is not None:
+                heapq.heappush(self._timers, (due, key))
+        item = self.store.get(plural, namespace, name)
+        if item is not None:
+            self._collector.finish_deletion(plural, item)
+
+
+def with_node_defaults(manifest: JsonObject, now: float) -> JsonObject:
+    """A node as a kubelet registers it: ready unless it says otherwise, and allocatable what its capacity is."""
+    status = dict(manifest.get("status") or {})
+    status.setdefault("capacity", {"cpu": "64", "memory": "256Gi", "pods": "110"})
+    status.setdefault("allocatable", dict(status["capacity"]))
+    if not any(entry.get("type") == "Ready" for entry in status.get("conditions") or ()):
+        entry = pod_condition("Ready", True, now, "KubeletReady")
+        status["conditions"] = [*(status.get("conditions") or ()), entry]
+    return {**manifest, "spec": dict(manifest.get("spec") or {}), "status": status}
+
+
+def _node_admission(node: JsonObject | None) -> tuple[Any, ...]:
+    """What of a node decides whether pods may be bound to it and run there."""
+    if node is None:
+        return ()
+    ready = (condition(node, "Ready") or {}).get("status")
+    spec = node.get("spec") or {}
+    allocatable = (node.get("status") or {}).get("allocatable")
+    return ready, spec.get("taints"), spec.get("unschedulable"), node["metadata"].get("labels"), allocatable

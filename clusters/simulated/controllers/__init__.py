@@ -1,0 +1,1 @@
+"""The simulated cluster's controllers and kubelets."""

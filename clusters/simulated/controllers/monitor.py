@@ -1,0 +1,141 @@
+"""An imitation of HAMi's vGPU monitors: what cards and containers use, in Prometheus' text format.
+
+How much a container uses follows from what its pod's annotations say it got, drawn once per container and swaying with
+time: less than it was given, some hardly anything. The same cluster at the same moment says the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from clusters.simulated.api.objects import (
+    JsonObject,
+    annotations_of,
+    condition_is_true,
+    name_of,
+    namespace_of,
+    parse_timestamp,
+    uid_of,
+)
+from clusters.simulated.api.pods import node_of, phase_of
+from clusters.simulated.controllers.device_plugin import NVIDIA_REGISTER, AllocationFailed, device_entries
+from clusters.simulated.environment import Environment
+
+METRICS_PATH: Final = "/metrics"
+NVIDIA_ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
+_MIB: Final = 2**20
+_CARD: Final = ("node", "device_index", "device_uuid", "device_type")
+_CONTAINER: Final = ("namespace", "pod", "container", "vdevice_index", "device_uuid")
+_DRIVER_MIB: Final = 180
+_IDLE_SHARE: Final = 0.15
+_WARM_UP_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUse:
+    """What one container uses of one card. Memory in MiB, utilization in percent of the card's cores."""
+
+    labels: tuple[str, ...]
+    uuid: str
+    memory_mib: float
+    limit_mib: int
+    utilization_percent: float
+    last_kernel_seconds: float
+
+
+class Monitors:
+    """The monitors of all ready nodes behind one address."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def text(self) -> bytes:
+        """What they say now."""
+        registry = CollectorRegistry()
+        registry.register(_Families(list(self._cards()), list(self._containers())))
+        return generate_latest(registry)
+
+    def _cards(self) -> Iterator[tuple[str, JsonObject]]:
+        for node in self._environment.store.items("nodes"):
+            register = annotations_of(node).get(NVIDIA_REGISTER)
+            if register and condition_is_true(node, "Ready"):
+                yield from ((name_of(node), card) for card in orjson.loads(register))
+
+    def _containers(self) -> Iterator[ContainerUse]:
+        for pod in self._environment.store.items("pods"):
+            text = annotations_of(pod).get(NVIDIA_ALLOCATED)
+            if text and phase_of(pod) == "Running" and self._is_heard(pod):
+                yield from self._uses(pod, text)
+
+    def _is_heard(self, pod: JsonObject) -> bool:
+        node = self._environment.store.get("nodes", "", node_of(pod))
+        return node is not None and condition_is_true(node, "Ready")
+
+    def _uses(self, pod: JsonObject, text: str) -> Iterator[ContainerUse]:
+        """Init containers have ended when a pod runs."""
+        try:
+            entries = device_entries(text)
+        except AllocationFailed:
+            return  # the monitor knows only what the plugin could read
+        first = len(pod["spec"].get("initContainers") or ())
+        for container, cards in zip(pod["spec"]["containers"], entries[first:], strict=False):
+            for number, (uuid, _, memory_mib, cores_percent) in enumerate(cards):
+                labels = (namespace_of(pod), name_of(pod), str(container["name"]), str(number), uuid)
+                yield self._use(pod, labels, memory_mib, cores_percent)
+
+    def _use(self, pod: JsonObject, labels: tuple[str, ...], memory_mib: int, cores_percent: int) -> ContainerUse:
+        environment = self._environment
+        age = max(0.0, environment.now() - parse_timestamp(pod["status"]["startTime"]))
+
+        def draw(what: str) -> float:
+            return environment.draw("use", uid_of(pod), *labels[2:], what)
+
+        warmth = min(1.0, age / environment.scaled(_WARM_UP_SECONDS))
+        memory = memory_mib * (0.1 + (0.35 + 0.5 * draw("memory")) * warmth)
+        if draw("idle") < _IDLE_SHARE:
+            return ContainerUse(labels, labels[4], 0.1 * memory_mib, memory_mib, 0.0, age)
+        period = 60.0 + 240.0 * draw("period")
+        sway = 0.15 * math.sin(2 * math.pi * (age / period + draw("phase")))
+        utilization = (cores_percent or 100) * max(0.0, 0.35 + 0.45 * draw("utilization") + sway) * warmth
+        return ContainerUse(labels, labels[4], memory, memory_mib, utilization, 3.0 * draw("kernel"))
+
+
+class _Families(Collector):
+    def __init__(self, cards: list[tuple[str, JsonObject]], containers: list[ContainerUse]) -> None:
+        self._cards = cards
+        self._containers = containers
+
+    def collect(self) -> Iterable[Metric]:
+        """The names of HAMi's exporter of today."""
+        memory = GaugeMetricFamily("hami_host_gpu_memory_used_bytes", "GPU memory in use", labels=_CARD)
+        utilization = GaugeMetricFamily("hami_host_gpu_utilization_ratio", "GPU utilization, 0 to 100", labels=_CARD)
+        for node, card in self._cards:
+            labels = (node, str(card.get("index", 0)), card["id"], card.get("type", ""))
+            uses = [use for use in self._containers if use.uuid == card["id"]]
+            used = _DRIVER_MIB * bool(uses) + sum(use.memory_mib for use in uses)
+            memory.add_metric(labels, min(used, card.get("devmem", 0)) * _MIB)
+            utilization.add_metric(labels, min(100.0, sum(use.utilization_percent for use in uses)))
+        return [memory, utilization, *self._of_containers()]
+
+    def _of_containers(self) -> Iterator[Metric]:
+        for name, (text, value) in _OF_CONTAINERS.items():
+            family = GaugeMetricFamily(name, text, labels=_CONTAINER)
+            for use in self._containers:
+                family.add_metric(use.labels, value(use))
+            yield family
+
+
+_OF_CONTAINERS: Final[Mapping[str, tuple[str, Callable[[ContainerUse], float]]]] = {
+    "hami_vgpu_memory_used_bytes": ("Memory that a container uses", lambda use: use.memory_mib * _MIB),
+    "hami_vgpu_memory_limit_bytes": ("Memory that a container may use", lambda use: use.limit_mib * _MIB),
+    "hami_container_device_utilization_ratio": ("Utilization, 0 to 100", lambda use: use.utilization_percent),
+    "hami_container_last_kernel_elapsed_seconds": ("Since the last kernel", lambda use: use.last_kernel_seconds),
+}

@@ -1,0 +1,107 @@
+"""Nodes with GPUs as HAMi's device plugin registers them, and the files that describe a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import yaml
+
+from clusters.simulated.api.objects import JsonObject
+from clusters.simulated.controllers.device_plugin import NVIDIA_COUNT, NVIDIA_REGISTER
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNodes:
+    """Some equal nodes. memory_mib and slots are per card; cpu and memory as Kubernetes quantities."""
+
+    prefix: str
+    count: int
+    product: str
+    model: str
+    cards: int
+    memory_mib: int
+    cpu: str
+    memory: str
+    slots: int = 10
+    zone: str = "gpu-zone-a"
+
+    def manifests(self) -> Iterator[JsonObject]:
+        """The Node objects: labels, capacity and the register annotation."""
+        for number in range(1, self.count + 1):
+            yield self._manifest(f"{self.prefix}-{number:02}")
+
+    def _manifest(self, name: str) -> JsonObject:
+        cards = [self._card(name, index) for index in range(self.cards)]
+        capacity = {
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "pods": "110",
+            NVIDIA_COUNT: str(self.cards * self.slots),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "kubernetes.io/os": "linux",
+                    "nvidia.com/gpu.product": self.product,
+                    "nvidia.com/gpu.count": str(self.cards),
+                    "zone": self.zone,
+                    "gpu": "on",
+                },
+                "annotations": {NVIDIA_REGISTER: orjson.dumps(cards).decode()},
+            },
+            "spec": {},
+            "status": {"capacity": capacity, "allocatable": dict(capacity)},
+        }
+
+    def _card(self, node: str, index: int) -> JsonObject:
+        """One entry of the register annotation; zero values are left out, as HAMi leaves them out."""
+        digest = hashlib.sha256(f"{node}/{index}".encode()).hexdigest()
+        uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
+        card: JsonObject = {
+            "id": f"GPU-{uuid}",
+            "index": index,
+            "count": self.slots,
+            "devmem": self.memory_mib,
+            "devcore": 100,
+            "type": self.model,
+            "numa": 0 if index < (self.cards + 1) // 2 else 1,
+            "mode": "hami-core",
+            "health": True,
+        }
+        return {key: value for key, value in card.items() if value}
+
+
+EXAMPLE_FLEET = (
+    GpuNodes("gpu-node", 4, "Tesla-V100-32GB", "NVIDIA-Tesla V100-SXM2-32GB", 8, 32_768, "96", "768Gi"),
+    GpuNodes("gpu-a100", 2, "NVIDIA-A100-80GB", "NVIDIA-NVIDIA A100-SXM4-80GB", 8, 81_920, "128", "1Ti"),
+)
+"""The cluster of the examples: four nodes of eight V100 with 32 GB, two of eight A100 with 80 GB."""
+
+
+def example_fleet() -> list[JsonObject]:
+    """The nodes of EXAMPLE_FLEET."""
+    return [manifest for nodes in EXAMPLE_FLEET for manifest in nodes.manifests()]
+
+
+def read_manifests(path: Path) -> list[JsonObject]:
+    """The objects of a YAML file with one or more documents; a List counts as its items.
+
+    Raises ValueError, naming the document, where one is not an object with a kind; OSError and yaml.YAMLError too.
+    """
+    found: list[JsonObject] = []
+    with path.open(encoding="utf-8") as stream:
+        for number, document in enumerate(yaml.safe_load_all(stream), start=1):
+            if document is None:
+                continue
+            if not isinstance(document, dict) or "kind" not in document:
+                raise ValueError(f"{path}: document {number} is not a Kubernetes object with a kind")
+            found.extend(document.get("items") or () if document["kind"].endswith("List") else (document,))
+    return found

@@ -1,0 +1,1 @@
+"""From what a cluster reports to rows."""

@@ -1,0 +1,281 @@
+"""What the cluster says of jobs -> how workloads end, and workloads for jobs that others made and labelled."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import DataError, connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.jobs.kinds import MAIN_POD_SET, JobKind, Progress, Stopping
+from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
+from clusters.sync.followed_labels import FOLLOWED, relabelled
+from queues.events import request_push
+from queues.exceptions import Conflict, ManifestErrors
+from queues.manifests.job_workloads import workload_specs
+from queues.manifests.kueue_keys import ELASTIC_JOB
+from queues.models import Cluster, Job, Workload
+from queues.models.cluster import ClusterMode
+from queues.services.jobs import apply_jobs, read_job_object
+from queues.services.pods import record_reclaimable
+from queues.services.submission import create_workloads
+from queues.services.workloads import record_finished
+from scheduling.model.decisions import FinishedReason, WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_ACTOR: Final = "watcher"
+_SIZES: Final = ("parallelism", "completions")
+
+
+class JobWatch:
+    """Keeps the workloads of one kind of job in step with the jobs of one cluster."""
+
+    def __init__(self, cluster: Cluster, kind: JobKind) -> None:
+        self._cluster = cluster
+        self._kind = kind
+        self._refused: set[str] = set()
+        self._refused_labels: dict[str, JsonObject] = {}
+        self._now: datetime | None = None
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came."""
+        self._now = datetime.fromtimestamp(now, UTC)
+        present: dict[str, JsonObject] = {}
+        gone: dict[str, JsonObject] = {}
+        listed = False
+        for item in items:
+            if isinstance(item, Listing):
+                listed, present = True, {job["metadata"]["uid"]: job for job in item.items}
+                gone.clear()
+            elif item.type == "DELETED":
+                uid = item.object["metadata"]["uid"]
+                present.pop(uid, None)
+                gone[uid] = item.object
+            else:
+                present[item.object["metadata"]["uid"]] = item.object
+        # What is gone makes room for what came: a name, or a place in a group.
+        self._lose(list(gone.values()))
+        if listed:
+            self._find_missing(present.values())
+        self._take_in(list(present.values()))
+
+    def _take_in(self, jobs: Sequence[JsonObject]) -> None:
+        rows = self._rows(jobs)
+        progress: dict[int, Progress] = {}
+        for job in jobs:
+            row = rows.get(key_of(job))
+            if row is None:
+                self._submit(job)
+            else:
+                progress[row.pk] = self._kind.progress(job)
+                self._follow_size(job, row)
+                self._follow_labels(job, row)
+        self._record(progress)
+        if any(found.suspended for found in progress.values()):
+            # The suspension was seen: an evicted workload may have stopped by it.
+            request_push(self._cluster.name)
+
+    def _record(self, progress: Mapping[int, Progress]) -> None:
+        """How jobs ended, and which of their pods are not needed again; by the keys of their rows."""
+        telling = [pk for pk, found in progress.items() if found.finished is not None or found.reclaimable]
+        ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
+        reclaimable: dict[tuple[str, str], int] = {}
+        workloads = Workload.objects.filter(job__in=telling).exclude(status=WorkloadStatus.FINISHED)
+        for pk, namespace, name in workloads.values_list("job_id", "namespace", "name") if telling else ():
+            found = progress[pk or 0]
+            if found.finished is not None:
+                ended[found.finished, found.message].append((namespace, name))
+            else:
+                reclaimable[namespace, name] = found.reclaimable
+        for (reason, message), keys in ended.items():
+            record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
+        record_reclaimable(self._cluster, MAIN_POD_SET, reclaimable)
+
+    def _follow_size(self, job: JsonObject, row: Job) -> None:
+        """An elastic job that others made is resized by them (`kubectl scale`): its workload follows. Pods beyond its
+        admission wait at our gate meanwhile."""
+        elastic = row.found_in_cluster and row.annotations.get(ELASTIC_JOB) == "true"
+        if not elastic or row.deletion_requested_at is not None or self._cluster.mode == ClusterMode.OBSERVE:
+            return
+        sizes = {name: job["spec"][name] for name in _SIZES if job["spec"].get(name) is not None}
+        known = row.manifest.get("spec") or {}
+        if self._kind.progress(job).finished is not None or sizes.items() <= known.items():
+            return
+        try:
+            with transaction.atomic():
+                resized = read_job_object({**row.manifest, "spec": {**known, **sizes}})
+                apply_jobs(self._cluster, [resized], actor=_ACTOR, found_in_cluster=True)
+        except ManifestErrors as errors:
+            _log.warning("%s of cluster %s can't be resized: %s", row, self._cluster.name, errors)
+
+    def _relabelled(self, job: JsonObject, row: Job) -> JsonObject | None:
+        """The manifest of a found job whose owner has named another queue or priority class since."""
+        if not row.found_in_cluster or row.deletion_requested_at is not None:
+            return None
+        if self._cluster.mode == ClusterMode.OBSERVE or self._kind.progress(job).finished is not None:
+            return None
+        labels = job["metadata"].get("labels") or {}
+        if all(labels.get(key) == row.labels.get(key) for key in FOLLOWED):
+            return None
+        return relabelled(job, row.manifest)
+
+    def _follow_labels(self, job: JsonObject, row: Job) -> None:
+        """Another queue or priority class: a waiting workload follows, one with quota as far as Kueue allows it."""
+        manifest = self._relabelled(job, row)
+        uid = str(job["metadata"]["uid"])
+        if manifest is None or manifest["metadata"]["labels"] == self._refused_labels.get(uid):
+            return
+        try:
+            with transaction.atomic():
+                submitted = read_job_object(manifest)
+                apply_jobs(self._cluster, [submitted], actor=_ACTOR, found_in_cluster=True, now=self._now)
+        except ManifestErrors as errors:
+            self._refused_labels[uid] = manifest["metadata"]["labels"]
+            _log.warning("%s of cluster %s can't follow its labels: %s", row, self._cluster.name, errors)
+
+    def _submit(self, job: JsonObject) -> None:
+        """A job with a queue's label that nobody handed to us: it gets a workload, and is suspended until admitted."""
+        metadata = job["metadata"]
+        labels = metadata.get("labels") or {}
+        if self._kind.stopping is not Stopping.SUSPEND or self._cluster.mode == ClusterMode.OBSERVE:
+            return
+        if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("ownerReferences"):
+            return
+        if self._kind.progress(job).finished is not None or metadata["uid"] in self._refused:
+            return
+        try:
+            self._create(as_submitted(job))
+        except Conflict as conflict:
+            # Its name is another's, who may go: it is tried again with each list.
+            _log.info("%s %s of cluster %s: %s", self._kind.kind.kind, _name(job), self._cluster.name, conflict)
+        except (ManifestErrors, DataError) as errors:
+            self._refused.add(metadata["uid"])
+            _log.warning("%s %s of cluster %s: %s", self._kind.kind.kind, _name(job), self._cluster.name, errors)
+
+    def _create(self, job: JsonObject) -> None:
+        uid = uuid.UUID(job["metadata"]["uid"])
+        specs = workload_specs(job)
+        with transaction.atomic():
+            create_workloads(self._cluster, specs, actor=_ACTOR)
+            found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})
+            found.update(found_in_cluster=True, uid=uid)
+            if not job["spec"].get("suspend"):
+                # It runs without having been admitted: it is to be stopped.
+                raise_push(self._cluster, [uid])
+        request_push(self._cluster.name)
+
+    def _lose(self, jobs: Sequence[JsonObject]) -> None:
+        """Jobs that were deleted in the cluster: those that others made take their workload along, ours come again."""
+        rows = self._rows(jobs)
+        lost = [row for row in rows.values() if not row.deletion_requested_at]
+        self._without_job(lost)
+
+    def _find_missing(self, present: Iterable[JsonObject]) -> None:
+        """Jobs that should be in the cluster and were not in a whole list of it."""
+        there = {key for job in present for key in keys_of(job)}
+        told = Q(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
+        rows = (
+            Workload.objects.filter(
+                told | Q(job__found_in_cluster=True),
+                cluster=self._cluster,
+                job__kind=self._kind.kind.kind,
+                job__deletion_requested_at=None,
+            )
+            .exclude(status=WorkloadStatus.FINISHED)
+            .select_related("job")
+        )
+        missing = {row.job.pk: row.job for row in rows if row.job is not None and row_key(row.job) not in there}
+        self._without_job(missing.values())
+
+    def _without_job(self, rows: Collection[Job]) -> None:
+        """OwnerNotFound for jobs that were not ours, or that go by themselves once ended; ours are pushed anew."""
+        orphaned: list[tuple[str, str]] = []
+        found = [row for row in rows if row.found_in_cluster]
+        again: list[uuid.UUID] = []
+        for row in rows:
+            if row.found_in_cluster or "ttlSecondsAfterFinished" in (row.manifest.get("spec") or {}):
+                orphaned += list(row.workloads.values_list("namespace", "name"))
+            else:
+                again.append(row.uid)
+        if orphaned:
+            message = "The job is no longer in the cluster"
+            reason = FinishedReason.OWNER_NOT_FOUND
+            record_finished(self._cluster, orphaned, reason, message, actor=_ACTOR, now=self._now)
+            self._free_names(found)
+        if again:
+            raise_push(self._cluster, again)
+            request_push(self._cluster.name)
+
+    def _free_names(self, rows: Iterable[Job]) -> None:
+        """Jobs that others made and that are gone: another one may have the name now."""
+        gone = Job.objects.filter(pk__in=[row.pk for row in rows], deletion_requested_at=None)
+        gone.update(deletion_requested_at=self._now or timezone.now())
+
+    def _rows(self, jobs: Sequence[JsonObject]) -> dict[tuple[str, str], Job]:
+        """The rows of these jobs, by namespace and name.
+
+        A job is known by its row's uid in its label, or by the uid that the cluster gave it. Anyone can write a label:
+        it counts on a job of the row's namespace and name only.
+        """
+        keys = {key for job in jobs for key in keys_of(job)}
+        rows = Job.objects.filter(
+            cluster=self._cluster, kind=self._kind.kind.kind, uid__in={uid for _, _, uid in keys}
+        ).defer("manifest")
+        return {(row.namespace, row.name): row for row in rows if row_key(row) in keys}
+
+
+def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
+    """Has the cluster told again what the rows say of these jobs' workloads."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+        cursor.execute(
+            """
+            UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1
+            FROM queues_job AS job
+            WHERE workload.job_id = job.id AND job.cluster_id = %s AND job.uid = ANY(%s)
+            """,
+            [cluster.pk, list(job_uids)],
+        )
+
+
+def key_of(job: JsonObject) -> tuple[str, str]:
+    """Its namespace and name."""
+    return job["metadata"]["namespace"], job["metadata"]["name"]
+
+
+def _name(job: JsonObject) -> str:
+    return "/".join(key_of(job))
+
+
+def keys_of(job: JsonObject) -> list[tuple[str, str, str]]:
+    """(namespace, name, uid) by which a job may be known: the cluster's uid, and our label's if it is a uid at all."""
+    found = [(*key_of(job), str(job["metadata"]["uid"]))]
+    label = (job["metadata"].get("labels") or {}).get(JOB_UID_LABEL, "")
+    try:
+        found.append((*key_of(job), str(uuid.UUID(label))))
+    except ValueError:
+        return found
+    return found
+
+
+def row_key(row: Job) -> tuple[str, str, str]:
+    """(namespace, name, uid) by which its job is known in the cluster."""
+    return row.namespace, row.name, str(row.uid)
+
+
+def as_submitted(job: JsonObject) -> JsonObject:
+    """The manifest without what a server adds, so that it reads like one that was handed in."""
+    metadata: dict[str, Any] = {
+        key: value
+        for key, value in job["metadata"].items()
+        if key in ("name", "namespace", "uid", "labels", "annotations")
+    }
+    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}

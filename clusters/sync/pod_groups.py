@@ -1,0 +1,224 @@
+"""What the cluster says of plain pods that are jobs, or groups of them -> their rows, their groups, how they end."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from django.db import DataError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.client import JsonObject
+from clusters.jobs.kinds import JOB_KINDS
+from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
+from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
+from clusters.sync.jobs import JobWatch, as_submitted, key_of, keys_of, raise_push, row_key
+from queues.events import request_push
+from queues.exceptions import Conflict, ManifestErrors, QueuesError
+from queues.manifests.job import JobManifest
+from queues.models import Cluster, Job, Workload
+from queues.models.cluster import ClusterMode
+from queues.services.apply_result import Submitted
+from queues.services.jobs import apply_jobs, read_job_object
+from queues.services.pod_groups import MemberPhase, forget_members, record_phases
+from queues.services.workload_events import log_event
+from queues.services.workloads import record_finished
+from scheduling.manifest import MistakeReason
+from scheduling.model.decisions import FinishedReason, WorkloadStatus
+
+_log = logging.getLogger(__name__)
+
+_ACTOR: Final = "watcher"
+_PHASES: Final = {phase.value: phase for phase in MemberPhase}
+
+
+class PodJobWatch(JobWatch):
+    """Keeps the rows of plain pods in step with the pods of one cluster.
+
+    How a workload that is one pod ends is seen by `PodWatch`, which knows the pods of all workloads.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, JOB_KINDS["Pod"])
+
+    def _take_in(self, jobs: Sequence[JsonObject]) -> None:
+        pods = [pod for pod in jobs if _concerns_us(pod)]
+        rows = self._rows(pods)
+        phases: dict[int, MemberPhase] = {}
+        new: list[JsonObject] = []
+        for pod in pods:
+            row = rows.get(key_of(pod))
+            if row is None:
+                new.append(pod)
+            elif row.group_id is not None and not row.phase:
+                phase = _phase(pod)
+                if phase is not None:
+                    phases[row.pk] = phase
+        record_phases(self._cluster, phases, now=self._now)
+        self._submit_all(new)
+        self._follow_all(pods, rows)
+        self._let_go(pods, rows)
+
+    def _follow_all(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
+        """Another queue or priority class. The pods of a group follow when all of them name the same one."""
+        grouped: dict[int, list[JsonObject]] = defaultdict(list)
+        for pod in pods:
+            row = rows.get(key_of(pod))
+            if row is None or pod["metadata"].get("deletionTimestamp"):
+                continue
+            if row.group_id is None:
+                self._follow_labels(pod, row)
+            elif (manifest := self._relabelled(pod, row)) is not None:
+                grouped[row.group_id].append(manifest)
+        for manifests in grouped.values():
+            try:
+                with transaction.atomic():
+                    submissions = [read_job_object(manifest) for manifest in manifests]
+                    apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
+            except ManifestErrors as errors:
+                _log.debug("A group of cluster %s can't follow its pods' labels: %s", self._cluster.name, errors)
+
+    def _let_go(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
+        """Pods that somebody deletes and that Kueue's finalizer keeps: the push takes it off."""
+        leaving = [
+            row
+            for pod in pods
+            if pod["metadata"].get("deletionTimestamp") and KUEUE_FINALIZER in (pod["metadata"].get("finalizers") or ())
+            if (row := rows.get(key_of(pod))) is not None
+        ]
+        self._tell(leaving)
+
+    def _submit_all(self, pods: Iterable[JsonObject]) -> None:
+        """Gated pods with a queue's label that nobody handed to us: alone, or as one of their group."""
+        if self._cluster.mode == ClusterMode.OBSERVE:
+            return
+        grouped: dict[tuple[str, str], list[Submitted[JobManifest]]] = defaultdict(list)
+        wanted = [pod for pod in pods if pod["metadata"]["uid"] not in self._refused and may_be_taken(pod)]
+        self._forget_namesakes(wanted)
+        for pod in wanted:
+            uid = str(pod["metadata"]["uid"])
+            try:
+                read = read_job_object(as_submitted(pod))
+            except ManifestErrors as errors:
+                self._refuse(uid, key_of(pod), errors)
+                continue
+            name = read.spec.group.name if read.spec.group else uid
+            grouped[read.spec.meta.namespace, name].append(read)
+        for submissions in grouped.values():
+            self._submit_together(submissions)
+
+    def _forget_namesakes(self, pods: Sequence[JsonObject]) -> None:
+        """Pods of the same names that others made before these: they must have gone."""
+        keys = {key_of(pod) for pod in pods}
+        rows = Job.objects.filter(
+            cluster=self._cluster, kind="Pod", found_in_cluster=True, name__in={name for _, name in keys}
+        )
+        if keys:
+            self._without_pods([row for row in rows if (row.namespace, row.name) in keys])
+
+    def _submit_together(self, submissions: Sequence[Submitted[JobManifest]]) -> None:
+        """A group's pods at once; where that is refused one by one, so that a wrong one keeps none of the others."""
+        try:
+            with transaction.atomic():
+                apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
+        except (QueuesError, DataError) as errors:
+            if len(submissions) > 1:
+                for submitted in submissions:
+                    submitted.report.errors.clear()
+                    self._submit_together([submitted])
+                return
+            self._refuse_submitted(submissions[0], errors)
+        else:
+            request_push(self._cluster.name)
+
+    def _refuse_submitted(self, submitted: Submitted[JobManifest], errors: QueuesError | DataError) -> None:
+        job = submitted.spec
+        in_use = isinstance(errors, ManifestErrors) and any(
+            each.reason == MistakeReason.IN_USE for each in errors.errors
+        )
+        if in_use or isinstance(errors, Conflict):
+            # The name is another's, who may go: it is tried again with each list.
+            _log.info("Pod %s of cluster %s: %s", job.meta.key, self._cluster.name, errors)
+            return
+        self._refuse(job.uid, (job.meta.namespace, job.meta.name), errors)
+        group = job.group.name if job.group else ""
+        workload = Workload.objects.filter(
+            cluster=self._cluster, namespace=job.meta.namespace, name=group, job__isnull=False
+        ).first()
+        if workload is not None:
+            message = f"Pod {job.meta.name} can't join the group: {errors}"
+            now = self._now or timezone.now()
+            log_event(workload, "ErrWorkloadCompose", message, actor=_ACTOR, now=now, warning=True)
+
+    def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> None:
+        self._refused.add(uid)
+        _log.warning("Pod %s of cluster %s: %s", "/".join(key), self._cluster.name, errors)
+
+    def _lose(self, jobs: Sequence[JsonObject]) -> None:
+        pods = [pod for pod in jobs if _concerns_us(pod)]
+        rows = self._rows(pods)
+        self._end_singles(pods, rows)
+        phases = {
+            row.pk: MemberPhase.SUCCEEDED
+            for pod in pods
+            if (row := rows.get(key_of(pod))) is not None and row.group_id and _phase(pod) is MemberPhase.SUCCEEDED
+        }
+        record_phases(self._cluster, phases, now=self._now)
+        self._without_pods([row for row in rows.values() if row.pk not in phases])
+
+    def _end_singles(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
+        """Pods that ended and were gone before anybody had seen the end."""
+        for pod in pods:
+            row, progress = rows.get(key_of(pod)), self._kind.progress(pod)
+            if row is not None and row.group_id is None and _phase(pod) is MemberPhase.SUCCEEDED:
+                keys = list(row.workloads.values_list("namespace", "name"))
+                reason = FinishedReason.SUCCEEDED
+                record_finished(self._cluster, keys, reason, progress.message, actor=_ACTOR, now=self._now)
+
+    def _find_missing(self, present: Iterable[JsonObject]) -> None:
+        """Pods that should be in the cluster and were not in a whole list of it."""
+        there = {key for pod in present if _concerns_us(pod) for key in keys_of(pod)}
+        unfinished = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
+        told = unfinished.filter(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
+        rows = Job.objects.filter(cluster=self._cluster, kind="Pod", phase="").filter(
+            Q(found_in_cluster=True, workloads__in=unfinished)
+            | Q(found_in_cluster=True, group__workloads__in=unfinished)
+            | Q(workloads__in=told, deletion_requested_at=None)
+            | Q(group__workloads__in=told)
+            | Q(group__isnull=False, deletion_requested_at__isnull=False)
+        )
+        self._without_pods([row for row in rows.distinct() if row_key(row) not in there])
+
+    def _without_pods(self, rows: Sequence[Job]) -> None:
+        """Pods that are gone: those that others made take their place along, those that were to go leave, ours come
+        again."""
+        gone = [row for row in rows if row.group_id is not None and (row.found_in_cluster or row.deletion_requested_at)]
+        alone = [row for row in rows if row.group_id is None and row.found_in_cluster]
+        keys = [key for row in alone for key in row.workloads.values_list("namespace", "name")]
+        message = "The pod is no longer in the cluster"
+        reason = FinishedReason.OWNER_NOT_FOUND
+        record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
+        self._free_names(alone)
+        forget_members(self._cluster, [row.pk for row in gone], now=self._now)
+        self._tell([row for row in rows if not (row.found_in_cluster or row.deletion_requested_at or row.phase)])
+
+    def _tell(self, rows: Iterable[Job]) -> None:
+        """Has the cluster told again what the rows say of these pods."""
+        owners = {row.group_id or row.pk for row in rows}
+        if owners:
+            raise_push(self._cluster, list(Job.objects.filter(pk__in=owners).values_list("uid", flat=True)))
+            request_push(self._cluster.name)
+
+
+def _concerns_us(pod: JsonObject) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return JOB_UID_LABEL in labels or QUEUE_LABEL in labels
+
+
+def _phase(pod: JsonObject) -> MemberPhase | None:
+    """How a pod ended by itself. One that was stopped has not ended: its place is told of otherwise."""
+    phase = _PHASES.get((pod.get("status") or {}).get("phase", ""))
+    return phase if phase is not None and ended_by_itself(pod) else None

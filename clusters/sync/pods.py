@@ -1,0 +1,388 @@
+"""What the cluster says of its pods -> pod rows, workloads' progress, slices and amounts that others take."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+from django.db.models import Prefetch
+
+from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.jobs.kinds import JOB_KINDS
+from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
+from gpus.annotations import FoundAllocation, found_allocation
+from gpus.annotations.allocation import BIND_PHASE
+from gpus.manifests import configured_vendors
+from gpus.services import FoundPod, decided_cards, forget_found, keep_found, record_found, sync_foreign_usage
+from gpus.vendors import VENDORS
+from queues.events import request_push, wake_scheduler
+from queues.models import Cluster, PodSet, Workload
+from queues.services.pod_groups import POD_GROUP
+from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
+from queues.services.workloads import record_finished, record_pods_ready
+from scheduling.model.decisions import ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
+from scheduling.model.node import PODS
+from scheduling.model.pod import PodTemplate
+from scheduling.model.resources import pod_requests
+
+_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_POD_PROGRESS: Final = JOB_KINDS["Pod"].progress
+_INDEX: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_ENDED: Final = ("Succeeded", "Failed")
+_KNOWN_COLUMNS: Final = (
+    "uid", "namespace", "name", "status", "conditions", "quota_reserved_at", "evicted_at", "pods_stopped_at",
+    "pods_ready_at", "job__kind",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Pod:
+    """What is remembered of a pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    workload_uid: str
+    node: str
+    phase: str
+    ready: bool
+    terminating: bool
+    requests: Mapping[str, int]
+    found: FoundAllocation | None
+    row: ObservedPod | None
+    waits: bool
+    bind_phase: str
+    finished: FinishedReason | None
+    message: str
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in _ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What the scheduler's books say of a workload: whether its pods' amounts are on them, on which nodes they are, and
+    which cards, as (node, UUID), they hold."""
+
+    placed: bool = False
+    nodes: frozenset[str] = frozenset()
+    cards: frozenset[tuple[str, str]] = frozenset()
+
+
+_NOTHING: Final = _Decided()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the rows say of a pod's workload."""
+
+    namespace: str
+    name: str
+    count: int
+    decided: _Decided
+    evicted: bool
+    running: bool
+    ready: bool
+    recovering: bool
+    job_kind: str
+
+    def counts(self, pod: _Pod) -> bool:
+        """Whether a pod that has ended is as good as ready. A group asks for fewer pods then (`count`)."""
+        return pod.phase == "Succeeded" and self.job_kind != POD_GROUP
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one batch of changes touched."""
+
+    stored: dict[str, _Pod] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+    workloads: set[str] = field(default_factory=set)
+    listed: bool = False
+    push: bool = False
+
+
+class PodWatch:
+    """Keeps the rows in step with the pods of one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._pods: dict[str, _Pod] = {}
+        self._of_workload: dict[str, set[str]] = defaultdict(set)
+        self._decided: dict[tuple[str, str], _Decided] = {}
+        self._usage: dict[str, dict[str, int]] | None = None
+        self._vendors = VENDORS
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came, and stores what follows from all of them."""
+        batch = _Batch()
+        settings = self._cluster.device_plugin_configuration.get("settings") or {}
+        self._vendors = configured_vendors(settings, VENDORS)
+        for item in items:
+            if isinstance(item, Listing):
+                self._replace(item.items, batch)
+            elif item.type == "DELETED":
+                self._remove(item.object["metadata"]["uid"], batch)
+            else:
+                self._note(item.object, batch)
+        known = self._known(batch.workloads)
+        for uid, workload in known.items():
+            if uid in self._of_workload:
+                self._decided[workload.namespace, uid] = workload.decided
+        forget_pods(self._cluster, batch.gone | batch.moved)
+        store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
+        if batch.listed:
+            keep_pods(self._cluster, self._pods.keys())
+        self._record_progress(known, datetime.fromtimestamp(now, UTC))
+        self._record_found(batch, now)
+        if batch.push or any(workload.evicted for workload in known.values()):
+            request_push(self._cluster.name)
+
+    def _replace(self, pods: Iterable[JsonObject], batch: _Batch) -> None:
+        batch.listed = True
+        before = set(self._pods)
+        for pod in pods:
+            before.discard(pod["metadata"]["uid"])
+            self._note(pod, batch)
+        for uid in before:
+            self._remove(uid, batch)
+
+    def _note(self, manifest: JsonObject, batch: _Batch) -> None:
+        pod = _observed(manifest)
+        if not pod.ended:
+            pod.found = found_allocation(manifest, self._vendors, init_done=_init_done(manifest))
+            if pod.row is not None and pod.found is not None:
+                pod.row = replace(pod.row, cards=_cards(pod.found))
+        before = self._pods.get(pod.uid)
+        if before is not None and before.workload_uid != pod.workload_uid:
+            batch.moved.add(pod.uid)
+            self._remove(pod.uid, batch)  # a newer slice of its elastic job took it over
+        self._pods[pod.uid] = pod
+        batch.stored[pod.uid] = pod
+        batch.gone.discard(pod.uid)
+        batch.push |= pod.waits or (before is not None and before.bind_phase != pod.bind_phase)
+        if pod.workload_uid:
+            self._of_workload[pod.workload_uid].add(pod.uid)
+            batch.workloads.add(pod.workload_uid)
+
+    def _remove(self, uid: str, batch: _Batch) -> None:
+        pod = self._pods.pop(uid, None)
+        batch.stored.pop(uid, None)
+        batch.gone.add(uid)
+        if pod is None or not pod.workload_uid:
+            return
+        self._of_workload[pod.workload_uid].discard(uid)
+        if not self._of_workload[pod.workload_uid]:
+            del self._of_workload[pod.workload_uid]
+            self._decided.pop((pod.namespace, pod.workload_uid), None)
+        batch.workloads.add(pod.workload_uid)
+
+    def _known(self, uids: Iterable[str]) -> dict[str, _Known]:
+        pod_sets = PodSet.objects.only(
+            "workload_id", "count", "reclaimable_count", "admitted_count", "nodes", "topology_assignment"
+        )
+        rows = (
+            Workload.objects.filter(cluster=self._cluster, uid__in=list(uids))
+            .select_related("job")
+            .only(*_KNOWN_COLUMNS)
+            .prefetch_related(Prefetch("pod_sets", pod_sets))
+        )
+        cards = decided_cards([row.pk for row in rows])
+        return {str(row.uid): _known(row, cards.get(row.pk, frozenset())) for row in rows}
+
+    def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
+        """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
+        ready: dict[tuple[bool, bool], list[tuple[str, str]]] = defaultdict(list)
+        for uid, workload in known.items():
+            if not workload.running:
+                continue
+            # A label can be written by anyone: it counts in the workload's namespace only.
+            pods = [self._pods[pod] for pod in self._of_workload.get(uid, ())]
+            pods = [pod for pod in pods if pod.namespace == workload.namespace]
+            self._record_ended(workload, pods, now)
+            enough = sum(1 for pod in pods if pod.ready or workload.counts(pod)) >= workload.count
+            if enough != workload.ready:
+                recovering = workload.recovering if enough else True
+                ready[enough, recovering].append((workload.namespace, workload.name))
+        for (enough, recovering), keys in ready.items():
+            record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering, now=now)
+
+    def _record_ended(self, workload: _Known, pods: Iterable[_Pod], now: datetime) -> None:
+        """A job that is its pod ends with it; one that is being stopped has not ended."""
+        if workload.job_kind != "Pod":
+            return
+        for pod in pods:
+            if pod.finished is not None and not pod.terminating:
+                key = (workload.namespace, workload.name)
+                record_finished(self._cluster, [key], pod.finished, pod.message, now=now)
+
+    def _record_found(self, batch: _Batch, now: float) -> None:
+        """Slices and amounts that no reservation of ours stands for, of pods bound or promised a node by HAMi."""
+        found = {uid: held for uid, pod in self._pods.items() if (held := self._found_of(pod)) is not None}
+        holding = [
+            FoundPod(self._pods[uid].namespace, self._pods[uid].name, uid, held)
+            for uid, held in found.items()
+            if batch.listed or uid in batch.stored
+        ]
+        changed = record_found(self._cluster.pk, holding, datetime.fromtimestamp(now, UTC)) if holding else False
+        if batch.listed:
+            changed |= keep_found(self._cluster.pk, found.keys())
+        else:
+            ended = batch.gone | (batch.stored.keys() - found.keys())
+            changed |= forget_found(self._cluster.pk, ended) if ended else False
+        usage = _usage(pod for pod in self._pods.values() if self._is_foreign(pod))
+        if usage != self._usage or batch.listed:
+            changed |= sync_foreign_usage(self._cluster.pk, usage)
+            self._usage = usage
+        if changed:
+            wake_scheduler(self._cluster.name)
+
+    def _decided_of(self, pod: _Pod) -> _Decided:
+        return self._decided.get((pod.namespace, pod.workload_uid), _NOTHING)
+
+    def _is_foreign(self, pod: _Pod) -> bool:
+        """Whether what a pod asks of its node is on no books: it is not ours, or on a node that was not decided."""
+        decided = self._decided_of(pod)
+        if pod.ended or not (pod.node or pod.found is not None):
+            return False
+        return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
+
+    def _found_of(self, pod: _Pod) -> FoundAllocation | None:
+        """What a pod holds of cards, less what was decided for it. Pods of ours whose annotations somebody else wrote
+        hold other cards than decided, or what nobody can read."""
+        decided = self._decided_of(pod)
+        if pod.ended or pod.found is None or not decided.placed:
+            return None if pod.ended else pod.found
+        if not decided.cards:
+            return None
+        beyond = tuple(held for held in pod.found.slices if (held.node, held.uuid) not in decided.cards)
+        return replace(pod.found, slices=beyond) if beyond or pod.found.malformed else None
+
+
+def _init_done(manifest: JsonObject) -> bool:
+    """Whether all init containers succeeded, so that what they alone held is free, as HAMi counts."""
+    ends = [
+        (entry.get("state") or {}).get("terminated") or {}
+        for entry in (manifest.get("status") or {}).get("initContainerStatuses") or ()
+    ]
+    wanted = len((manifest.get("spec") or {}).get("initContainers") or ())
+    return len(ends) >= wanted > 0 and all(end.get("exitCode") == 0 for end in ends)
+
+
+def _cards(found: FoundAllocation) -> str:
+    """The cards that a pod's annotations name; none where they cannot be read."""
+    return orjson.dumps(sorted({held.uuid for held in found.slices})).decode()
+
+
+def _usage(pods: Iterable[_Pod]) -> dict[str, dict[str, int]]:
+    usage: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for pod in pods:
+        on_node = usage[pod.node or (pod.found.node if pod.found else "")]
+        for resource, amount in pod.requests.items():
+            on_node[resource] += amount
+        on_node[PODS] += 1
+    return {node: dict(amounts) for node, amounts in usage.items()}
+
+
+def _has_place(pod_set: PodSet) -> bool:
+    """Whether what its pods use is on the scheduler's books already: with devices, or in a topology."""
+    return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
+
+
+def _known(row: Workload, cards: frozenset[tuple[str, str]]) -> _Known:
+    pod_sets = list(row.pod_sets.all())
+    conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
+    readiness = conditions.get(ConditionType.PODS_READY, {})
+    return _Known(
+        namespace=row.namespace,
+        name=row.name,
+        count=_needed(row, pod_sets),
+        decided=_Decided(
+            row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in pod_sets),
+            frozenset(node for pod_set in pod_sets for node in pod_set.nodes if node),
+            cards,
+        ),
+        evicted=row.evicted_at is not None and row.pods_stopped_at is None,
+        running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
+        ready=row.pods_ready_at is not None,
+        recovering=readiness.get("reason") == PodsReadyReason.WAIT_FOR_RECOVERY,
+        job_kind=row.job.kind if row.job is not None else "",
+    )
+
+
+def _needed(row: Workload, pod_sets: Sequence[PodSet]) -> int:
+    """How many pods have to be ready. Those of a group that succeeded are not run again, also after an eviction."""
+    if row.job is not None and row.job.kind == POD_GROUP:
+        return sum(max(0, pod_set.count - pod_set.reclaimable_count) for pod_set in pod_sets)
+    return sum(pod_set.admitted_count or 0 for pod_set in pod_sets)
+
+
+def _observed(manifest: JsonObject) -> _Pod:
+    metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    progress = _POD_PROGRESS(manifest)
+    pod = _Pod(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        workload_uid=uid_label(manifest, WORKLOAD_UID_LABEL),
+        node=spec.get("nodeName") or "",
+        phase=status.get("phase", "Pending"),
+        ready=progress.ready > 0 and not metadata.get("deletionTimestamp"),
+        terminating=bool(metadata.get("deletionTimestamp")),
+        requests=_requests(spec),
+        found=None,
+        row=None,
+        waits=waits_for_us(manifest),
+        bind_phase=annotations.get(BIND_PHASE, ""),
+        finished=progress.finished,
+        message=progress.message,
+    )
+    if pod.workload_uid:
+        pod.row = _row(pod, replica_of(manifest), labels, annotations, status)
+    return pod
+
+
+def _requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
+    """What the pod asks for. Of its spec only that is read: newer clusters know words elsewhere in it that we don't."""
+    asking = {name: spec[name] for name in ("containers", "initContainers", "overhead", "resources") if spec.get(name)}
+    return pod_requests(PodTemplate.from_manifest({"spec": asking}))
+
+
+def _row(
+    pod: _Pod,
+    replica: int | None,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    status: Mapping[str, Any],
+) -> ObservedPod:
+    index = annotations.get(_COMPLETION_INDEX, "")
+    if replica is None and _INDEX.fullmatch(index):
+        replica = int(index)
+    states = [entry.get("state") or {} for entry in status.get("containerStatuses") or ()]
+    ends = [moment for state in states if (moment := _moment((state.get("terminated") or {}).get("finishedAt")))]
+    return ObservedPod(
+        workload_uid=pod.workload_uid,
+        pod_set=labels.get(POD_SET_LABEL, ""),
+        replica=replica or 0,
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        phase=pod.phase,
+        ready=pod.ready,
+        terminating=pod.terminating,
+        node_name=pod.node,
+        started_at=_moment(status.get("startTime")),
+        finished_at=max(ends) if ends and pod.ended else None,
+    )
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

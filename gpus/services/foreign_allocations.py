@@ -1,0 +1,211 @@
+"""Slices that pods which are not ours hold, by their own annotations: always stored, also above what a card has."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from gpus.annotations import FoundAllocation
+from gpus.models import AllocationSource, Device, DeviceAllocation, Node
+from scheduling.model.device import DeviceSlice, MigInstance
+
+_LONGEST_UUID: Final = 128
+_LARGEST: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPod:
+    """A pod of somebody else that holds slices, and what it says of them."""
+
+    namespace: str
+    name: str
+    uid: str
+    allocation: FoundAllocation
+
+
+def record_found(cluster_id: int, pods: Sequence[FoundPod], now: datetime | None = None) -> bool:
+    """Store what these pods hold, replacing what was stored of them; whether anything changed.
+
+    A pod that can't be read counts as every card of its node until that is resolved. A slice of a card that its node
+    does not list is kept without one. Pods on nodes that are not stored are passed over: the node comes first.
+    """
+    with transaction.atomic():
+        nodes = _nodes(cluster_id, {pod.allocation.node for pod in pods})
+        stored = _stored(cluster_id, [pod.uid for pod in pods])
+        touched: set[int] = set()
+        changed = False
+        for pod in pods:
+            node = nodes.get(pod.allocation.node)
+            wanted = _rows(cluster_id, node, pod, now or timezone.now()) if node else []
+            present = stored.get(pod.uid, [])
+            if [_identity(row) for row in wanted] == [_identity(row) for row in present]:
+                continue
+            touched |= {row.device_id for row in (*wanted, *present) if row.device_id is not None}
+            DeviceAllocation.objects.filter(pk__in=[row.pk for row in present]).delete()
+            DeviceAllocation.objects.bulk_create(wanted)
+            changed = True
+        recount_found(touched)
+    return changed
+
+
+def forget_found(cluster_id: int, uids: Collection[str]) -> bool:
+    """These pods ended or are gone; whether they held anything."""
+    return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id, pod_uid__in=list(uids)))
+
+
+def keep_found(cluster_id: int, uids: Collection[str]) -> bool:
+    """Forget every pod but these: a whole list of the cluster has been read."""
+    return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id).exclude(pod_uid__in=list(uids)))
+
+
+def decided_cards(workload_ids: Collection[int]) -> dict[int, frozenset[tuple[str, str]]]:
+    """The cards that were decided for workloads, as (node, UUID), by the workload's key."""
+    decided = DeviceAllocation.objects.filter(workload__in=list(workload_ids), source=AllocationSource.DECIDED)
+    cards: dict[int, set[tuple[str, str]]] = {}
+    for workload_id, node, uuid in decided.values_list("workload_id", "node__name", "device_uuid"):
+        cards.setdefault(workload_id or 0, set()).add((node, uuid))
+    return {workload_id: frozenset(held) for workload_id, held in cards.items()}
+
+
+def link_found(node: Node) -> set[int]:
+    """Give slices that were found before their cards were listed the cards that they name; the cards' keys."""
+    by_uuid = dict(node.devices.values_list("uuid", "pk"))
+    linked: set[int] = set()
+    waiting = DeviceAllocation.objects.filter(node=node, source=AllocationSource.FOUND, device__isnull=True)
+    for pk, uuid in waiting.values_list("pk", "device_uuid"):
+        if uuid in by_uuid:
+            DeviceAllocation.objects.filter(pk=pk).update(device=by_uuid[uuid])
+            linked.add(by_uuid[uuid])
+    return linked
+
+
+def recount_found(device_ids: Collection[int]) -> None:
+    """Set the `found_*` columns of these cards to the sums of their found slices; locks in the order of keys."""
+    if not device_ids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH locked AS (
+                SELECT id FROM gpus_device WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE
+            ), counted AS (
+                SELECT locked.id, coalesce(sum(slice.slots), 0) AS slots,
+                    coalesce(sum(slice.memory_mib), 0) AS memory_mib,
+                    coalesce(sum(slice.cores_percent), 0) AS cores_percent
+                FROM locked LEFT JOIN gpus_deviceallocation AS slice
+                    ON slice.device_id = locked.id AND slice.source = 'found'
+                GROUP BY locked.id
+            )
+            UPDATE gpus_device AS device SET found_slots = counted.slots, found_memory_mib = counted.memory_mib,
+                found_cores_percent = counted.cores_percent
+            FROM counted WHERE device.id = counted.id
+                AND (device.found_slots, device.found_memory_mib, device.found_cores_percent)
+                    IS DISTINCT FROM (counted.slots, counted.memory_mib, counted.cores_percent)
+            """,
+            [sorted(device_ids)],
+        )
+
+
+def _forget(rows: Any) -> bool:
+    with transaction.atomic():
+        gone = list(rows.filter(source=AllocationSource.FOUND).values_list("pk", "device_id"))
+        if not gone:
+            return False
+        DeviceAllocation.objects.filter(pk__in=[pk for pk, _ in gone]).delete()
+        recount_found({device_id for _, device_id in gone if device_id is not None})
+    return True
+
+
+def _nodes(cluster_id: int, names: Iterable[str]) -> dict[str, Node]:
+    rows = Node.objects.filter(cluster_id=cluster_id, name__in=list(names)).prefetch_related("devices")
+    return {row.name: row for row in rows}
+
+
+def _stored(cluster_id: int, uids: Sequence[str]) -> dict[str, list[DeviceAllocation]]:
+    rows = DeviceAllocation.objects.filter(
+        cluster_id=cluster_id, source=AllocationSource.FOUND, pod_uid__in=list(uids)
+    ).order_by("device_uuid", "id")
+    stored: dict[str, list[DeviceAllocation]] = {}
+    for row in rows:
+        stored.setdefault(row.pod_uid, []).append(row)
+    return stored
+
+
+def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[DeviceAllocation]:
+    devices = {device.uuid: device for device in node.devices.all()}
+    common: dict[str, Any] = {
+        "cluster_id": cluster_id,
+        "node": node,
+        "source": AllocationSource.FOUND,
+        "namespace": pod.namespace,
+        "pod_name": pod.name,
+        "pod_uid": pod.uid,
+        "created_at": now,
+    }
+    malformed = pod.allocation.malformed or _out_of_range(pod.allocation)
+    if malformed:
+        rows = [_whole_card(device, malformed, common) for device in devices.values()]
+        return sorted(rows, key=lambda row: row.device_uuid)
+    rows = [
+        DeviceAllocation(
+            device=devices.get(held.uuid),
+            device_uuid=held.uuid,
+            memory_mib=held.memory_mib,
+            cores_percent=held.cores_percent,
+            slots=held.slots,
+            mig_instance=mig and {"profile": mig.profile, "start": mig.placement.start, "size": mig.placement.size},
+            qos_policy=held.qos_policy,
+            app_class=held.app_class,
+            **common,
+        )
+        for held, mig in _by_instance(pod.allocation.slices)
+    ]
+    return sorted(rows, key=lambda row: row.device_uuid)
+
+
+def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, MigInstance | None]]:
+    """Each slice with its first MIG instance; its further ones follow, their amounts counted with the first."""
+    for held in slices:
+        yield held, held.mig
+        for mig in held.further_mig:
+            yield replace(held, memory_mib=0, cores_percent=0, slots=0), mig
+
+
+def _out_of_range(allocation: FoundAllocation) -> str:
+    """What of a readable allocation no card can be; anyone can write an annotation."""
+    for held in allocation.slices:
+        if len(held.uuid) > _LONGEST_UUID or not (
+            0 <= held.memory_mib <= _LARGEST and 0 <= held.cores_percent <= _LARGEST and 0 < held.slots <= _LARGEST
+        ):
+            return f"{held.memory_mib} MiB and {held.cores_percent} % of {held.uuid[:_LONGEST_UUID]!r} are out of range"
+    return ""
+
+
+def _whole_card(device: Device, malformed: str, common: dict[str, Any]) -> DeviceAllocation:
+    return DeviceAllocation(
+        device=device,
+        device_uuid=device.uuid,
+        memory_mib=device.memory_mib,
+        cores_percent=device.cores_percent,
+        slots=device.slots,
+        malformed=malformed,
+        **common,
+    )
+
+
+def _identity(row: DeviceAllocation) -> tuple[Any, ...]:
+    return (
+        row.node_id,
+        row.device_id,
+        row.device_uuid,
+        row.memory_mib,
+        row.cores_percent,
+        row.slots,
+        row.mig_instance,
+        row.qos_policy,
+        row.app_class,
+        row.malformed,
+    )

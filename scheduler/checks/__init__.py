@@ -1,0 +1,1 @@
+"""Controllers of admission checks that run in the product."""

@@ -1,0 +1,249 @@
+"""Admission checks that ask a URL: a billing or a security system decides whether a workload may start.
+
+An AdmissionCheck with the controller `kueueweb.io/webhook` names the URL in the annotation `kueueweb.io/webhook-url`.
+While a workload holds quota and the check is Pending, the URL gets a POST that describes the workload; its answer, 200
+with `{"state": "Ready" | "Retry" | "Rejected" | "Pending", "message", "requeue_after_seconds", "pod_set_updates"}`, is
+the check's state.
+
+Requests are signed: `X-Kueueweb-Signature: sha256=<hex HMAC of "<timestamp>.<body>">` under the key in
+ADMISSION_CHECK_SIGNING_KEY, with the timestamp in `X-Kueueweb-Timestamp`, so that the receiver can tell ours from
+anybody's and a replayed one from a fresh one. No answer in time, or another status, is tried again with a back-off; the
+check's message says so meanwhile. Nothing is admitted because a check could not be asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from django.conf import settings
+from django.core.cache import cache
+
+from queues.exceptions import ManifestErrors, QueuesError
+from queues.models import AdmissionCheck, Cluster, Workload
+from queues.services.admission_checks import CheckAnswer, set_check_state
+from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.quantity import format_amount
+
+CONTROLLER: Final = "kueueweb.io/webhook"
+URL: Final = "kueueweb.io/webhook-url"
+TIMEOUT: Final = "kueueweb.io/webhook-timeout-seconds"
+
+_DEFAULT_TIMEOUT_SECONDS: Final = 5.0
+_MOST_TIMEOUT_SECONDS: Final = 30.0
+_MOST_ANSWER_BYTES: Final = 1_000_000
+_BACKOFF_BASE_SECONDS: Final = 2.0
+_BACKOFF_MOST_SECONDS: Final = 300.0
+_ASK_AGAIN_SECONDS: Final = 10.0
+"""After the answer Pending."""
+
+_log = logging.getLogger(__name__)
+
+
+class WebhookAnswer(msgspec.Struct, frozen=True):
+    """The body of an answer."""
+
+    state: AdmissionCheckStatus
+    message: str = ""
+    requeue_after_seconds: int | None = None
+    pod_set_updates: list[dict[str, Any]] = []
+
+
+class WebhookFailed(Exception):
+    """The URL gave no answer that we can use. The message says what happened."""
+
+
+class WebhookSilent(WebhookFailed):
+    """The URL gave no answer at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One check of one workload that is waiting for an answer."""
+
+    cluster: Cluster
+    check: AdmissionCheck
+    workload: Workload
+
+    @property
+    def key(self) -> str:
+        """Where its next attempt is remembered; a new reservation asks anew."""
+        since = self.workload.quota_reserved_at
+        return f"webhook-check:{self.check.pk}:{self.workload.pk}:{since.timestamp() if since else 0}"
+
+
+def ask_pending(cluster: Cluster, now: float | None = None) -> int:
+    """Ask every webhook check that is due; returns how many gave an answer.
+
+    A check whose URL is silent backs off as a whole: each workload would take a whole time-out, and checks with another
+    URL would wait for all of them.
+    """
+    now = time.time() if now is None else now
+    answered, silent = 0, set[int]()
+    for question in pending_questions(cluster):
+        check = question.check.pk
+        if check in silent or not _is_due(question.key, now) or not _is_due(_silence(check), now):
+            continue
+        try:
+            answered += _ask(question, now)
+            cache.delete(_silence(check))
+        except WebhookSilent:
+            silent.add(check)
+            _back_off(_silence(check), now)
+    return answered
+
+
+def pending_questions(cluster: Cluster) -> Iterator[Question]:
+    """Workloads that hold quota, with each Pending check that asks a URL."""
+    checks = {row.name: row for row in AdmissionCheck.objects.filter(cluster=cluster, controller_name=CONTROLLER)}
+    if not checks:
+        return
+    reserving = Workload.objects.filter(cluster=cluster, status="QuotaReserved", evicted_at=None)
+    for workload in reserving.prefetch_related("pod_sets"):
+        for state in workload.admission_check_states:
+            check = checks.get(state["name"])
+            if check is not None and state["state"] == AdmissionCheckStatus.PENDING:
+                yield Question(cluster, check, workload)
+
+
+def _silence(check: int) -> str:
+    """Where it is remembered that the URL of a check gave no answer."""
+    return f"webhook-check:{check}:silence"
+
+
+def _is_due(key: str, now: float) -> bool:
+    attempt = cache.get(key)
+    return attempt is None or now >= attempt["at"]
+
+
+def _back_off(key: str, now: float) -> int:
+    """Note another failure; returns how many there were."""
+    attempts = (cache.get(key) or {}).get("attempts", 0) + 1
+    delay = min(_BACKOFF_MOST_SECONDS, _BACKOFF_BASE_SECONDS * 2.0 ** (min(attempts, 20) - 1))
+    cache.set(key, {"at": now + delay, "attempts": attempts}, timeout=None)
+    return int(attempts)
+
+
+def _ask(question: Question, now: float) -> bool:
+    """Ask once, and store what came. Raises `WebhookSilent` after noting that nothing came."""
+    try:
+        answer = post(question, now)
+    except WebhookFailed as failure:
+        attempts = _back_off(question.key, now)
+        _log.warning("check %s of %s: attempt %d failed: %s", question.check, question.workload, attempts, failure)
+        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Attempt {attempts} failed: {failure}"), now)
+        if isinstance(failure, WebhookSilent):
+            raise
+        return False
+    cache.set(question.key, {"at": now + _ASK_AGAIN_SECONDS, "attempts": 0}, timeout=None)
+    _store(
+        question,
+        CheckAnswer(answer.state, answer.message, answer.requeue_after_seconds, tuple(answer.pod_set_updates)),
+        now,
+    )
+    return True
+
+
+def _store(question: Question, answer: CheckAnswer, now: float) -> None:
+    workload = question.workload
+    name = question.check.name
+    at = datetime.fromtimestamp(now, UTC)
+    try:
+        set_check_state(question.cluster, workload.namespace, workload.name, name, answer, actor=name, now=at)
+    except ManifestErrors as error:
+        _log.warning("check %s of %s: the answer can't be taken: %s", name, workload, error)
+        _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Its answer can't be taken: {error}"), now)
+    except QueuesError as error:
+        # It was cancelled or evicted while we asked.
+        _log.info("check %s of %s: the answer is not needed any more: %s", name, workload, error)
+
+
+def post(question: Question, now: float) -> WebhookAnswer:
+    """Ask the URL. Raises `WebhookFailed`, `WebhookSilent` when nothing came in time."""
+    url = question.check.annotations.get(URL, "")
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise WebhookFailed(f"the annotation {URL} holds no http(s) URL: {url!r}")
+    body = msgspec.json.encode(description(question))
+    timestamp = str(int(now))
+    headers = {
+        "Content-Type": "application/json",
+        "X-Kueueweb-Timestamp": timestamp,
+        "X-Kueueweb-Signature": f"sha256={signature(timestamp, body)}",
+    }
+    request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 (the scheme is checked above)
+    try:
+        with _OPENER.open(request, timeout=_timeout(question.check)) as answer:
+            content = answer.read(_MOST_ANSWER_BYTES)
+    except urllib.error.HTTPError as error:
+        raise WebhookFailed(f"the answer was {error.code} {error.reason}") from error
+    except OSError as error:  # URLError and time-outs are OSErrors
+        raise WebhookSilent(f"no answer: {error}") from error
+    try:
+        return msgspec.json.decode(content, type=WebhookAnswer)
+    except msgspec.DecodeError as error:
+        raise WebhookFailed(f"the answer is not what is asked for: {error}") from error
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the signed description to an address that no admin wrote down."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
+def signature(timestamp: str, body: bytes) -> str:
+    """The hex HMAC-SHA256 that proves a request to be ours."""
+    key = settings.ADMISSION_CHECK_SIGNING_KEY.encode()
+    return hmac.new(key, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def description(question: Question) -> Mapping[str, Any]:
+    """What the URL is told of a workload; amounts are Kubernetes quantities."""
+    workload = question.workload
+    return {
+        "cluster": question.cluster.name,
+        "check": question.check.name,
+        "workload": {
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "uid": str(workload.uid),
+            "queue_name": workload.queue_name,
+            "cluster_queue": workload.cluster_queue_name,
+            "priority": workload.priority,
+            "priority_class": workload.priority_class_name,
+            "submitted_by": workload.submitted_by,
+            "labels": workload.labels,
+            "annotations": workload.annotations,
+            "pod_sets": [
+                {
+                    "name": pod_set.name,
+                    "count": pod_set.admitted_count or pod_set.count,
+                    "flavors": pod_set.flavors,
+                    "resource_usage": {
+                        name: format_amount(name, amount) for name, amount in pod_set.resource_usage.items()
+                    },
+                }
+                for pod_set in workload.pod_sets.all()
+            ],
+        },
+    }
+
+
+def _timeout(check: AdmissionCheck) -> float:
+    try:
+        return min(_MOST_TIMEOUT_SECONDS, max(0.1, float(check.annotations.get(TIMEOUT, _DEFAULT_TIMEOUT_SECONDS))))
+    except ValueError:
+        return _DEFAULT_TIMEOUT_SECONDS

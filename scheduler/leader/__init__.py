@@ -1,0 +1,1 @@
+"""The one process that decides: its lease, its engine, its timers."""

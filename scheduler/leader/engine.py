@@ -1,0 +1,259 @@
+"""Keeps a World in step with the database, lets the core decide, and saves what it decided.
+
+One run, by one process per database (see `scheduler.store.lease`):
+
+1. Catch up. Triggers note every row that somebody else changed. The engine reads those rows as they are now and tells
+   the World. Notes stay where they are until a batch has seen them, so that a crash between reading and writing loses
+   nothing.
+2. Decide. Behind a savepoint: timers, what stopped gives its quota back, and cycles until nothing more happens or the
+   slice of time is over. The clock is read once: all cycles of a batch happen at one instant, as in Kueue's tests.
+3. Save. One transaction: hold the lease row of our epoch, compare the generations of all that was decided on, write,
+   delete the notes. If anything moved meanwhile, nothing is written: the World goes back to the savepoint, step 1
+   reads what moved, and step 2 decides again with fewer cycles, so that under a storm of edits a small batch gets
+   through.
+4. Announce. Only after COMMIT: a push is asked for when the cluster has something to hear, and the live stream gets
+   the numbers.
+
+What makes it safe
+- A crash at any point loses nothing: before COMMIT the notes are still there and a new leader loads everything; after
+  COMMIT the rows say what is not yet pushed, and the push worker's sweep finds it.
+- Two leaders cannot both write: an older epoch finds no lease row. The paused one notices at its next batch and
+  exits.
+- A quota that was cut, or a workload that was cancelled, between reading and COMMIT fails the comparison in step 3.
+- A decision that a rule of the database is against, also by itself, is set aside, so that it holds up no other.
+- An eviction frees nothing: the World charges an evicted workload until a row says that its pods stopped.
+- The engine's own writes are not noted (`kueueweb.unnoticed`), so it never reads back what it just decided.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import connection, transaction
+
+from gpus.manifests import configured_policies, configured_vendors
+from gpus.vendors import VENDORS
+from queues.events import request_push
+from queues.models import Cluster
+from queues.services.configuration import finish_deletions
+from queues.services.workloads import record_stopped, set_aside
+from scheduler.leader.timers import Timers
+from scheduler.live.publisher import LiveFrames
+from scheduler.store.batch import Batch
+from scheduler.store.batch_builder import Recorder
+from scheduler.store.changes import Changes, forget_all_changes, read_changes
+from scheduler.store.configuration import read_configuration
+from scheduler.store.lease import begin_epoch, renew
+from scheduler.store.row_index import Mirror
+from scheduler.store.saving import BatchRefused, offenders, save
+from scheduling.model.configuration import Configuration
+from scheduling.run_until_idle import settle
+from scheduling.world import Savepoint, World
+
+_log = logging.getLogger(__name__)
+
+RUN_SECONDS = 1.0
+"""A run ends after this long and asks for the next, so that other tasks of the worker get their turn."""
+BATCH_SECONDS = 0.2
+"""Deciding for one batch ends after this long: a shorter transaction is refused less often."""
+HOUSEKEEPING_SECONDS = 2.0
+REFUSALS_BY_RULE = 3
+"""After so many in a row it is told as an error, and who is to blame is set aside; else the next run tries again."""
+SET_ASIDE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run did. `more` asks for another run at once."""
+
+    batches: int
+    cycles: int
+    admitted: int
+    preempted: int
+    refused: int
+    more: bool
+
+
+class Engine:
+    """The scheduler of one cluster, for as long as this process leads."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        holder: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        save: Callable[[Batch], None] = save,
+        batch_seconds: float = BATCH_SECONDS,
+    ) -> None:
+        self.cluster_id = cluster.pk
+        self.cluster_name = cluster.name
+        self.epoch = begin_epoch(cluster.pk, holder)
+        self.world = World()
+        self.mirror = Mirror(self.cluster_id, self.world)
+        self.frames = LiveFrames(self.cluster_name, self.epoch)
+        self._clock = clock
+        self._save = save
+        self._batch_seconds = batch_seconds
+        self._cycle_limit: int | None = None
+        self._refused_in_a_row = 0
+        self._refused_by_rule = 0
+        self._kept_house_at = 0.0
+        self._settled = False
+        self._generation = 0
+        self._timers = Timers()
+        self._configuration = Configuration()
+        self._load()
+
+    def _load(self) -> None:
+        """Read everything in one snapshot, together with the notes that it makes superfluous."""
+        started = time.perf_counter()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cluster = Cluster.objects.get(pk=self.cluster_id)
+            self._generation = cluster.configuration_generation
+            self._configure(cluster)
+            self.mirror.load(self._clock())
+            forget_all_changes(self.cluster_id)
+        _log.info(
+            "cluster %s: epoch %d, loaded %d workloads in %.2f s",
+            self.cluster_name, self.epoch, len(self.mirror.workloads), time.perf_counter() - started,
+        )  # fmt: skip
+
+    def _configure(self, cluster: Cluster) -> None:
+        self._configuration = read_configuration(cluster.configuration)
+        self.world.set_configuration(self._configuration)
+        settings = cluster.device_plugin_configuration.get("settings", {})
+        self.mirror.vendors = configured_vendors(settings, VENDORS)
+        self.world.set_vendors(self.mirror.vendors)
+        self.world.set_placement_policies(*configured_policies(settings))
+        self.mirror.due.update(self.mirror.workloads)
+
+    def run(self, run_seconds: float = RUN_SECONDS) -> Run:
+        """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
+        deadline = time.monotonic() + run_seconds
+        batches = cycles = admitted = preempted = refused = 0
+        self.world.advance(self._clock())
+        # Who was left active (a head that blocks its queue) or whose pause is over gets another look.
+        self._settled = self._settled and not self.world.has_active()
+        more = True
+        while more:
+            recorder = self._batch(deadline)
+            if recorder is None:
+                refused += 1
+                more = self._refused_by_rule < REFUSALS_BY_RULE
+            else:
+                batches += 1
+                cycles += recorder.cycles
+                admitted += recorder.admitted
+                preempted += recorder.preempted
+                more = recorder.unfinished
+            if more and time.monotonic() >= deadline:
+                break
+        self._keep_house()
+        self.frames.publish(self.world, self.mirror, self._clock())
+        return Run(batches, cycles, admitted, preempted, refused, more)
+
+    def _batch(self, deadline: float) -> Recorder | None:
+        """One batch; None when it was refused and undone."""
+        changes = read_changes(self.cluster_id)
+        now = self._clock()
+        self._catch_up(changes, now)
+        point = self.world.savepoint()
+        recorder = Recorder(self.world, self.mirror, self._configuration, now)
+        self._decide(recorder, now, min(deadline, time.monotonic() + self._batch_seconds))
+        recorder.unfinished = not self._settled or len(changes.ids) > 0
+        batch = recorder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
+        if not batch and not changes:
+            self.world.commit(point)
+            self._timers.replace(recorder.deadlines)
+            self.mirror.due.clear()
+            return recorder
+        try:
+            self._save(batch)
+        except BatchRefused as refusal:
+            self._undo(point, refusal)
+            if self._refused_by_rule >= REFUSALS_BY_RULE:
+                self._set_aside(batch, refusal)
+            return None
+        self.world.commit(point)
+        self._saved(recorder)
+        self.frames.touch()
+        return recorder
+
+    def _catch_up(self, changes: Changes, now: float) -> None:
+        """Tell the World what changed. Telling it twice does no harm: rows are read as they are now."""
+        self._generation = changes.configuration_generation
+        if not changes:
+            return
+        self._settled = False
+        if "cluster" in changes.by_kind:
+            self._configure(Cluster.objects.get(pk=self.cluster_id))
+        self.mirror.apply(changes, now)
+
+    def _decide(self, recorder: Recorder, now: float, deadline: float) -> None:
+        """Releases and timers first, then cycles until one changes nothing."""
+        due = self.mirror.due | self._timers.due(now)
+        if recorder.settle(sorted(due)) + recorder.release_ended():
+            self._settled = False
+        recorder.sample_usage()
+        if self._settled:
+            return
+        started = time.perf_counter()
+        for result in settle(self.world, now):
+            recorder.record(result, time.perf_counter() - started)
+            if self._cycle_limit is not None and recorder.cycles >= self._cycle_limit:
+                return
+            if time.monotonic() >= deadline:
+                return
+            started = time.perf_counter()
+        self._settled = True
+
+    def _undo(self, point: Savepoint, refusal: BatchRefused) -> None:
+        self.world.undo(point)
+        self._settled = False
+        self._refused_in_a_row += 1
+        self._cycle_limit = 1 if self._cycle_limit is None or self._refused_in_a_row > 1 else self._cycle_limit
+        self._refused_by_rule = self._refused_by_rule + 1 if refusal.by_rule else 0
+        level = logging.ERROR if self._refused_by_rule >= REFUSALS_BY_RULE else logging.INFO
+        _log.log(level, "cluster %s: batch refused, deciding again: %s", self.cluster_name, refusal)
+
+    def _set_aside(self, batch: Batch, refusal: BatchRefused) -> None:
+        """One decision that can't be stored must not hold up all others: who is to blame waits for a while."""
+        keys = [(write.workload.namespace, write.workload.name) for write in offenders(batch)]
+        if not keys:
+            return
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        why = f"What was decided could not be stored: {str(refusal).splitlines()[0]}"
+        set_aside(Cluster.objects.get(pk=self.cluster_id), keys, now + SET_ASIDE, why, now=now)
+        self._refused_by_rule = 0
+
+    def _saved(self, recorder: Recorder) -> None:
+        self._refused_in_a_row = self._refused_by_rule = 0
+        self._cycle_limit = None
+        self.mirror.saved(recorder.writes, recorder.released_ids, recorder.replaced)
+        self._timers.replace(recorder.deadlines)
+        self._finish_cancelled(recorder)
+        if recorder.pushes:
+            request_push(self.cluster_name)
+
+    def _finish_cancelled(self, recorder: Recorder) -> None:
+        """Cancelled workloads that hold nothing any more are finished: their pods have stopped, or never ran."""
+        stopped = [
+            (write.workload.namespace, write.workload.name)
+            for write in recorder.writes
+            if write.workload.admission is None and self.mirror.workloads[write.workload.key].deletion_requested
+        ]
+        if stopped:
+            record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")
+
+    def _keep_house(self) -> None:
+        """Every few seconds: say that the leader lives, and let go what was waiting to be deleted and is free now."""
+        if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
+            renew(self.cluster_id, self.epoch)
+            finish_deletions(Cluster.objects.get(pk=self.cluster_id))
+            self._kept_house_at = time.monotonic()

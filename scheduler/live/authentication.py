@@ -1,0 +1,110 @@
+"""Who opens a socket: a browser by its session cookie and from our own pages only, a tool by its token.
+
+A browser cannot set the header `Authorization` on a websocket, so that a request which has it was not made by a page of
+another site; one without it must name one of our own hosts as its origin.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from channels.auth import get_user
+from channels.db import database_sync_to_async
+from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.db import DatabaseError, close_old_connections
+from knox.auth import TokenAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+
+from queues.exceptions import NotFound
+from queues.services.access import access_of
+from queues.services.cluster_settings import cluster_named
+from queues.services.visibility import reach_of
+from scheduler.live.frames import Audience
+
+Scope = dict[str, Any]
+Application = Callable[[Scope, Any, Any], Awaitable[None]]
+
+UNAUTHENTICATED = 4401
+FORBIDDEN = 4403
+NO_SUCH_CLUSTER = 4404
+TRY_AGAIN_LATER = 1013
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a socket is closed: a code of the private range, and words."""
+
+    code: int
+    reason: str
+
+
+def by_session_or_token(inner: Application) -> Application:
+    """Sockets with a token go straight on, all others need one of our origins and bring their session."""
+    by_session: Application = AllowedHostsOriginValidator(SessionMiddlewareStack(inner))
+
+    async def application(scope: Scope, receive: Any, send: Any) -> None:
+        await (inner if _header(scope, b"authorization") else by_session)(scope, receive, send)
+
+    return application
+
+
+async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
+    """What the socket may see now, read anew: logins end, tokens run out, roles are taken away."""
+    try:
+        return await _audience_of(scope, cluster)
+    except DatabaseError as error:
+        _log.warning("A live stream ends, as its rights cannot be read: %s", error)
+        return Refusal(TRY_AGAIN_LATER, "The database does not answer.")
+
+
+async def _audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
+    token = _header(scope, b"authorization")
+    user = await database_sync_to_async(_user_of_token)(token) if token else await _user_of_session(scope)
+    if not user.is_authenticated:
+        return Refusal(UNAUTHENTICATED, "Nobody is logged in.")
+    audience: Audience | Refusal = await database_sync_to_async(_audience)(user, cluster)
+    return audience
+
+
+def _header(scope: Mapping[str, Any], name: bytes) -> bytes:
+    return next((value for key, value in scope["headers"] if key == name), b"")
+
+
+def _user_of_token(header: bytes) -> Any:
+    scheme, _, token = header.partition(b" ")
+    if scheme.lower() != b"token":
+        return AnonymousUser()
+    try:
+        user, _token = TokenAuthentication().authenticate_credentials(token.strip())
+    except AuthenticationFailed:
+        return AnonymousUser()
+    return user
+
+
+async def _user_of_session(scope: Scope) -> Any:
+    """From the session as it is stored now; the one that the socket was opened with may have ended."""
+    session = scope.get("session")
+    if session is None or not session.session_key:
+        return AnonymousUser()
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session.session_key)
+    return await get_user({"session": store})
+
+
+def _audience(user: Any, cluster: str) -> Audience | Refusal:
+    close_old_connections()
+    access = access_of(user)
+    if not access.has_any_role:
+        return Refusal(FORBIDDEN, "This account has no role.")
+    try:
+        row = cluster_named(cluster)
+    except NotFound as error:
+        return Refusal(NO_SUCH_CLUSTER, error.message)
+    return Audience(access.visible_namespaces(), reach_of(access, row))

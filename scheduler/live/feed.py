@@ -1,0 +1,207 @@
+"""One subscription per process and cluster, and the numbers as they are now; sockets are told when there is news.
+
+A socket is never written to from here. It is woken, and asks for the frame that brings it from where it is to where the
+numbers are: so a slow one gets what it missed as one merged delta, or a snapshot, and holds up nobody.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+from channels.layers import get_channel_layer
+from django.conf import settings
+from redis import RedisError
+from redis.asyncio import Redis
+
+from scheduler.live.frames import Audience, apply, empty, merge, moment, moves, read, redact
+from scheduler.live.publisher import group, snapshot_key
+
+_REMEMBERED_DELTAS: Final = 64
+"""A socket that is further behind gets a snapshot, which is then the smaller."""
+
+_log = logging.getLogger(__name__)
+
+
+class Socket:
+    """Where one socket is: the position of the last frame that it was given. `wake` is set when there is another."""
+
+    def __init__(self, audience: Audience) -> None:
+        self.audience = audience
+        self.wake = asyncio.Event()
+        self.epoch = -1
+        self.sequence = -1
+        self.beat = -1
+
+    def forget(self) -> None:
+        """Start anew with a snapshot."""
+        self.epoch = -1
+        self.wake.set()
+
+
+class Feed:
+    """The numbers of one cluster. `open` and `close` bracket its life, within one event loop."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._sockets: set[Socket] = set()
+        self._epoch = -1
+        self._sequence = -1
+        self._moved_at = -1
+        self._time = ""
+        self._data = empty()
+        self._deltas: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_REMEMBERED_DELTAS)
+        self._beat = 0
+        self._cache: dict[tuple[str, int, Audience], bytes] = {}
+        self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=2.0, socket_connect_timeout=2.0)
+        self._reader: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Subscribe, then read the snapshot: what comes in between is in one of them."""
+        layer = get_channel_layer()
+        channel = await layer.new_channel()
+        await layer.group_add(group(self._cluster), channel)
+        self._reader = asyncio.create_task(self._read(layer, channel), name=f"live-feed-{self._cluster}")
+        await self._load()
+
+    async def close(self) -> None:
+        """End the subscription."""
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+        await self._redis.aclose()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no socket listens."""
+        return not self._sockets
+
+    def join(self, socket: Socket) -> None:
+        """From now on the socket is woken."""
+        self._sockets.add(socket)
+        socket.wake.set()
+
+    def leave(self, socket: Socket) -> None:
+        """The socket is gone."""
+        self._sockets.discard(socket)
+
+    def next_frame(self, socket: Socket) -> str | None:
+        """The frame that brings the socket up to date, or a heartbeat that it has not had; None when there is none."""
+        if self._epoch < 0:
+            return None
+        if socket.epoch != self._epoch or socket.sequence + 1 < self._reachable_from(socket.audience):
+            frame = self._frame("snapshot", -1, socket.audience)
+        elif socket.sequence < self._sequence:
+            frame = self._frame("delta", socket.sequence, socket.audience)
+        elif socket.beat != self._beat:
+            frame = orjson.dumps(self._head("heartbeat")).decode()
+        else:
+            return None
+        socket.epoch, socket.sequence, socket.beat = self._epoch, self._sequence, self._beat
+        return frame
+
+    def heartbeat(self) -> str | None:
+        """The position and the scheduler's last time: while it is silent, that time stands still, and is seen to."""
+        return None if self._epoch < 0 else orjson.dumps(self._head("heartbeat")).decode()
+
+    def _reachable_from(self, audience: Audience) -> int:
+        """The first sequence that a delta for this audience may still begin with."""
+        oldest = self._deltas[0][0] if self._deltas else self._sequence + 1
+        return oldest if audience.sees_everything else max(oldest, self._moved_at + 1)
+
+    def _frame(self, type_: str, since: int, audience: Audience) -> str:
+        """Made once per audience and distance, however many sockets want it."""
+        key = (type_, since, audience)
+        if key not in self._cache:
+            if type_ == "snapshot":
+                shown = redact(self._data, self._data, audience)
+            else:
+                missed = [delta for sequence, delta in self._deltas if sequence > since]
+                shown = redact(merge(missed), self._data, audience)
+            self._cache[key] = orjson.dumps(shown)
+        # A snapshot may be the last word of a scheduler that is gone: whoever just came cannot see that by himself.
+        more = {"age_seconds": self._age_seconds()} if type_ == "snapshot" else {"since": since}
+        return orjson.dumps({**self._head(type_), **more, "data": orjson.Fragment(self._cache[key])}).decode()
+
+    def _age_seconds(self) -> float:
+        """How long ago the scheduler said what we know, by the clocks of both."""
+        return round(max(0.0, (datetime.now(UTC) - moment(self._time)).total_seconds()), 3)
+
+    def _head(self, type_: str) -> dict[str, Any]:
+        return {
+            "type": type_,
+            "cluster": self._cluster,
+            "epoch": self._epoch,
+            "sequence": self._sequence,
+            "time": self._time,
+        }
+
+    async def _read(self, layer: Any, channel: str) -> None:
+        try:
+            while True:
+                message = await layer.receive(channel)
+                frame = self._readable(message["payload"])
+                if frame is not None:
+                    await self._take(frame)
+        finally:
+            await layer.group_discard(group(self._cluster), channel)
+
+    def _readable(self, payload: str | bytes) -> dict[str, Any] | None:
+        """The frame, or None for one that cannot be read: it must not silence the sockets, the next one makes up."""
+        try:
+            return read(payload)
+        except ValueError as error:
+            _log.warning("cluster %s: a live frame is passed over: %s", self._cluster, error)
+            return None
+
+    async def _take(self, frame: dict[str, Any]) -> None:
+        epoch, sequence = frame["epoch"], frame["sequence"]
+        if frame["type"] == "snapshot":
+            self._start(frame)
+        elif epoch < self._epoch or (epoch == self._epoch and sequence < self._sequence):
+            return  # of a leader that is no more, or read with the snapshot already
+        elif epoch == self._epoch and frame["type"] == "delta" and sequence == self._sequence + 1:
+            self._sequence, self._time = sequence, frame["time"]
+            if moves(self._data, frame["data"]):
+                self._moved_at = sequence
+            apply(self._data, frame["data"])
+            self._deltas.append((sequence, frame["data"]))
+            self._news()
+        elif epoch == self._epoch and sequence == self._sequence:
+            self._time = frame["time"]
+            self._beat += 1
+            self._wake()
+        else:
+            await self._load()  # a frame was lost
+
+    async def _load(self) -> None:
+        try:
+            kept = await self._redis.get(snapshot_key(self._cluster))
+        except (RedisError, OSError) as error:
+            _log.warning("cluster %s: no snapshot, the next frame tries again: %s", self._cluster, error)
+            return
+        snapshot = self._readable(kept) if kept else None
+        if snapshot is not None:
+            self._start(snapshot)
+
+    def _start(self, snapshot: dict[str, Any]) -> None:
+        """Take a snapshot as it is; sockets that hold what it holds already are left alone."""
+        position = (snapshot["epoch"], snapshot["sequence"])
+        if position <= (self._epoch, self._sequence):
+            return
+        self._epoch, self._sequence = position
+        self._time = snapshot["time"]
+        self._data = empty() | snapshot["data"]
+        self._moved_at = -1
+        self._deltas.clear()
+        self._news()
+
+    def _news(self) -> None:
+        self._cache.clear()
+        self._wake()
+
+    def _wake(self) -> None:
+        for socket in self._sockets:
+            socket.wake.set()

@@ -1,0 +1,149 @@
+"""What frames say: deltas applied, merged, and cut down to what an audience may see. Pure.
+
+`data` has the parts totals, cluster_queues, cohorts and devices; a delta has those that changed, whole entries by name,
+and `removed`: {part: [name, ...]}.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from queues.services.visibility import Reach
+
+Data = dict[str, Any]
+
+PARTS: Final = ("cluster_queues", "cohorts", "devices")
+_TYPES: Final = ("snapshot", "delta", "heartbeat")
+_COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Sockets that may see the same: the namespaces whose tenants may be named (None: all), and the queues in reach."""
+
+    namespaces: frozenset[str] | None
+    reach: Reach
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether frames go out as they came."""
+        return self.namespaces is None
+
+
+def read(payload: str | bytes) -> Data:
+    """Read a published frame.
+
+    Raises ValueError, saying what is wrong, for one that `scheduler.live.publisher` of this version did not write.
+    """
+    frame = orjson.loads(payload)
+    if not isinstance(frame, dict) or frame.get("type") not in _TYPES:
+        raise ValueError("it is not a frame")
+    for name in ("epoch", "sequence"):
+        if type(frame.get(name)) is not int:
+            raise ValueError(f"its {name} is {frame.get(name)!r}, not an integer")
+    moment(frame.get("time"))
+    data = frame.get("data", {})
+    if not isinstance(data, dict) or not all(isinstance(part, dict) for part in data.values()):
+        raise ValueError("its data has a part that is no object")
+    if frame["type"] != "heartbeat" and "data" not in frame:
+        raise ValueError("it has no data")
+    return frame
+
+
+def moment(text: object) -> datetime:
+    """The time of a frame. Raises ValueError unless it is an ISO 8601 time with an offset."""
+    if not isinstance(text, str):
+        raise ValueError(f"its time is {text!r}, not a text")
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"its time {text!r} has no offset")
+    return at
+
+
+def empty() -> Data:
+    """Numbers of a cluster of which nothing is known."""
+    return {"totals": {}, **{part: {} for part in PARTS}}
+
+
+def apply(data: Data, delta: Mapping[str, Any]) -> None:
+    """Bring `data` to where the delta leads."""
+    if "totals" in delta:
+        data["totals"] = delta["totals"]
+    for part in PARTS:
+        data[part].update(delta.get(part, {}))
+        for name in delta.get("removed", {}).get(part, ()):
+            data[part].pop(name, None)
+
+
+def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
+    """Whether the delta removes something, or hangs a queue or a cohort elsewhere: then other cohorts are in reach."""
+    if "removed" in delta:
+        return True
+    return any(
+        name not in data[part] or data[part][name][above] != entry[above]
+        for part, above in (("cluster_queues", "cohort"), ("cohorts", "parent"))
+        for name, entry in delta.get(part, {}).items()
+    )
+
+
+def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
+    """One delta that leads where all of them lead, one after the other: the latest entry of each name."""
+    merged: Data = {}
+    removed: dict[str, dict[str, None]] = {part: {} for part in PARTS}
+    for delta in deltas:
+        if "totals" in delta:
+            merged["totals"] = delta["totals"]
+        for part in PARTS:
+            for name, entry in delta.get(part, {}).items():
+                merged.setdefault(part, {})[name] = entry
+                removed[part].pop(name, None)
+            for name in delta.get("removed", {}).get(part, ()):
+                merged.get(part, {}).pop(name, None)
+                removed[part][name] = None
+    if any(removed.values()):
+        merged["removed"] = {part: list(names) for part, names in removed.items()}
+    return merged
+
+
+def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audience) -> Data:
+    """What the audience sees of a delta or a snapshot; `whole` is all that is known, for sums and ancestors.
+
+    A queue out of reach and the cohorts only it is in do not exist; a slice of a foreign tenant is occupied, no more.
+    The counts of the totals are those of the queues in reach. Deltas that change the tree of quota or remove something
+    are for those who see everything; for all others a snapshot takes their place (`moves`).
+    """
+    if audience.namespaces is None:
+        return dict(delta)
+    visible: dict[str, Collection[str] | None] = {
+        "cluster_queues": audience.reach.cluster_queues,
+        "cohorts": audience.reach.cohorts(whole["cluster_queues"], whole["cohorts"]),
+        "devices": None,
+    }
+    shown: Data = {}
+    for part in PARTS:
+        if part in delta:
+            names = visible[part]
+            shown[part] = {name: entry for name, entry in delta[part].items() if names is None or name in names}
+    if "devices" in shown:
+        shown["devices"] = {name: _occupied(device, audience.namespaces) for name, device in shown["devices"].items()}
+    if "totals" in delta or "cluster_queues" in delta:
+        shown["totals"] = _totals(whole, audience.reach)
+    return shown
+
+
+def _occupied(device: Mapping[str, Any], namespaces: Collection[str]) -> Data:
+    return {**device, "slices": [_slice(piece, namespaces) for piece in device["slices"]]}
+
+
+def _slice(piece: Mapping[str, Any], namespaces: Collection[str]) -> Mapping[str, Any]:
+    if piece["namespace"] in namespaces:
+        return piece
+    return {**piece, "workload": None, "namespace": None, "pod_set": "", "replica": 0, "container": ""}
+
+
+def _totals(whole: Mapping[str, Any], reach: Reach) -> Data:
+    queues = [queue for name, queue in whole["cluster_queues"].items() if reach.sees_queue(name)]
+    return {**whole["totals"], **{count: sum(queue[count] for queue in queues) for count in _COUNTS}}

@@ -1,0 +1,47 @@
+"""The feeds of this process: one per cluster that somebody looks at."""
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+from scheduler.live.feed import Feed, Socket
+
+
+class Hub:
+    """Opens a cluster's feed for its first socket and closes it after its last one."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[str, Feed] = {}
+        self._lock = asyncio.Lock()
+
+    async def join(self, cluster: str, socket: Socket) -> Feed:
+        """The cluster's feed, which wakes the socket from now on."""
+        async with self._lock:
+            feed = self._feeds.get(cluster)
+            if feed is None:
+                feed = Feed(cluster)
+                await feed.open()
+                self._feeds[cluster] = feed
+            feed.join(socket)
+            return feed
+
+    async def leave(self, cluster: str, socket: Socket) -> None:
+        """The socket is gone."""
+        async with self._lock:
+            feed = self._feeds.get(cluster)
+            if feed is None:
+                return
+            feed.leave(socket)
+            if feed.is_empty:
+                del self._feeds[cluster]
+                await feed.close()
+
+
+_hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """The hub of the running event loop: a server has one, tests have many."""
+    loop = asyncio.get_running_loop()
+    if loop not in _hubs:
+        _hubs[loop] = Hub()
+    return _hubs[loop]

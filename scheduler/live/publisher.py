@@ -1,0 +1,262 @@
+"""The numbers that browsers see, straight from the World: a snapshot kept in Redis, and what changed since, published.
+
+Frames carry (epoch, sequence, time): a client that sees a gap asks for the snapshot, so a lost frame costs a moment and
+never shows old numbers as new. Publishing never holds up a batch and never fails one: without Redis the numbers wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final
+
+import orjson
+from channels.layers import get_channel_layer
+from django.conf import settings
+from redis import Redis, RedisError
+
+from scheduler.store.placements import held_slices
+from scheduler.store.row_index import Mirror
+from scheduling.state.status import ClusterQueueView, CohortView
+from scheduling.world import World
+
+_log = logging.getLogger(__name__)
+
+Data = dict[str, Any]
+
+INTERVAL_SECONDS: Final = 0.25
+"""Between two frames with news; longer where computing one takes long, so that it takes a tenth of the time at most."""
+HEARTBEAT_SECONDS: Final = 5.0
+
+
+def snapshot_key(cluster: str) -> str:
+    """Where the last snapshot of a cluster is kept in Redis."""
+    return f"kueueweb:live:{cluster}"
+
+
+def group(cluster: str) -> str:
+    """The channel-layer group of a cluster's frames."""
+    return f"live.{cluster}"
+
+
+class LiveFrames:
+    """What was last shown of one cluster, and what of it changed."""
+
+    def __init__(self, cluster: str, epoch: int) -> None:
+        self._cluster = cluster
+        self._epoch = epoch
+        self._sequence = 0
+        self._shown: Data = {"totals": {}, "cluster_queues": {}, "cohorts": {}, "devices": {}}
+        self._due_at = 0.0
+        self._beat_at = 0.0
+        self._news = True
+
+    def touch(self) -> None:
+        """Something was saved that a frame would show."""
+        self._news = True
+
+    def publish(self, world: World, mirror: Mirror, now: float) -> None:
+        """Send what changed, if it is time for that, or a heartbeat."""
+        started = time.monotonic()
+        if self._news and started >= self._due_at:
+            self._news = False
+            self._send_changes(numbers(world, mirror), now)
+            took = time.monotonic() - started
+            self._due_at = time.monotonic() + max(INTERVAL_SECONDS, 10 * took)
+            self._beat_at = time.monotonic() + HEARTBEAT_SECONDS
+        elif started >= self._beat_at:
+            self._beat_at = started + HEARTBEAT_SECONDS
+            _publisher().send(self._cluster, self._frame("heartbeat", now))
+
+    def _send_changes(self, data: Data, now: float) -> None:
+        first = self._sequence == 0
+        delta = difference(self._shown, data)
+        if not delta and not first:
+            return
+        self._sequence += 1
+        self._shown = data
+        snapshot = self._frame("snapshot", now, data)
+        _publisher().send(self._cluster, snapshot if first else self._frame("delta", now, delta), snapshot)
+
+    def _frame(self, type_: str, now: float, data: Data | None = None) -> bytes:
+        frame: Data = {
+            "type": type_,
+            "cluster": self._cluster,
+            "epoch": self._epoch,
+            "sequence": self._sequence,
+            "time": datetime.fromtimestamp(now, UTC),
+        }
+        if data is not None:
+            frame["data"] = data
+        return orjson.dumps(frame)
+
+
+def difference(before: Data, after: Data) -> Data:
+    """The entries of `after` that differ from `before`, whole, and the names of those that are gone."""
+    delta: Data = {}
+    removed: dict[str, list[str]] = {}
+    if before["totals"] != after["totals"]:
+        delta["totals"] = after["totals"]
+    for part in ("cluster_queues", "cohorts", "devices"):
+        old, new = before[part], after[part]
+        changed = {name: entry for name, entry in new.items() if old.get(name) != entry}
+        gone = [name for name in old if name not in new]
+        if changed:
+            delta[part] = changed
+        if gone:
+            removed[part] = gone
+    if removed:
+        delta["removed"] = {part: removed.get(part, []) for part in ("cluster_queues", "cohorts", "devices")}
+    return delta
+
+
+def numbers(world: World, mirror: Mirror) -> Data:
+    """All numbers of a cluster; amounts are integers in base units."""
+    cluster_queues = {
+        name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()
+    }
+    devices = _devices(world, mirror)
+    return {
+        "totals": _totals(cluster_queues, devices, len(mirror.nodes)),
+        "cluster_queues": cluster_queues,
+        "cohorts": {name: cohort_numbers(world.cohort_view(name)) for name in world.cohort_names()},
+        "devices": devices,
+    }
+
+
+def _share(share: float) -> float | str:
+    return "Infinity" if math.isinf(share) else share
+
+
+def cluster_queue_numbers(view: ClusterQueueView) -> Data:
+    """One ClusterQueue's entry."""
+    return {
+        "cohort": view.cohort,
+        "active": view.active,
+        "reason": view.reason,
+        "message": view.message,
+        "pending": view.pending,
+        "inadmissible": view.inadmissible,
+        "reserving": view.reserving,
+        "admitted": view.admitted,
+        "weighted_share": _share(view.weighted_share),
+        "usage": [
+            {
+                "flavor": cell.flavor,
+                "resource": cell.resource,
+                "nominal": cell.nominal,
+                "borrowing_limit": cell.borrowing_limit,
+                "lending_limit": cell.lending_limit,
+                "used": cell.used,
+                "borrowed": cell.borrowed,
+            }
+            for cell in view.usage
+        ],
+    }
+
+
+def cohort_numbers(view: CohortView) -> Data:
+    """One cohort's entry."""
+    return {
+        "parent": view.parent,
+        "weighted_share": _share(view.weighted_share),
+        "usage": [
+            {"flavor": cell.flavor, "resource": cell.resource, "subtree_quota": cell.subtree_quota, "used": cell.used}
+            for cell in view.usage
+        ],
+    }
+
+
+def _devices(world: World, mirror: Mirror) -> Data:
+    slices: dict[tuple[str, str], list[Data]] = {}
+    for key, entry in mirror.workloads.items():
+        if entry.placement is None:
+            continue
+        workload = world.workload(key)
+        for held in held_slices(workload) if workload else ():
+            slices.setdefault((held.slice.node, held.slice.uuid), []).append(
+                {
+                    "workload": key,
+                    "namespace": key.partition("/")[0],
+                    "pod_set": held.pod_set,
+                    "replica": held.replica,
+                    "container": held.container,
+                    "memory_mib": held.slice.memory_mib,
+                    "cores_percent": held.slice.cores_percent,
+                }
+            )
+    shown: Data = {}
+    for node in mirror.nodes.values():
+        for found in node.found:
+            slices.setdefault((node.name, found.uuid), []).append(
+                {"workload": None, "namespace": "", "pod_set": "", "replica": 0, "container": "",
+                 "memory_mib": found.memory_mib, "cores_percent": found.cores_percent}
+            )  # fmt: skip
+        for device in node.devices:
+            used = world.device_usage(node.name, device.uuid)
+            mine = [found for found in node.found if found.uuid == device.uuid]
+            shown[device.uuid] = {
+                "node": node.name,
+                "index": device.index,
+                "type": device.type,
+                "vendor": device.vendor,
+                "health": device.health,
+                "cordoned": device.cordoned,
+                "node_unschedulable": node.unschedulable,
+                "draining": {(node.name, ""), (node.name, device.uuid)} & mirror.draining != set(),
+                "slots": device.slots,
+                "used_slots": used[0] + sum(found.slots for found in mine),
+                "memory_mib": device.memory_mib,
+                "used_memory_mib": used[1] + sum(found.memory_mib for found in mine),
+                "cores_percent": device.cores_percent,
+                "used_cores_percent": used[2] + sum(found.cores_percent for found in mine),
+                "slices": slices.get((node.name, device.uuid), []),
+            }
+    return shown
+
+
+def _totals(cluster_queues: Data, devices: Data, nodes: int) -> Data:
+    totals: Data = {
+        name: sum(queue[name] for queue in cluster_queues.values())
+        for name in ("pending", "inadmissible", "reserving", "admitted")
+    }
+    totals["nodes"] = nodes
+    totals["devices"] = len(devices)
+    totals["devices_in_use"] = sum(1 for device in devices.values() if device["used_slots"])
+    for name in ("slots", "memory_mib", "cores_percent"):
+        totals[name] = sum(device[name] for device in devices.values())
+        totals[f"used_{name}"] = sum(device[f"used_{name}"] for device in devices.values())
+    return totals
+
+
+class _Publisher:
+    """One event loop in a thread of its own: the channel layer is asynchronous, the worker that decides is not."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=1.0, socket_connect_timeout=1.0, retry=None)
+        threading.Thread(target=self._loop.run_forever, name="live-publisher", daemon=True).start()
+
+    def send(self, cluster: str, frame: bytes, snapshot: bytes | None = None) -> None:
+        """Keep the snapshot, then publish the frame; frames leave in order."""
+        asyncio.run_coroutine_threadsafe(self._send(cluster, frame, snapshot), self._loop)
+
+    async def _send(self, cluster: str, frame: bytes, snapshot: bytes | None) -> None:
+        layer = get_channel_layer()
+        try:
+            if snapshot is not None:
+                self._redis.set(snapshot_key(cluster), snapshot)
+            if layer is not None:
+                await layer.group_send(group(cluster), {"type": "live.update", "payload": frame.decode()})
+        except (RedisError, OSError) as error:
+            _log.warning("cluster %s: a live frame was lost, the next snapshot makes up for it: %s", cluster, error)
+
+
+@cache
+def _publisher() -> _Publisher:
+    return _Publisher()

@@ -1,7 +1,0 @@
-"""Apply and get over all kinds: what `manage.py apply`, `manage.py get` and the REST API's manifests/ stand on."""
-
-from scheduler.manifests.apply import ApplyResult, apply_documents, apply_manifests
-from scheduler.manifests.get import get_manifests, to_yaml
-from scheduler.manifests.kinds import kind_named
-
-__all__ = ["ApplyResult", "apply_documents", "apply_manifests", "get_manifests", "kind_named", "to_yaml"]

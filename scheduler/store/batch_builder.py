@@ -1,0 +1,371 @@
+"""What the cycles of one batch decided, turned into the rows, events and log lines that the batch writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
+from scheduler.store.placements import held_slices
+from scheduler.store.row_index import Entry, Mirror, Place, as_the_world_sees_it, placement_of, places, should_run
+from scheduling.lifecycle.conditions import eviction_event, waited_seconds
+from scheduling.lifecycle.context import deadline
+from scheduling.lifecycle.reconcile import Step, next_step
+from scheduling.model.configuration import Configuration
+from scheduling.model.decisions import (
+    Admit,
+    ConditionType,
+    CycleResult,
+    DecisionKind,
+    Evict,
+    EvictionReason,
+    FinishedReason,
+    Outcome,
+    Preempt,
+    ReplaceNode,
+)
+from scheduling.model.workload import Workload
+from scheduling.world import World
+
+_MOST_STEPS = 12
+"""A workload that takes more steps in one instant goes in circles: a fault of ours, and better loud than endless."""
+
+
+def _priority(workload: Workload) -> str:
+    base, boost = workload.priority, workload.priority_boost
+    return f"effective priority: {workload.effective_priority} (base: {base}, boost: {boost})"
+
+
+def _described(admission: Admit, workload: Workload) -> str:
+    """In which ClusterQueue, how long it waited, and which flavors it got."""
+    flavors = "; ".join(
+        f"{pod_set.name} ({pod_set.count}): "
+        + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
+        for pod_set in admission.pod_sets
+    )
+    waited = f"{waited_seconds(workload):.0f} s in the queue"
+    return f"Quota reserved in ClusterQueue {admission.cluster_queue} after {waited}; {flavors}"
+
+
+class Recorder:
+    """Collects one batch. Between the World's savepoint and its commit; thrown away when the batch is refused."""
+
+    def __init__(self, world: World, mirror: Mirror, configuration: Configuration, now: float) -> None:
+        self._world = world
+        self._mirror = mirror
+        self._configuration = configuration
+        self._now = now
+        self._deactivated: set[str] = set()
+        self._moved: set[str] = set()
+        self._scaled: set[str] = set()
+        self._told: dict[str, str] = {}
+        self.replaced: dict[str, tuple[FinishedReason, str]] = {}
+        self._consumed: list[tuple[int, dict[str, Any]]] = []
+        self._accumulated: dict[str, int] = {}
+        self.deadlines: dict[str, float | None] = {}
+        self._touched: dict[str, None] = {}
+        self._evicted: dict[str, list[tuple[EvictionReason, str]]] = {}
+        self._events: list[EventRow] = []
+        self._decisions: list[DecisionRow] = []
+        self._cycles: list[CycleRow] = []
+        self.writes: list[WorkloadWrite] = []
+        self.released_ids: list[int] = []
+        self._devices: set[Place] = set()
+        self.cycles = self.admitted = self.preempted = 0
+        self.unfinished = False
+
+    @property
+    def pushes(self) -> bool:
+        """Whether the cluster has something to hear."""
+        return any(write.push for write in self.writes)
+
+    # --- Steps outside the cycle --------------------------------------------------------------------------------------
+
+    def settle(self, keys: Iterable[str]) -> int:
+        """Take the steps of `scheduling.lifecycle.reconcile` that are due for these workloads; returns their number."""
+        return sum(self._settle(key) for key in keys)
+
+    def _settle(self, key: str) -> int:
+        steps = 0
+        for steps in range(_MOST_STEPS):
+            workload = self._world.workload(key)
+            if workload is None or key not in self._mirror.workloads:
+                return steps
+            workload = self._scale_down(workload)
+            facts = self._mirror.facts(workload, self._configuration, deactivated=key in self._deactivated)
+            facts = replace(facts, accumulated_seconds=self._accumulated.get(key, facts.accumulated_seconds))
+            step = next_step(workload, facts, self._now)
+            if step is None:
+                self.deadlines[key] = deadline(workload, facts)
+                return steps
+            self._take(step)
+        raise RuntimeError(f"workload {key} takes one step after the other without coming to rest")
+
+    def _take(self, step: Step) -> None:
+        workload = step.workload
+        if step.deactivates:
+            self._deactivated.add(workload.key)
+        if workload.key in self._deactivated or not self._mirror.workloads[workload.key].active:
+            workload = as_the_world_sees_it(replace(workload, active=False))  # out of its queue once its pods stopped
+        if step.accumulated_seconds is not None:
+            self._accumulated[workload.key] = step.accumulated_seconds
+        if step.evicted is not None:
+            self._evicted.setdefault(workload.key, []).append(step.evicted)
+            if workload.admission is not None:
+                self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], step.message)
+        held = self._current(workload.key).admission is not None
+        self._world.set_workload(workload, self._now)
+        self._note(workload, step.reason, step.message, "Warning" if step.warning else "Normal")
+        if held and workload.admission is None:
+            self._make_way_for_slice(workload)
+
+    def _make_way_for_slice(self, workload: Workload) -> None:
+        """An evicted slice of an elastic job is not queued again beside the one that was to replace it."""
+        if not self._mirror.waiting_slice_of(workload.key):
+            return
+        self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has asked for another size since")
+        self._world.finish_workload(workload.key, self._now)
+
+    def _scale_down(self, workload: Workload) -> Workload:
+        """An elastic job that asks for fewer pods gives back quota at once, and slices when their pods are gone."""
+        key = workload.key
+        if workload.admission is None or workload.is_true(ConditionType.EVICTED) or key in self._scaled:
+            return workload
+        self._scaled.add(key)
+        if self._world.scale_down(key, self._now, pods_may_run=self._mirror.may_run(workload)):
+            after = self._current(key)
+            counts = [found.count for found in after.admission.pod_set_assignments] if after.admission else []
+            before = [found.count for found in workload.admission.pod_set_assignments]
+            if counts != before:
+                self._moved.add(key)
+                message = f"Scaled down from {_listed(before)} to {_listed(counts)} pods; their quota is free"
+                self._note(after, "ScaledDown", message)
+            workload = after
+        gone = self._mirror.gave_up_replicas(workload)
+        if gone:
+            self._note(workload, "ReplicasReleased", f"What replica {', '.join(gone)} held is free")
+        return workload
+
+    def release_ended(self) -> int:
+        """Devices of finished workloads are free; returns how many workloads held some."""
+        for id_, held in self._mirror.ended.items():
+            self.released_ids.append(id_)
+            self._devices |= held
+        return len(self.released_ids)
+
+    def sample_usage(self) -> None:
+        """Admission fair sharing: past usage of LocalQueues decays, and is kept for the next leader."""
+        for key, consumed in self._world.sample_usage(self._now).items():
+            stored = {"consumedResources": consumed, "lastUpdate": self._now}
+            self._consumed.append((self._mirror.local_queue_ids[key], stored))
+
+    # --- Cycles -------------------------------------------------------------------------------------------------------
+
+    def record(self, result: CycleResult, seconds: float) -> None:
+        """One cycle's decisions."""
+        self.cycles += 1
+        self.admitted += len(result.admissions)
+        self.preempted += len(result.preemptions)
+        for admission in result.admissions:
+            self._admission(admission)
+        for preemption in result.preemptions:
+            self._preemption(preemption)
+        for eviction in result.evictions:
+            self._eviction(eviction)
+        for replacement in result.replacements:
+            self._replacement(replacement)
+        for outcome in result.outcomes:
+            self._outcome(outcome)
+        for failure in result.second_pass_failures:
+            self._note(self._current(failure.workload), "SecondPassFailed", failure.message, "Warning")
+        self.settle([preemption.workload for preemption in result.preemptions])
+        self.settle([eviction.workload for eviction in result.evictions])
+        self.settle([admission.workload for admission in result.admissions])
+        if result.decided:
+            self._cycles.append(
+                CycleRow(
+                    result.cycle, self._now, seconds, result.heads, len(result.admissions), len(result.preemptions),
+                    sum(outcome.kind is DecisionKind.PARK for outcome in result.outcomes),
+                )
+            )  # fmt: skip
+
+    def _admission(self, admission: Admit) -> None:
+        workload = self._current(admission.workload)
+        detail: dict[str, Any] = {
+            "pod_sets": [
+                {"name": pod_set.name, "count": pod_set.count, "flavors": dict(pod_set.flavors)}
+                for pod_set in admission.pod_sets
+            ]
+        }
+        slices = [held.slice for held in held_slices(workload)]
+        if slices:
+            detail["devices"] = [[held.node, held.uuid, held.memory_mib, held.cores_percent] for held in slices]
+        reason = "Admitted" if admission.admitted else "QuotaReserved"
+        message = _described(admission, workload)
+        if not admission.second_pass:
+            self._note(workload, "QuotaReserved", message)
+        if admission.replaces is not None:
+            self._replace(admission.replaces, admission.workload)
+        if admission.admitted:
+            self._note(workload, "Admitted", f"Admitted by ClusterQueue {admission.cluster_queue}")
+        self._log(workload, admission.cycle, admission.kind, reason, message, detail, admission.cluster_queue)
+
+    def _replace(self, old: str, new: str) -> None:
+        """An elastic job's new slice takes over quota and devices of the old one, which is finished by that."""
+        self._finish_slice(old, FinishedReason.WORKLOAD_SLICE_REPLACED, f"Replaced by workload {new}")
+
+    def _finish_slice(self, old: str, reason: FinishedReason, message: str) -> None:
+        entry = self._mirror.workloads[old]
+        self.replaced[old] = (reason, message)
+        self.released_ids.append(entry.id)
+        self._devices |= places(entry.placement)
+
+    def _preemption(self, preemption: Preempt) -> None:
+        victim = self._current(preemption.workload)
+        self._evicted.setdefault(victim.key, []).append((EvictionReason.PREEMPTED, ""))
+        self._note(victim, eviction_event(EvictionReason.PREEMPTED), preemption.message)
+        preemptor = self._current(preemption.preemptor)
+        priorities = f"preemptor {_priority(preemptor)}; preemptee {_priority(victim)}"
+        self._note(victim, "Preempted", f"{preemption.message}; {priorities}")
+        self._note(preemptor, "PreemptedWorkload", f"Preempted {victim.key} ({preemption.reason})")
+        detail = {"preemptor": preemption.preemptor, "preemptor_cluster_queue": preemption.preemptor_cluster_queue}
+        self._log(
+            victim,
+            preemption.cycle,
+            preemption.kind,
+            preemption.reason,
+            preemption.message,
+            detail,
+            preemption.cluster_queue,
+        )
+
+    def _eviction(self, eviction: Evict) -> None:
+        workload = self._current(eviction.workload)
+        self._evicted.setdefault(workload.key, []).append((eviction.reason, ""))
+        self._note(workload, eviction_event(eviction.reason), eviction.message)
+        self._log(
+            workload,
+            eviction.cycle,
+            eviction.kind,
+            eviction.reason,
+            eviction.message,
+            cluster_queue=eviction.cluster_queue,
+        )
+
+    def _replacement(self, replacement: ReplaceNode) -> None:
+        workload = self._current(replacement.workload)
+        self._moved.add(workload.key)
+        self._note(workload, "NodeReplaced", replacement.message)
+        self._log(
+            workload,
+            replacement.cycle,
+            replacement.kind,
+            "NodeReplaced",
+            replacement.message,
+            {"node": replacement.node},
+            replacement.cluster_queue,
+        )
+
+    def _outcome(self, outcome: Outcome) -> None:
+        """The row gets every new message; event and log line come with a new reason only, or they would flood."""
+        workload = self._current(outcome.workload)
+        self._touched[workload.key] = None
+        entry = self._mirror.workloads.get(workload.key)
+        if self._told.get(workload.key, entry.reason if entry else "") == outcome.reason:
+            return
+        self._told[workload.key] = outcome.reason
+        self._note(workload, outcome.reason, outcome.message, "Warning")
+        self._log(
+            workload, outcome.cycle, outcome.kind, outcome.reason, outcome.message, cluster_queue=outcome.cluster_queue
+        )
+
+    def _current(self, key: str) -> Workload:
+        workload = self._world.workload(key)
+        if workload is None:
+            raise LookupError(f"a cycle decided on {key}, which the World does not know")
+        return workload
+
+    def _note(self, workload: Workload, reason: str, message: str, type_: str = "Normal") -> None:
+        self._touched[workload.key] = None
+        self._events.append(EventRow(workload, self._now, type_, reason, message))
+
+    def _log(
+        self,
+        workload: Workload,
+        cycle: int,
+        kind: DecisionKind,
+        reason: str,
+        message: str,
+        detail: Mapping[str, Any] | None = None,
+        cluster_queue: str | None = None,
+    ) -> None:
+        queue = self._mirror.cluster_queue_of(workload) if cluster_queue is None else cluster_queue
+        self._decisions.append(
+            DecisionRow(workload, self._now, cycle, kind, queue, reason, message, dict(detail or {}))
+        )
+
+    # --- The batch ----------------------------------------------------------------------------------------------------
+
+    def batch(
+        self, cluster_id: int, cluster_name: str, epoch: int, generation: int, change_ids: tuple[int, ...]
+    ) -> Batch:
+        """What to save: each touched workload once, as it is after the last cycle."""
+        for key in self._touched:
+            workload, entry = self._world.workload(key), self._mirror.workloads.get(key)
+            if workload is not None and entry is not None:
+                self.writes.append(self._write(workload, entry))
+        return Batch(
+            cluster_id=cluster_id,
+            cluster_name=cluster_name,
+            epoch=epoch,
+            configuration_generation=generation,
+            change_ids=change_ids,
+            workloads=self.writes,
+            released_ids=self.released_ids,
+            events=self._events,
+            decisions=self._decisions,
+            cycles=self._cycles,
+            replaced=self.replaced,
+            consumed=self._consumed,
+            devices={place: device for place in self._devices if (device := self._mirror.device_row(*place))},
+        )
+
+    def _write(self, workload: Workload, entry: Entry) -> WorkloadWrite:
+        queue = self._mirror.cluster_queue_of(workload)
+        placement = placement_of(workload)
+        moved = placement != entry.placement  # also when it was released and admitted elsewhere within this batch
+        held, before = places(placement), places(entry.placement)
+        if moved:
+            self._devices |= held | before
+        return WorkloadWrite(
+            id=entry.id,
+            generation=entry.generation,
+            workload=workload,
+            cluster_queue=queue,
+            push=entry.has_job and (should_run(workload) != entry.runs or moved or self._is_news(workload)),
+            reserves_devices=moved and bool(held),
+            releases_devices=moved and bool(before),
+            counted_evictions=self._counted(entry, workload.key),
+            accumulated_seconds=self._accumulated.get(workload.key),
+            deactivate=not entry.active or workload.key in self._deactivated,
+        )
+
+    def _is_news(self, workload: Workload) -> bool:
+        """Whether the cluster must hear of it though the same pods should run as before."""
+        return workload.key in self._moved or (workload.key in self._evicted and self._mirror.may_run(workload))
+
+    def _counted(self, entry: Entry, key: str) -> list[dict[str, Any]] | None:
+        """Kueue's schedulingStats: how often it was evicted, by reason and cause. A batch may evict one twice."""
+        if key not in self._evicted:
+            return None
+        counts = {(stored["reason"], stored["underlyingCause"]): stored["count"] for stored in entry.eviction_counts}
+        for reason, cause in self._evicted[key]:
+            counts[reason.value, cause] = counts.get((reason.value, cause), 0) + 1
+        return [
+            {"reason": reason, "underlyingCause": cause, "count": count} for (reason, cause), count in counts.items()
+        ]
+
+
+def _listed(counts: Iterable[int]) -> str:
+    return ", ".join(map(str, counts))

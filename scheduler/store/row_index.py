@@ -1,0 +1,384 @@
+"""Which rows stand behind the World's objects, and how a noted change reaches the World."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpus.models import Node as NodeRow
+from scheduler.store import objects
+from scheduler.store.batch import DeviceRow, WorkloadWrite
+from scheduler.store.changes import Changes
+from scheduler.store.nodes import read_nodes
+from scheduler.store.workloads import StoredWorkload, read_workloads, why
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.lifecycle.context import Facts
+from scheduling.model.cluster_queue import ClusterQueue
+from scheduling.model.configuration import Configuration
+from scheduling.model.decisions import ConditionType
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.node import Node
+from scheduling.model.placement import Placement
+from scheduling.model.vendor import DeviceVendor
+from scheduling.model.workload import Workload
+from scheduling.state.second_pass import is_delayed
+from scheduling.world import World
+
+Place = tuple[str, str]
+"""A device: (node, uuid)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The row behind a workload. `runs` says whether, by what is saved, its pods should be running."""
+
+    id: int
+    generation: int
+    uid: str
+    reason: str
+    runs: bool
+    placement: Placement | None
+    has_job: bool
+    active: bool
+    pods_stopped: bool
+    deletion_requested: bool
+    accumulated_seconds: int
+    eviction_counts: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDevice:
+    """The row behind a device."""
+
+    id: int
+    node_id: int
+
+
+class Mirror:
+    """Rows by the World's names. Written only while reading rows and after COMMIT, so an undo of the World is whole."""
+
+    def __init__(self, cluster_id: int, world: World) -> None:
+        self._cluster_id = cluster_id
+        self._world = world
+        self.workloads: dict[str, Entry] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.local_queue_ids: dict[str, int] = {}
+        self.cluster_queues: dict[str, ClusterQueue] = {}
+        self.nodes: dict[str, Node] = {}
+        self.vendors: tuple[DeviceVendor, ...] = ()
+        self.draining: set[Place] = set()
+        """What operators are emptying: (node, uuid), or (node, "") for a whole node."""
+        self.devices: dict[tuple[str, str], StoredDevice] = {}
+        self.due: set[str] = set()
+        """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
+        self._queue_problems: dict[str, str] = {}
+        """Why ClusterQueues are inactive, other than by their stop policy."""
+        self._next_slices: dict[str, str] = {}
+        """Slices of elastic jobs, and the workload that was last heard to wait for their place."""
+        self.ended: dict[int, frozenset[Place]] = {}
+        """Rows of ended workloads that still hold slices, and of which devices."""
+
+    # --- Reading ------------------------------------------------------------------------------------------------------
+
+    def load(self, now: float, workloads: Mapping[int, str] | None = None) -> None:
+        """Everything of the cluster, in the order in which objects refer to each other; of workloads those of these row
+        ids only, if ids (with keys) are given."""
+        for kind in _KINDS:
+            self._read(kind, workloads if kind == "workload" else None, now)
+        self._queue_problems = self._world.queue_problems()
+
+    def apply(self, changes: Changes, now: float) -> None:
+        """The noted rows as they are now. What is gone is forgotten before what took its name is added."""
+        for kind in _KINDS:
+            noted = changes.by_kind.get(kind)
+            if noted:
+                self._read(kind, noted, now)
+        if not _CONFIGURATION.isdisjoint(changes.by_kind):
+            before, self._queue_problems = self._queue_problems, self._world.queue_problems()
+            if before != self._queue_problems:
+                self._everyone_is_due()
+
+    def _read(self, kind: str, noted: Mapping[int, str] | None, now: float) -> None:
+        if kind == "workload":
+            self._read_workloads(noted, now)
+            return
+        if kind == "node":
+            self._read_nodes(noted)
+            return
+        read, add, forget = self._plain(kind)
+        found = read(self._cluster_id, None if noted is None else list(noted))
+        for id_, key in (noted or {}).items():
+            if id_ not in found:
+                forget(key)
+        for id_, found_object in found.items():
+            add(found_object)
+            if kind == "localqueue":
+                self.local_queue_ids[found_object.key] = id_
+
+    def _plain(self, kind: str) -> tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]:
+        world = self._world
+        table: dict[str, tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]] = {
+            "namespace": (objects.read_namespaces, lambda found: world.set_namespace(*found), world.delete_namespace),
+            "runtimeclass": (objects.read_runtime_classes, world.set_runtime_class, world.delete_runtime_class),
+            "limitrange": (objects.read_limit_ranges, world.set_limit_range, world.delete_limit_range),
+            "resourcequota": (objects.read_resource_quotas, world.set_resource_quota, world.delete_resource_quota),
+            "resourceflavor": (objects.read_resource_flavors, world.set_resource_flavor, world.delete_resource_flavor),
+            "topology": (objects.read_topologies, world.set_topology, world.delete_topology),
+            "admissioncheck": (objects.read_admission_checks, world.set_admission_check, world.delete_admission_check),
+            "cohort": (objects.read_cohorts, world.set_cohort, world.delete_cohort),
+            "clusterqueue": (objects.read_cluster_queues, self._set_cluster_queue, self._delete_cluster_queue),
+            "localqueue": (objects.read_local_queues, self._set_local_queue, self._delete_local_queue),
+        }
+        return table[kind]
+
+    def _set_local_queue(self, local_queue: LocalQueue) -> None:
+        self.local_queues[local_queue.key] = local_queue
+        self._world.set_local_queue(local_queue)
+        self._everyone_is_due()
+
+    def _delete_local_queue(self, key: str) -> None:
+        self.local_queues.pop(key, None)
+        self.local_queue_ids.pop(key, None)
+        self._world.delete_local_queue(key)
+        self._everyone_is_due()
+
+    def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
+        self.cluster_queues[cluster_queue.name] = cluster_queue
+        self._world.set_cluster_queue(cluster_queue)
+        self._everyone_is_due()
+
+    def _delete_cluster_queue(self, name: str) -> None:
+        self.cluster_queues.pop(name, None)
+        self._world.delete_cluster_queue(name)
+        self._everyone_is_due()
+
+    def _everyone_is_due(self) -> None:
+        """A queue stopped, went away or came back: every workload may have a step to take."""
+        self.due.update(self.workloads)
+
+    def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
+        read = read_nodes(self._cluster_id, noted)
+        found_ids = {row.pk for row, _ in read}
+        for id_, name in (noted or {}).items():
+            if id_ not in found_ids:
+                self._forget_node(name)
+        had_devices = bool(self.devices)
+        for row, node in read:
+            self._forget_devices(row.name)
+            self.nodes[row.name] = node
+            self._note_draining(row)
+            for device in row.devices.all():
+                self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
+            self._world.set_node(node)
+        if self.devices and not had_devices:
+            self._everyone_is_due()  # who was admitted on quota alone may need devices now
+
+    def _note_draining(self, row: NodeRow) -> None:
+        before = {place for place in self.draining if place[0] == row.name}
+        now = {(row.name, device.uuid) for device in row.devices.all() if device.draining}
+        if row.draining:
+            now.add((row.name, ""))
+        self.draining = (self.draining - before) | now
+        if now - before:
+            self._everyone_is_due()
+
+    def _forget_node(self, name: str) -> None:
+        self._forget_devices(name)
+        self.nodes.pop(name, None)
+        self.draining = {place for place in self.draining if place[0] != name}
+        self._world.delete_node(name)
+
+    def _forget_devices(self, name: str) -> None:
+        known = self.nodes.get(name)
+        for device in known.devices if known else ():
+            self.devices.pop((name, device.uuid), None)
+
+    def _read_workloads(self, noted: Mapping[int, str] | None, now: float) -> None:
+        stored = read_workloads(self._cluster_id, None if noted is None else list(noted))
+        found_ids = {workload.id for workload in stored}
+        for id_, key in (noted or {}).items():
+            entry = self.workloads.get(key)
+            if id_ not in found_ids and entry is not None and entry.id == id_:
+                del self.workloads[key]
+                self._world.delete_workload(key)
+        for workload in stored:
+            self._set_workload(workload, now)
+
+    def _set_workload(self, stored: StoredWorkload, now: float) -> None:
+        workload = stored.workload
+        key = workload.key
+        if workload.is_true(ConditionType.FINISHED):
+            self._forget_finished(stored)
+            return
+        self.workloads[key] = Entry(
+            id=stored.id,
+            generation=stored.generation,
+            reason=why(workload)[0],
+            uid=workload.uid,
+            runs=should_run(workload),
+            placement=_stored_placement(stored),
+            has_job=stored.has_job,
+            active=workload.active,
+            pods_stopped=stored.pods_stopped,
+            deletion_requested=stored.deletion_requested,
+            accumulated_seconds=stored.accumulated_seconds,
+            eviction_counts=tuple(stored.eviction_counts),
+        )
+        if workload.replaces is not None:
+            self._next_slices[workload.replaces] = key
+        self.due.add(key)
+        self._world.set_workload(as_the_world_sees_it(workload), now)
+
+    def _forget_finished(self, stored: StoredWorkload) -> None:
+        key = stored.workload.key
+        entry = self.workloads.get(key)
+        held = places(placement_of(stored.workload))
+        if held:
+            self.ended[stored.id] = held
+        if entry is not None and entry.id == stored.id:
+            del self.workloads[key]
+            self._world.delete_workload(key)
+
+    # --- After COMMIT -------------------------------------------------------------------------------------------------
+
+    def saved(self, writes: Iterable[WorkloadWrite], released_ids: Iterable[int], replaced: Iterable[str]) -> None:
+        """What was written is what is there."""
+        for key in replaced:
+            self.workloads.pop(key, None)
+            self._next_slices.pop(key, None)
+        for write in writes:
+            workload = write.workload
+            self.workloads[workload.key] = replace(
+                self.workloads[workload.key],
+                reason=why(workload)[0],
+                runs=should_run(workload),
+                active=self.workloads[workload.key].active and not write.deactivate,
+                placement=placement_of(workload),
+                pods_stopped=self.workloads[workload.key].pods_stopped and workload.is_true(ConditionType.EVICTED),
+                eviction_counts=tuple(write.counted_evictions or self.workloads[workload.key].eviction_counts),
+                accumulated_seconds=(
+                    self.workloads[workload.key].accumulated_seconds
+                    if write.accumulated_seconds is None
+                    else write.accumulated_seconds
+                ),
+            )
+        for id_ in released_ids:
+            self.ended.pop(id_, None)
+        self.due.clear()
+
+    # --- Asking -------------------------------------------------------------------------------------------------------
+
+    def cluster_queue_of(self, workload: Workload) -> str:
+        """Where the workload's LocalQueue leads; empty when there is no such LocalQueue."""
+        local_queue = self.local_queues.get(workload.queue_key)
+        return local_queue.cluster_queue if local_queue else ""
+
+    def facts(self, workload: Workload, configuration: Configuration, *, deactivated: bool = False) -> Facts:
+        """What the next step of a workload follows from. Where nothing of it runs, its pods have stopped."""
+        entry = self.workloads[workload.key]
+        queue = workload.admission.cluster_queue if workload.admission else self.cluster_queue_of(workload)
+        return Facts(
+            configuration=configuration,
+            local_queue=self.local_queues.get(workload.queue_key),
+            cluster_queue=self.cluster_queues.get(queue),
+            wanted_active=entry.active and not deactivated,
+            pods_stopped=entry.pods_stopped or not self.may_run(workload),
+            lacks_devices=self._lacks_devices(workload),
+            drained=self._drained(workload),
+            accumulated_seconds=entry.accumulated_seconds,
+            queue_problem=self._queue_problems.get(queue, ""),
+        )
+
+    def may_run(self, workload: Workload) -> bool:
+        """Whether pods of a workload with quota may be there: it was admitted, or took over those of another slice."""
+        took_over = workload.admission is not None and workload.replaces is not None
+        return self.workloads[workload.key].has_job and (took_over or workload.is_true(ConditionType.ADMITTED))
+
+    def _drained(self, workload: Workload) -> str:
+        if not self.draining:
+            return ""
+        placement = placement_of(workload)
+        pods = placement.pods if placement else ()
+        nodes = {pod.node for pod in pods if (pod.node, "") in self.draining}
+        cards = {f"{node}/{uuid}" for node, uuid in places(placement) if (node, uuid) in self.draining}
+        return ", ".join(sorted(nodes | cards))
+
+    def _lacks_devices(self, workload: Workload) -> bool:
+        if not self.devices or workload.admission is None or workload.placement is not None or is_delayed(workload):
+            return False
+        counts = {found.name: found.count for found in workload.admission.pod_set_assignments}
+        templates = (pod_set.template.manifest for pod_set in workload.pod_sets if counts.get(pod_set.name))
+        return any(pod_device_request(manifest, self.vendors).asks_for_devices for manifest in templates)
+
+    def waiting_slice_of(self, key: str) -> str:
+        """The workload that waits to take the place of a slice of an elastic job; empty where none does."""
+        found = self._world.workload(self._next_slices.get(key, ""))
+        waits = found is not None and found.replaces == key and found.admission is None
+        return found.key if found is not None and waits else ""
+
+    def gave_up_replicas(self, workload: Workload) -> list[str]:
+        """The replicas whose slices are stored still though they are gone, as `pod set/number`, in order."""
+        entry = self.workloads[workload.key]
+        held = {(pod.pod_set, pod.replica) for pod in entry.placement.pods} if entry.placement else set()
+        placement = placement_of(workload)
+        kept = {(pod.pod_set, pod.replica) for pod in placement.pods} if placement else set()
+        return [f"{pod_set}/{replica}" for pod_set, replica in sorted(held - kept)]
+
+    def device_row(self, node: str, uuid: str) -> DeviceRow | None:
+        """The device's row with what decided slices take of it now; None when its node lists it no more."""
+        stored = self.devices.get((node, uuid))
+        if stored is None:
+            return None
+        return DeviceRow(stored.id, stored.node_id, *self._world.device_usage(node, uuid))
+
+
+_KINDS = (
+    "namespace",
+    "runtimeclass",
+    "limitrange",
+    "resourcequota",
+    "resourceflavor",
+    "topology",
+    "admissioncheck",
+    "cohort",
+    "clusterqueue",
+    "localqueue",
+    "node",
+    "workload",
+)
+"""In the order in which they refer to each other; `cluster` is the engine's own, other kinds decide nothing."""
+_CONFIGURATION = frozenset({"resourceflavor", "topology", "admissioncheck", "cohort", "clusterqueue"})
+"""What makes a ClusterQueue active or not."""
+
+
+def placement_of(workload: Workload) -> Placement | None:
+    """Where its pods are placed; nowhere without quota."""
+    return workload.placement if workload.admission is not None else None
+
+
+def _stored_placement(stored: StoredWorkload) -> Placement | None:
+    """What the rows hold: the placement, and slices of replicas that are gone."""
+    placement = placement_of(stored.workload)
+    if not stored.left_over:
+        return placement
+    return Placement((*(placement.pods if placement else ()), *stored.left_over))
+
+
+def places(placement: Placement | None) -> frozenset[Place]:
+    """The devices of which a placement holds slices."""
+    pods = placement.pods if placement else ()
+    return frozenset((held.node, held.uuid) for pod in pods for held in pod.slices)
+
+
+def should_run(workload: Workload) -> bool:
+    """Whether its pods should be running: admitted, and not told to stop."""
+    return workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
+
+
+def as_the_world_sees_it(workload: Workload) -> Workload:
+    """A deactivated workload that holds devices stays charged until its pods stopped: a card whose pods still run is
+    not free. One that holds quota alone gives it back at once, as in Kueue (T56b)."""
+    if workload.active or workload.admission is None or workload.placement is None:
+        return workload
+    return replace(workload, active=True)

@@ -1,0 +1,1 @@
+"""Read-only advice: why, moves, fragmentation."""

@@ -1,0 +1,255 @@
+"""Advice about devices from a whole world: how fragmented they are, and which moves would let a workload in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice, product
+
+from scheduling.advice.move_bounds import MoveBounds, Nodes
+from scheduling.advice.move_check import MoveCheck, Nominate
+from scheduling.cycle.assignment import Assignment, Mode, RefusalKind
+from scheduling.cycle.explain import describe_refusals
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.search.fragmentation_report import (
+    FragmentationReport,
+    cluster_report,
+    flavor_report,
+    node_reports,
+)
+from scheduling.devices.search.moves import MAX_MOVES, MovePlan, MovePlanner, Part
+from scheduling.model.decisions import ConditionType
+from scheduling.model.placement import PodDeviceRequest, PodSetToPlace
+from scheduling.model.resources import FlavorResource
+from scheduling.state.cluster_queue import FlavorSlot, GroupState
+from scheduling.state.state import State
+from scheduling.state.workload_info import Place, PodSetRequests, WorkloadInfo
+
+_MAX_FLAVOR_CHOICES = 16
+_MAX_TRIES, _LEAST_TRIES = 1000, 50
+"""Searches for a place over all flavors and domains, and for each: someone waits for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragmentation:
+    """Reports on all devices, on those that each flavor reaches, and on each node that has any."""
+
+    cluster: FragmentationReport
+    flavors: dict[str, FragmentationReport]
+    nodes: dict[str, FragmentationReport]
+
+
+def fragmentation(state: State) -> Fragmentation:
+    """Where devices are idle, and how much of that no typical pod could use."""
+    fleet = state.fleet
+    return Fragmentation(
+        cluster_report(fleet),
+        {name: flavor_report(fleet, flavor.node_labels) for name, flavor in sorted(state.flavors.items())},
+        node_reports(fleet),
+    )
+
+
+class MoveOutcome(StrEnum):
+    """What came of asking for moves."""
+
+    MOVES = "Moves"
+    FITS_NOW = "FitsNow"
+    NO_PLAN = "NoPlan"
+    NO_QUOTA = "NoQuota"
+    NO_DEVICES_REQUESTED = "NoDevicesRequested"
+    NOT_ADMISSIBLE = "NotAdmissible"
+    HOLDS_QUOTA = "HoldsQuota"
+    NOT_QUEUED = "NotQueued"
+
+
+_MESSAGES = {
+    MoveOutcome.MOVES: "After these moves the workload finds its devices.",
+    MoveOutcome.FITS_NOW: "The workload finds its devices without any move.",
+    MoveOutcome.NO_PLAN: "No plan of few moves gives the workload its devices.",
+    MoveOutcome.NO_QUOTA: "No flavor that the workload may use has the quota: moves would not help.",
+    MoveOutcome.NO_DEVICES_REQUESTED: "The workload asks for no device.",
+    MoveOutcome.NOT_ADMISSIBLE: "The workload would not be let in whatever is free",
+    MoveOutcome.HOLDS_QUOTA: "The workload is not waiting: it holds quota.",
+    MoveOutcome.NOT_QUEUED: "The workload is in no queue: it is held or gated, or its queue is missing or stopped.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveAdvice:
+    """Whether moves would let a workload in, in a sentence too, and the plan where there is one; `detail` says why it
+    is not admissible."""
+
+    outcome: MoveOutcome
+    plan: MovePlan | None = None
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        """The outcome in words."""
+        return f"{_MESSAGES[self.outcome]}: {self.detail}." if self.detail else _MESSAGES[self.outcome]
+
+
+def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MAX_MOVES) -> MoveAdvice:
+    """The fewest moves of running pods that would give a waiting workload its devices, over the flavors with quota.
+
+    Pods that are being evicted or that are never reclaimed stay where they are; those with a topology stay in what they
+    asked of it. Every plan has been tried on the state's numbers (which are as before then): with its moves made, the
+    scheduler lets the workload in. Raises KeyError for an unknown workload.
+    """
+    info = state.workloads[key]
+    if info.workload.admission is not None:
+        return MoveAdvice(MoveOutcome.HOLDS_QUOTA)
+    if not _asks_for_devices(state, info):
+        return MoveAdvice(MoveOutcome.NO_DEVICES_REQUESTED)
+    if info.place not in (Place.ACTIVE, Place.PARKED):
+        return MoveAdvice(MoveOutcome.NOT_QUEUED)
+    cq = state.cluster_queues[info.cluster_queue]
+    if not cq.active:
+        return MoveAdvice(MoveOutcome.NOT_ADMISSIBLE, detail=f"ClusterQueue {cq.name}: {cq.inactive_message}")
+    now = nominate(info, cq)
+    if now.refused:
+        return MoveAdvice(MoveOutcome.NOT_ADMISSIBLE, detail=now.message)
+    if now.assignment.mode is Mode.FIT:
+        placement = now.assignment.placement
+        return MoveAdvice(MoveOutcome.FITS_NOW, MovePlan((), placement) if placement is not None else None)
+    if _stands_alone(RefusalKind.NAMESPACE_QUOTA, now.assignment):
+        return MoveAdvice(MoveOutcome.NOT_ADMISSIBLE, detail=describe_refusals(now.assignment))
+    bounds = MoveBounds(state)
+    candidates = [
+        (flavors, nodes)
+        for flavors in _flavor_choices(state, info)
+        if _has_quota(state, info, flavors)
+        for nodes in bounds.of_workload(info, flavors)
+    ]
+    if not candidates:
+        return MoveAdvice(MoveOutcome.NO_QUOTA)
+    best = _fewest(state, info, candidates, MoveCheck(state, nominate, bounds), bounds, max_moves)
+    return MoveAdvice(MoveOutcome.MOVES if best is not None else MoveOutcome.NO_PLAN, best)
+
+
+def _stands_alone(kind: RefusalKind, assignment: Assignment) -> bool:
+    return {refusal.kind for refusals in assignment.refusals for refusal in refusals} == {kind}
+
+
+def _fewest(
+    state: State,
+    info: WorkloadInfo,
+    candidates: Sequence[tuple[tuple[str, ...], Nodes]],
+    check: MoveCheck,
+    bounds: MoveBounds,
+    max_moves: int,
+) -> MovePlan | None:
+    """The confirmed plan with the fewest moves over flavors and domains."""
+    planner = MovePlanner(state.fleet, _movable(state), lambda key, pod: bounds.of_pod(state.workloads[key], pod))
+    tries = max(_LEAST_TRIES, _MAX_TRIES // len(candidates))
+    best: MovePlan | None = None
+    for flavors, nodes in candidates:
+        parts = _parts(state, info, flavors, nodes, bounds)
+        plan = planner.plan(parts, max_moves=max_moves, max_tries=tries)
+        confirmed = check.confirmed(info, plan) if plan is not None and plan.moves else None
+        if confirmed is not None:
+            best, max_moves = confirmed, len(confirmed.moves) - 1
+        if max_moves == 0:
+            break
+    return best
+
+
+def _parts(state: State, info: WorkloadInfo, flavors: Sequence[str], nodes: Nodes, bounds: MoveBounds) -> list[Part]:
+    """What is to be placed: pod sets as a whole, or slice by slice; without the pods of a slice that it replaces."""
+    replaced = state.workloads.get(info.workload.replaces or "")
+    kept = replaced.placement.pods if replaced is not None and replaced.placement is not None else ()
+    parts: list[Part] = []
+    for pods in _to_place(state, info, [flavors] * len(info.pod_sets)):
+        there = sum(pod.pod_set == pods.name for pod in kept)
+        choices = tuple(bounds.of_slices(info, pods.name, flavors, nodes))
+        size = bounds.slice_size(info, pods.name) or pods.count
+        for first in range(there, pods.count, size):
+            count = min(size, pods.count - first)
+            parts.append(Part(replace(pods, count=count, first_replica=first), choices))
+    return parts
+
+
+def _movable(state: State) -> dict[str, list[PodSetToPlace]]:
+    """The workloads whose pods may be moved, with what they would be placed for."""
+    return {
+        key: _to_place(state, info, [_flavors_held(info, pod_set.name) for pod_set in info.pod_sets])
+        for key, info in state.workloads.items()
+        if key in state.fleet.reservations
+        and not info.workload.never_reclaimed
+        and not info.workload.is_true(ConditionType.EVICTED)
+    }
+
+
+def _has_quota(state: State, info: WorkloadInfo, flavors: Sequence[str]) -> bool:
+    """Whether the workload may use the flavors, and they have the quota, borrowing included."""
+    wanted: Counter[FlavorResource] = Counter()
+    cq = state.cluster_queues[info.cluster_queue]
+    replaced = state.replaced_slice(info, cq)
+    held = {cell.key: amount for cell, amount in replaced.usage} if replaced is not None else {}
+    for group, flavor in zip(cq.groups, flavors, strict=True):
+        slot = next(slot for slot in group.flavors if slot.name == flavor)
+        for pod_set in info.pod_sets:
+            covered = [resource for resource in pod_set.requests if resource in group.covered]
+            if covered and not _may_use(state, info, pod_set, group, slot):
+                return False
+            for resource in covered:
+                wanted[FlavorResource(flavor, resource)] += pod_set.requests[resource]
+    cells = {slot.name: slot.cells for group in cq.groups for slot in group.flavors}
+    return all(
+        key.resource not in cells[key.flavor]
+        or cells[key.flavor][key.resource].available() >= amount - held.get(key, 0)
+        for key, amount in wanted.items()
+    )
+
+
+def _may_use(state: State, info: WorkloadInfo, pod_set: PodSetRequests, group: GroupState, slot: FlavorSlot) -> bool:
+    allowed = info.workload.allowed_flavors
+    if allowed and slot.name not in allowed:
+        return False
+    return state.matcher.mismatch(state.cluster_queues[info.cluster_queue], pod_set, group, slot) is None
+
+
+def _asks_for_devices(state: State, info: WorkloadInfo) -> bool:
+    return any(_devices(state, pod_set).asks_for_devices for pod_set in info.pod_sets)
+
+
+def _flavor_choices(state: State, info: WorkloadInfo) -> Iterable[tuple[str, ...]]:
+    """One flavor of each resource group of the workload's ClusterQueue, in their order."""
+    cq = state.cluster_queues[info.cluster_queue]
+    return islice(product(*([slot.name for slot in group.flavors] for group in cq.groups)), _MAX_FLAVOR_CHOICES)
+
+
+def _flavors_held(info: WorkloadInfo, pod_set: str) -> Sequence[str]:
+    admission = info.workload.admission
+    assignments = admission.pod_set_assignments if admission is not None else ()
+    return [flavor for each in assignments if each.name == pod_set for flavor in each.flavors.values()]
+
+
+def _to_place(state: State, info: WorkloadInfo, flavors: Sequence[Sequence[str]]) -> list[PodSetToPlace]:
+    found = []
+    for pod_set, names in zip(info.pod_sets, flavors, strict=True):
+        specs = [state.flavors[name] for name in dict.fromkeys(names) if name in state.flavors]
+        template = pod_set.pod_set.template
+        found.append(
+            PodSetToPlace(
+                pod_set.name,
+                pod_set.count,
+                pod_set.node_requests,
+                _devices(state, pod_set),
+                template.node_selector,
+                template.affinity,
+                template.tolerations,
+                {key: value for spec in specs for key, value in spec.node_labels.items()},
+                tuple(toleration for spec in specs for toleration in spec.tolerations),
+                namespace=info.workload.namespace,
+            )
+        )
+    return found
+
+
+def _devices(state: State, pod_set: PodSetRequests) -> PodDeviceRequest:
+    if pod_set.devices is None:
+        pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, state.vendors)
+    return pod_set.devices

@@ -1,0 +1,1 @@
+"""One cycle: nominate, order, preempt, admit."""

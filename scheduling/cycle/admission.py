@@ -1,0 +1,131 @@
+"""Letting a workload hold quota, and telling one to stop: what changes in the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduling.cycle.nomination import Entry
+from scheduling.cycle.preemption import Target
+from scheduling.lifecycle.conditions import evict, reserved, sync_admitted, waiting_for_start, with_condition
+from scheduling.model.admission_checks import required_checks
+from scheduling.model.decisions import (
+    AdmissionCheckStatus,
+    Admit,
+    ConditionStatus,
+    ConditionType,
+    EvictionReason,
+    PreemptionReason,
+)
+from scheduling.model.placement import Placement
+from scheduling.model.workload import Admission, PodSetAssignment, Workload
+from scheduling.state.second_pass import PENDING, READY
+from scheduling.state.state import State
+
+
+class Admitter:
+    """Writes the decisions of a cycle into the state."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state."""
+        self._state = state
+
+    def admit(self, entry: Entry) -> Admit:
+        """Give an entry what its assignment says; its usage is charged already."""
+        state, info, cq = self._state, entry.info, entry.cq
+        assignment = entry.assignment
+        pod_sets = tuple(
+            PodSetAssignment(
+                result.name,
+                result.pod_set.count,
+                {name: choice.flavor for name, choice in result.flavors.items()},
+                {name: result.requests[name] for name in result.flavors},
+                result.topology,
+                PENDING if result.delayed else "",
+            )
+            for result in assignment.pod_sets
+        )
+        info.admission = Admission(cq.name, pod_sets)
+        info.admitted = self._is_admitted_at_once(entry)
+        info.evicted = False
+        info.reserved_at = state.now
+        info.leave_eviction_behind()
+        info.topology_usage = tuple(assignment.topology_usage)
+        info.placement = assignment.placement
+        cq.queue.discard(info)
+        if entry.replaced is not None:
+            state.discharge(entry.replaced)
+            state.forget(entry.replaced)
+        state.charge(info, cq, tuple(assignment.usage.items()), charged=True)
+        if state.history is not None and cq.usage_based:
+            state.history.charge_entry(info)
+        info.outcome = None
+        admission, admitted, placement, now = info.admission, info.admitted, info.placement, state.now
+        waits = state.configuration.wait_for_pods_ready is not None
+        info.change(lambda workload: _reserve(workload, admission, admitted, placement, waits, now))
+        replaces = entry.replaced.key if entry.replaced is not None else None
+        return Admit(
+            info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement, replaces=replaces
+        )
+
+    def place(self, entry: Entry) -> Admit:
+        """Give a workload that holds quota the topology and the devices that had waited for its checks."""
+        state, info = self._state, entry.info
+        assert info.admission is not None  # it holds quota
+        found = {result.name: result.topology for result in entry.assignment.pod_sets}
+        pod_sets = tuple(
+            replace(assigned, topology_assignment=found[assigned.name], delayed_topology_request=READY)
+            if assigned.delayed_topology_request == PENDING
+            else assigned
+            for assigned in info.admission.pod_set_assignments
+        )
+        admission, placement = replace(info.admission, pod_set_assignments=pod_sets), entry.assignment.placement
+        state.move(info, admission, tuple(entry.assignment.topology_usage))
+        if placement is not None:
+            state.fleet.reserve(info.key, placement)
+            state.journal.note(state.fleet.release, info.key)
+        info.placement = placement
+        info.admitted = True
+        info.attempt = None
+        del state.second_pass[info.key]
+        state.rank_changed(info)
+        if state.history is not None:
+            state.history.admit(info)
+        now = state.now
+        info.change(lambda workload: sync_admitted(replace(workload, admission=admission, placement=placement), now))
+        return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
+
+    def _is_admitted_at_once(self, entry: Entry) -> bool:
+        """Whether no admission check is left: all that its flavors require are there and Ready."""
+        rules = entry.cq.spec.admission_checks
+        if not rules:
+            return True
+        if entry.assignment.delayed:
+            return False
+        flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
+        states = {check.name: check.state for check in entry.info.workload.admission_checks}
+        return all(states.get(name) is AdmissionCheckStatus.READY for name in required_checks(rules, flavors))
+
+    def mark_preempted(self, target: Target, message: str) -> None:
+        """A target was told to stop: it keeps its quota until it has."""
+        info = target.info
+        self._state.journal.note_once(info)
+        info.evicted = True
+        self._state.rank_changed(info)
+        info.preempted_at = self._state.now
+        reason, now = target.reason, self._state.now
+        info.change(lambda workload: _preempt(workload, reason, message, now))
+
+
+def _reserve(
+    workload: Workload, admission: Admission, admitted: bool, placement: Placement | None, waits: bool, now: float
+) -> Workload:
+    workload = replace(workload, admission=admission, placement=placement)
+    workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
+    if waits:
+        workload = waiting_for_start(workload, now)
+    return sync_admitted(workload, now) if admitted else workload
+
+
+def _preempt(workload: Workload, reason: PreemptionReason, message: str, now: float) -> Workload:
+    workload = evict(replace(workload, last_preempted_at=now), EvictionReason.PREEMPTED, message, now)
+    return with_condition(workload, ConditionType.PREEMPTED, ConditionStatus.TRUE, reason.value, message, now)

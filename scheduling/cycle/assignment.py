@@ -1,0 +1,193 @@
+"""What the flavor assigner found for a workload: a flavor per resource of each pod set, how well it fits, and why
+not."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from scheduling.model.admission_check import AdmissionCheckState
+from scheduling.model.decisions import PendingReason
+from scheduling.model.placement import Placement
+from scheduling.model.resources import FlavorResource
+from scheduling.model.topology import TopologyAssignment
+from scheduling.quota.cells import Cell, QuotaNode
+from scheduling.state.second_pass import PENDING
+from scheduling.state.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo
+
+
+class Mode(IntEnum):
+    """How a flavor (or a workload) fits, the better the greater."""
+
+    NO_FIT = 0
+    NO_CANDIDATES = 1
+    """Preemption would be allowed, but there is nobody to preempt."""
+    PREEMPT = 2
+    RECLAIM = 3
+    """Preemption of others only, none of the own ClusterQueue."""
+    DEFERRED_FIT = 4
+    """It fits once the workloads that others preempted in this cycle are gone."""
+    FIT = 5
+
+
+class RefusalKind(IntEnum):
+    """What a refusal is about; decides its wording."""
+
+    MISMATCH = 0
+    UNAVAILABLE = 1
+    EXCEEDS_MAXIMUM = 2
+    LACKS = 3
+    TOPOLOGY = 4
+    DEVICES = 5
+    NAMESPACE_QUOTA = 6
+    """The namespace's ResourceQuota leaves too little of the devices."""
+
+
+class Refusal(NamedTuple):
+    """Why one flavor (or one resource of it) does not fit. Amounts are in base units: `wanted` includes what earlier
+    pod sets of the workload take, `limit` is the most that could be had (EXCEEDS_MAXIMUM) or is free now (LACKS)."""
+
+    kind: RefusalKind
+    reason: PendingReason
+    flavor: str = ""
+    resource: str = ""
+    wanted: int = 0
+    limit: int = 0
+    text: str = ""
+
+
+SEVERITY = {
+    PendingReason.NO_MATCHING_FLAVOR: 5,
+    PendingReason.EXCEEDS_MAX_QUOTA: 4,
+    PendingReason.WAITING_FOR_QUOTA: 3,
+    PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
+    PendingReason.WAITING_FOR_DEVICES: 1,
+}
+"""How bad a reason is."""
+
+
+class Choice:
+    """The flavor of one resource of a pod set. `cell` is None where the flavor does not limit the resource."""
+
+    __slots__ = ("cell", "flavor", "level", "mode", "tried")
+
+    def __init__(self, flavor: str, cell: Cell | None, mode: Mode, level: int, tried: int) -> None:
+        """`level` is the borrowing level, `tried` the index to go on from (-1: the group's last flavor was tried)."""
+        self.flavor = flavor
+        self.cell = cell
+        self.mode = mode
+        self.level = level
+        self.tried = tried
+
+
+class PodSetResult:
+    """What was found for one pod set. `fits`: every resource group found a flavor whose worst resource fits."""
+
+    __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "name", "pod_set", "requests", "topology")
+
+    def __init__(self, pod_set: PodSetRequests, requests: dict[str, int]) -> None:
+        """Nothing found yet; `requests` includes `pods` where the ClusterQueue covers it."""
+        self.pod_set = pod_set
+        self.name = pod_set.name
+        self.requests = requests
+        self.flavors: dict[str, Choice] = {}
+        self.fits = True
+        self.topology: TopologyAssignment | None = None
+        self.kept: TopologyAssignment | None = None
+        """The part of `topology` where pods are already: of the slice that it replaces, or since the first
+        pass."""
+        self.gained: TopologyAssignment | None = None
+        """The part of `topology` where pods are to come."""
+        self.delayed = False
+        """Whether its pods are placed in a second pass, after the admission checks."""
+
+    @property
+    def mode(self) -> Mode:
+        """FIT, PREEMPT or NO_FIT."""
+        if self.fits:
+            return Mode.FIT
+        if not self.flavors:
+            return Mode.NO_FIT
+        worst = min(choice.mode for choice in self.flavors.values())
+        return Mode.PREEMPT if Mode.NO_FIT < worst < Mode.FIT else worst
+
+
+class Assignment:
+    """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing
+    level."""
+
+    __slots__ = ("checks", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
+
+    def __init__(self) -> None:
+        """Nothing assigned."""
+        self.pod_sets: list[PodSetResult] = []
+        self.usage: dict[Cell, int] = {}
+        self.level = 0
+        self.mode = Mode.FIT
+        self.refusals: list[list[Refusal]] = []
+        """Per pod set group and resource group that does not simply fit."""
+        self.topology_usage: list[TopologyCharge] = []
+        self.placement: Placement | None = None
+        self.checks: tuple[AdmissionCheckState, ...] = ()
+        """The admission checks of a workload in its second pass."""
+
+    @property
+    def tried(self) -> list[dict[str, int]]:
+        """Per pod set, the index of the last flavor tried of each resource (`Attempt.tried`)."""
+        return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
+
+    @property
+    def delayed(self) -> bool:
+        """Whether pods are placed in a second pass: then all of them are, a gang is placed whole."""
+        return any(ps.delayed for ps in self.pod_sets)
+
+    @property
+    def no_fit_reason(self) -> PendingReason:
+        """The worst over pod sets and resource groups of the mildest over flavors."""
+        worst = PendingReason.WAITING_FOR_QUOTA
+        severity = 0
+        for refusals in self.refusals:
+            mildest = min((r.reason for r in refusals), key=SEVERITY.__getitem__, default=None)
+            if mildest is not None and SEVERITY[mildest] > severity:
+                worst, severity = mildest, SEVERITY[mildest]
+        return worst
+
+    @property
+    def reason_without_victims(self) -> PendingReason:
+        """Why a workload waits that could only get in by preemption, and finds nobody: for devices where nothing else
+        is short."""
+        kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
+        devices = bool(kinds) and kinds <= {RefusalKind.DEVICES, RefusalKind.NAMESPACE_QUOTA}
+        return PendingReason.WAITING_FOR_DEVICES if devices else PendingReason.WAITING_FOR_QUOTA
+
+    def cells_to_preempt(self) -> set[Cell]:
+        """The cells whose flavor needs preemption."""
+        return {
+            choice.cell
+            for ps in self.pod_sets
+            for choice in ps.flavors.values()
+            if choice.cell is not None and choice.mode is not Mode.FIT
+        }
+
+    def flavor_names(self) -> list[dict[str, str]]:
+        """Per pod set the flavor of each resource."""
+        return [{name: choice.flavor for name, choice in ps.flavors.items()} for ps in self.pod_sets]
+
+
+def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
+    """What a workload holds quota for, to be placed: every flavor fits, only what was not delayed is placed yet."""
+    assert info.admission is not None  # it holds quota
+    pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
+    assignment = Assignment()
+    assignment.usage = dict(info.usage)
+    assignment.checks = info.workload.admission_checks
+    for held in info.admission.pod_set_assignments:
+        pod_set = pod_sets[held.name]
+        result = PodSetResult(pod_set.scaled_to(min(held.count, pod_set.count)), dict(held.resource_usage))
+        for resource, flavor in held.flavors.items():
+            cell = node.cell(FlavorResource(flavor, resource))
+            result.flavors[resource] = Choice(flavor, cell, Mode.FIT, 0, -1)
+        if held.delayed_topology_request != PENDING:
+            result.kept = held.topology_assignment
+        assignment.pod_sets.append(result)
+    return assignment

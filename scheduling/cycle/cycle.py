@@ -1,0 +1,399 @@
+"""One scheduling cycle, as Kueue runs it:
+
+1. Take the head of every ClusterQueue.
+2. The numbers as they are now are the snapshot: what is only tried in this cycle is taken back at its end.
+3. Nominate: for every head, against the same untouched usage, find which flavors it could get and whom to preempt.
+4. Order the heads.
+5. Go through them: admit, preempt or skip, each on top of what the ones before it took.
+6. Put those that were not admitted back into their queues, active or parked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from scheduling.cycle.admission import Admitter
+from scheduling.cycle.assignment import Mode
+from scheduling.cycle.entry_order import classical_order, fair_order
+from scheduling.cycle.explain import describe_preemption, describe_refusals
+from scheduling.cycle.flavor_devices import DeviceAssigner
+from scheduling.cycle.flavor_topology import TopologyAssigner
+from scheduling.cycle.nomination import Entry, Nominator, RequeueReason, Status
+from scheduling.lifecycle.conditions import blocked_on_gates, topology_delayed
+from scheduling.model.decisions import (
+    Admit,
+    CycleResult,
+    DecisionKind,
+    Outcome,
+    PendingReason,
+    Preempt,
+    ReclaimWithinCohortPolicy,
+    SecondPassFailed,
+)
+from scheduling.quota.cells import Cell, CellAmounts, add_usage, remove_usage
+from scheduling.state.preemption_loops import describe_pause, wake_at
+from scheduling.state.state import State
+from scheduling.state.workload_info import Attempt, TopologyCharge, WorkloadInfo
+
+_IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
+_BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
+
+
+class Cycle:
+    """One cycle over a state; `run` once."""
+
+    def __init__(
+        self,
+        state: State,
+        nominator: Nominator,
+        topology: TopologyAssigner,
+        devices: DeviceAssigner,
+        admitter: Admitter,
+    ) -> None:
+        """The parts work on the state's live numbers."""
+        self._state = state
+        self._nominator = nominator
+        self._topology = topology
+        self._devices = devices
+        self._admitter = admitter
+        self._claimed: dict[int, dict[str, WorkloadInfo]] = {}
+        """Per tree of cohorts, who is preempted in this cycle."""
+        self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
+        self._lowered: list[tuple[Cell, int]] = []
+        self._admissions: list[Admit] = []
+        self._preemptions: list[Preempt] = []
+        self._outcomes: list[Outcome] = []
+        self._failures: list[SecondPassFailed] = []
+        self._not_reached: list[Entry] = []
+        """Those that come after one that waits for ready pods, and with it."""
+        self._moved = False
+        self._placed: set[str] = set()
+        """Who holds quota and got a place, or another one, in this cycle."""
+        self._reserved = False
+        """Whether devices were given away in this cycle, so that places found before may be gone."""
+
+    def run(self, *, blocked: bool = False, placed: Iterable[str] = ()) -> CycleResult:
+        """Run it; the state's time and parked workloads are up to date. `blocked`: only who holds quota already is
+        looked at, in a second pass. `placed` has got another place in this cycle."""
+        self._placed.update(placed)
+        entries = self._nominate_second_passes()
+        for entry in entries:
+            self._decide(entry)
+        heads = [] if blocked else self._nominate_heads()
+        for entry in self._in_order(entry for entry in heads if not entry.refused):
+            if self._state.readiness.is_stopped:
+                self._not_reached.append(entry)
+            else:
+                self._decide(entry)
+        entries += heads
+        self._take_back()
+        for entry in entries:
+            if entry in self._not_reached:
+                entry.cq.queue.push(entry.info)
+            elif entry.status is not Status.ASSUMED:
+                self._requeue(entry)
+        return CycleResult(
+            self._state.cycle,
+            tuple(self._admissions),
+            tuple(self._preemptions),
+            (),
+            tuple(self._outcomes),
+            heads=len(entries),
+            progressed=bool(self._admissions or self._preemptions or self._moved),
+            second_pass_failures=tuple(self._failures),
+        )
+
+    # -- steps 1 to 4 --------------------------------------------------------------------------------------------------
+
+    def _nominate_second_passes(self) -> list[Entry]:
+        state = self._state
+        due = [
+            found.info for found in state.second_pass.values() if found.is_due(state.now) and not found.info.admitted
+        ]
+        entries: list[Entry] = []
+        for info in sorted(due, key=lambda info: info.order):
+            cq = state.cluster_queues[info.cluster_queue]
+            if cq.active:
+                state.journal.note_once(info)
+                entries.append(self._nominator.nominate_again(info, cq))
+        return entries
+
+    def _nominate_heads(self) -> list[Entry]:
+        state, cycle = self._state, self._state.cycle
+        heads = []
+        for cq in state.ready_queues():
+            state.journal.note_once(cq)
+            info = cq.queue.pop()
+            if info is not None:
+                state.journal.note_once(info)
+                heads.append((info, cq))
+        nominate = self._nominator.nominate
+        return [nominate(info, cq, cycle) for info, cq in heads]
+
+    def _in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        if self._state.configuration.fair_sharing is not None:
+            return fair_order(entries)
+        return classical_order(entries)
+
+    # -- step 5 --------------------------------------------------------------------------------------------------------
+
+    def _decide(self, entry: Entry) -> None:
+        """What to do with one head."""
+        if entry.is_after_its_slice(self._placed):
+            self._skip(entry, "the slice that it is to replace was decided on in this cycle")
+            return
+        fits = self._recompute_if_needed(entry)
+        if not fits or entry.assignment.mode is not Mode.FIT:
+            self._decide_what_does_not_fit(entry, fits)
+        elif entry.is_second_pass:
+            self._place(entry)
+        elif self._state.readiness.is_waited_for:
+            self._wait_for_pods_ready(entry)
+        else:
+            self._admit(entry)
+
+    def _decide_what_does_not_fit(self, entry: Entry, fits: bool) -> None:
+        assignment = entry.assignment
+        entry.info.attempt = Attempt(self._state.cycle, entry.cq.generation, assignment.tried)
+        if assignment.mode is Mode.NO_FIT:
+            self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
+        elif assignment.mode is Mode.DEFERRED_FIT:
+            self._use(entry)
+            entry.info.attempt = None
+            entry.message = "it fits once the workloads that are being preempted have stopped"
+            self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+        elif assignment.mode is Mode.PREEMPT and not entry.targets:
+            self._leave_without_candidates(entry)
+        elif assignment.mode is Mode.PREEMPT and entry.info.workload.closed_preemption_gates:
+            self._gate(entry)
+        elif self._overlaps(entry):
+            self._skip(entry, "the workloads that it would preempt are already being preempted for another workload")
+        elif not fits:
+            self._skip(entry, "another workload took the room in this cycle")
+        else:
+            self._preempt(entry)
+
+    def _leave(self, entry: Entry, requeue: RequeueReason, reason: PendingReason) -> None:
+        entry.requeue = requeue
+        entry.reason = reason
+
+    def _leave_without_candidates(self, entry: Entry) -> None:
+        """It finds nobody to preempt, or has a pause from preempting: that is its own, not that of its equals."""
+        until = self._state.circles.paused_until(entry.info.key, self._state.now)
+        if until is not None:
+            entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
+            wake_at(self._state, entry.cq.name, until)
+        requeue = RequeueReason.NO_CANDIDATES if until is None else RequeueReason.GATED
+        self._leave(entry, requeue, entry.assignment.reason_without_victims)
+        self._reserve(entry)
+
+    def _skip(self, entry: Entry, message: str) -> None:
+        entry.status = Status.SKIPPED
+        entry.message = message
+        self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_QUOTA)
+
+    def _gate(self, entry: Entry) -> None:
+        entry.status = Status.GATED
+        entry.info.attempt = None
+        message = f"closed preemption gates: {', '.join(entry.info.workload.closed_preemption_gates)}"
+        entry.message, now = message, self._state.now
+        entry.info.change(lambda workload: blocked_on_gates(workload, message, now))
+        self._leave(entry, RequeueReason.GATED, PendingReason.ADMISSION_GATED)
+
+    def _claims(self, entry: Entry) -> dict[str, WorkloadInfo]:
+        return self._claimed.setdefault(id(entry.cq.node.root), {})
+
+    def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
+        """Who counts as gone for the entry: the preempted of its tree, and of all trees for a topology, as they share
+        nodes."""
+        if not entry.assignment.topology_usage:
+            return self._claims(entry)
+        return {key: info for claims in self._claimed.values() for key, info in claims.items()}
+
+    def _overlaps(self, entry: Entry) -> bool:
+        return bool(entry.targets) and any(target.info.key in self._claims(entry) for target in entry.targets)
+
+    def _recompute_if_needed(self, entry: Entry) -> bool:
+        """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its
+        targets were claimed by an earlier entry, or when only its topology domains were taken."""
+        if entry.assignment.mode is Mode.NO_FIT:
+            return False
+        if self._overlaps(entry):
+            claims = list(self._victims(entry).values())
+            for info in claims:
+                self._state.simulation.remove(info)
+            self._recompute(entry)
+            for info in claims:
+                self._state.simulation.restore(info)
+            if entry.assignment.mode is Mode.FIT:
+                entry.assignment.mode = Mode.DEFERRED_FIT
+            return self._fits(entry)[0]
+        fits, quota_fits = self._fits(entry)
+        if not fits and quota_fits:
+            self._recompute(entry)
+            return self._fits(entry)[0]
+        return fits
+
+    def _recompute(self, entry: Entry) -> None:
+        entry.info.attempt = None
+        if entry.is_second_pass:
+            entry.assignment, entry.targets = self._nominator.assign_again(entry.info, entry.cq)
+            return
+        entry.replaced = self._state.replaced_slice(entry.info, entry.cq)
+        pins = entry.assignment.flavor_names()
+        entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
+
+    def _fits(self, entry: Entry) -> tuple[bool, bool]:
+        """Whether everything fits with all targets of this cycle and its own gone, and whether the quota does."""
+        if self._fits_now(entry) == (True, True):
+            return True, True
+        gone = {**self._victims(entry), **{target.info.key: target.info for target in entry.targets}}
+        if entry.replaced is not None:
+            gone[entry.replaced.key] = entry.replaced
+        if not gone:
+            return self._fits_now(entry)
+        simulation = self._state.simulation
+        for info in gone.values():
+            simulation.remove(info)
+        found = self._fits_now(entry)
+        for info in gone.values():
+            simulation.restore(info)
+        return found
+
+    def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
+        assignment = entry.assignment
+        for cell, amount in () if entry.is_second_pass else assignment.usage.items():
+            if amount > max(0, cell.available()):
+                return False, False
+        if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
+            return False, True
+        if self._reserved and not self._devices.still_fits(entry.info, assignment):
+            return False, False
+        return True, True
+
+    def _use(self, entry: Entry) -> None:
+        """Charge an assignment until the end of the cycle."""
+        self._charge(entry.net_usage(), entry.assignment.topology_usage)
+
+    def _charge(self, usage: CellAmounts, topology: list[TopologyCharge]) -> None:
+        add_usage(usage)
+        for flavor, charge in topology:
+            self._state.topology_flavors.add_usage(flavor, charge)
+        self._taken_back.append((usage, topology))
+
+    def _take_back(self) -> None:
+        for cell, amount in self._lowered:
+            cell.usage -= amount
+        for usage, topology in reversed(self._taken_back):
+            remove_usage(usage)
+            for flavor, charge in topology:
+                self._state.topology_flavors.remove_usage(flavor, charge)
+
+    def _reserve(self, entry: Entry) -> None:
+        """Keep room for a head that could preempt but finds nobody, unless it may reclaim anything."""
+        if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
+            return
+        assignment = entry.assignment
+        borrows = assignment.level > 0
+        usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
+        self._charge(tuple(part for part in usage if part[1] >= 0), assignment.topology_usage)
+        for cell, amount in usage:
+            if amount < 0:  # more is used than the limit allows: Kueue then counts less here, and nothing above
+                cell.usage += amount
+                self._lowered.append((cell, amount))
+
+    def _preempt(self, entry: Entry) -> None:
+        """Tell the targets to stop; the preemptor waits, and keeps the room for itself until the end of the cycle."""
+        self._use(entry)
+        claims = self._claims(entry)
+        for target in entry.targets:
+            claims[target.info.key] = target.info
+            if target.info.evicted:
+                continue
+            message = describe_preemption(entry.info, entry.cq, target, self._state)
+            victim, by, cycle = target.info, entry, self._state.cycle
+            self._preemptions.append(
+                Preempt(victim.key, victim.cluster_queue, by.info.key, by.cq.name, target.reason, cycle, message)
+            )
+            self._admitter.mark_preempted(target, message)
+        entry.info.attempt = None
+        entry.message = f"waiting for {len(entry.targets)} preempted workload(s) to stop"
+        self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+
+    def _wait_for_pods_ready(self, entry: Entry) -> None:
+        """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it."""
+        self._state.readiness.stop()
+        entry.status = Status.SKIPPED
+        entry.message = "waiting for the pods of all admitted workloads to be ready"
+        self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_PODS_READY)
+
+    def _admit(self, entry: Entry) -> None:
+        add_usage(tuple(entry.assignment.usage.items()))
+        for flavor, charge in entry.assignment.topology_usage:
+            self._state.topology_flavors.add_usage(flavor, charge)
+        entry.status = Status.ASSUMED
+        self._reserved = self._reserved or entry.assignment.placement is not None
+        self._admissions.append(self._admitter.admit(entry))
+
+    def _place(self, entry: Entry) -> None:
+        self._placed.add(entry.info.key)
+        entry.status = Status.ASSUMED
+        self._reserved = self._reserved or entry.assignment.placement is not None
+        self._admissions.append(self._admitter.place(entry))
+
+    # -- step 6 --------------------------------------------------------------------------------------------------------
+
+    def _requeue(self, entry: Entry) -> None:
+        """Back to the queue: active when trying again at once makes sense, else parked."""
+        if entry.is_second_pass:
+            self._try_again_later(entry)
+            return
+        state, info, cq = self._state, entry.info, entry.cq
+        reason = entry.requeue
+        if reason is RequeueReason.GENERIC and entry.status is not Status.NOT_NOMINATED:
+            reason = RequeueReason.FAILED_AFTER_NOMINATION
+        if reason is RequeueReason.PENDING_PREEMPTION:
+            cq.queue.sticky = info.key if not cq.strict else ""
+        immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
+        more = info.attempt is not None and info.attempt.has_flavors_left
+        active = info.backoff_expired(state.now) and (immediate or more)
+        kind = DecisionKind.SKIP
+        if active:
+            cq.queue.push(info)
+        else:
+            kind = DecisionKind.PARK
+            self._moved = True
+            cq.queue.park(info)
+            if entry.reason is PendingReason.WAITING_FOR_DEVICES or (
+                reason is RequeueReason.NO_CANDIDATES and state.has_devices and info.asks_for_devices
+            ):  # nobody is preempted for quota either while there would be no place
+                state.waiting_for_devices.add(cq.name)
+            if reason in _BULK and not cq.strict:
+                self._park_likes(entry)
+        message = entry.message or describe_refusals(entry.assignment)
+        if info.outcome != (entry.reason, message):
+            self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
+
+    def _try_again_later(self, entry: Entry) -> None:
+        """A second pass that failed keeps its reservation, and has another one later."""
+        info, now = entry.info, self._state.now
+        info.attempt = None
+        self._state.second_pass[info.key] = self._state.second_pass[info.key].again(now)
+        message = entry.message or describe_refusals(entry.assignment)
+        before = info.current()
+        info.change(lambda workload: topology_delayed(workload, message, now))
+        if info.current() is not before:
+            self._failures.append(SecondPassFailed(info.key, entry.cq.name, message, self._state.cycle))
+
+    def _park_likes(self, entry: Entry) -> None:
+        """Park all that would fare alike. Said once on each: a new text with the same reason tells nothing new.
+
+        The text names no workload: the equal one may be another tenant's.
+        """
+        text = f"an equal workload was refused: {describe_refusals(entry.assignment)}"
+        for like in entry.cq.queue.park_shape(entry.info.shape, (entry.reason, text)):
+            self._state.journal.note_once(like)
+            if like.outcome is not None and like.outcome[0] is entry.reason:
+                continue
+            outcome = self._state.refuse(like, entry.cq.name, DecisionKind.PARK, entry.reason, text)
+            self._outcomes.append(outcome)

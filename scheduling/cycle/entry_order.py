@@ -1,0 +1,118 @@
+"""The order in which the heads of a cycle are decided: classical, or by fair shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop
+
+from scheduling.cycle.nomination import Entry
+from scheduling.quota.cells import CohortNode, QuotaNode, add_usage, remove_usage
+from scheduling.quota.fair_sharing import Share, dominant_resource_share
+
+EntryOrder = tuple[int, float, str, str]
+
+
+def classical_order(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Lower borrowing level first, then the order within a queue: priority, time, uid."""
+    return iter(sorted(entries, key=lambda entry: (entry.assignment.level, entry.info.order)))
+
+
+FairKey = tuple[bool, Share, EntryOrder]
+
+
+class _Contender:
+    """An entry with its rank among the children of each cohort above its ClusterQueue."""
+
+    __slots__ = ("entry", "key")
+
+    def __init__(self, entry: Entry, key: FairKey) -> None:
+        self.entry = entry
+        self.key = key
+
+    def __lt__(self, other: _Contender) -> bool:
+        return self.key < other.key
+
+
+class _Arena:
+    """The contest in one cohort: its own queues' entries in a heap, and the arenas of its child cohorts.
+
+    An entry's share at a child depends on that child's usage only. Deciding an entry changes usage on its own path to
+    the root, where no other entry of its ClusterQueue is left: so the heap stays right, and only the winners on that
+    path are compared anew. The tournament is updated, not replayed.
+    """
+
+    __slots__ = ("children", "cohort", "contenders", "winner")
+
+    def __init__(self, cohort: CohortNode) -> None:
+        self.cohort = cohort
+        self.contenders: list[_Contender] = []
+        self.children: dict[int, _Arena] = {}
+        self.winner: Entry | None = None
+
+    def refresh(self) -> None:
+        """Find the winner anew; the winners of the children are right."""
+        best: Entry | None = self.contenders[0].entry if self.contenders else None
+        key: FairKey | None = self.contenders[0].key if self.contenders else None
+        for child in self.children.values():
+            if child.winner is None:
+                continue
+            child_key = _fair_key(child.winner, child.cohort)
+            if key is None or child_key < key:
+                best, key = child.winner, child_key
+        self.winner = best
+
+
+def fair_order(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Winners of the tournament, one after the other; each is decided before the next is asked for."""
+    arenas: dict[int, _Arena] = {}
+    roots: list[_Arena] = []
+    lone: list[Entry] = []
+    for entry in entries:
+        node = entry.cq.node
+        if node.parent is None:
+            lone.append(entry)
+            continue
+        arena = _arena(node.parent, arenas, roots)
+        arena.contenders.append(_Contender(entry, _fair_key(entry, node)))
+    yield from sorted(lone, key=lambda entry: entry.info.order)
+    for arena in arenas.values():
+        heapify(arena.contenders)
+    for arena in sorted(arenas.values(), key=lambda arena: -arena.cohort.depth):
+        arena.refresh()
+    for root in roots:
+        while root.winner is not None:
+            entry = root.winner
+            parent = entry.cq.node.parent
+            assert parent is not None
+            heappop(arenas[id(parent)].contenders)
+            yield entry
+            for cohort in entry.cq.node.ancestors():
+                arenas[id(cohort)].refresh()
+
+
+def _arena(cohort: CohortNode, arenas: dict[int, _Arena], roots: list[_Arena]) -> _Arena:
+    arena = arenas.get(id(cohort))
+    if arena is None:
+        arena = arenas[id(cohort)] = _Arena(cohort)
+        if cohort.parent is None:
+            roots.append(arena)
+        else:
+            _arena(cohort.parent, arenas, roots).children[id(cohort)] = arena
+    return arena
+
+
+def _fair_key(entry: Entry, node: QuotaNode) -> FairKey:
+    """Not borrowing what the entry asks for first, then the smaller share, both as if the entry were admitted; then the
+    order within a queue."""
+    amounts = entry.net_usage()
+    add_usage(amounts)
+    share = dominant_resource_share(node)
+    borrows = False
+    cells = node.cells
+    for cell, _ in amounts:
+        own = cells[cell.key]
+        if own.usage > own.subtree:
+            borrows = True
+            break
+    remove_usage(amounts)
+    return (borrows, share, entry.info.order)

@@ -1,0 +1,113 @@
+"""Why a workload waits, whom a preemption makes room for: decisions in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
+from scheduling.model.decisions import PreemptionReason
+from scheduling.model.quantity import format_amount
+from scheduling.quota.cells import QuotaNode
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.workload_info import WorkloadInfo
+
+if TYPE_CHECKING:
+    from scheduling.cycle.preemption import Target
+    from scheduling.state.state import State
+
+_PREEMPTION_WORDS = {
+    PreemptionReason.IN_CLUSTER_QUEUE: "its priority in the ClusterQueue",
+    PreemptionReason.IN_COHORT_RECLAMATION: "reclaiming quota within the cohort",
+    PreemptionReason.IN_COHORT_FAIR_SHARING: "fair sharing within the cohort",
+    PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING: "reclaiming quota within the cohort while borrowing",
+}
+
+
+def describe_refusal(refusal: Refusal) -> str:
+    """One refusal as a clause."""
+    wanted = format_amount(refusal.resource, refusal.wanted)
+    match refusal.kind:
+        case RefusalKind.EXCEEDS_MAXIMUM:
+            limit = format_amount(refusal.resource, refusal.limit)
+            return (
+                f"{refusal.resource} in flavor {refusal.flavor}: {wanted} asked for, at most {limit} could ever be had"
+            )
+        case RefusalKind.LACKS:
+            lacks = format_amount(refusal.resource, refusal.wanted - refusal.limit)
+            free = format_amount(refusal.resource, max(0, refusal.limit))
+            return (
+                f"{refusal.resource} in flavor {refusal.flavor}: {lacks} more needed ({wanted} asked for, {free} free)"
+            )
+        case _:
+            return refusal.text
+
+
+def describe_refusals(assignment: Assignment) -> str:
+    """Why an assignment does not fit: every refusal once, pod set groups and resource groups apart."""
+    parts: list[str] = []
+    for refusals in assignment.refusals:
+        # Those of devices are whole sentences; within a list they lose their full stop.
+        text = ", ".join(dict.fromkeys(describe_refusal(refusal).removesuffix(".") for refusal in refusals))
+        if text and text not in parts:
+            parts.append(text)
+    return "; ".join(parts) or "no flavor fits"
+
+
+def hierarchy_path(node: QuotaNode) -> str:
+    """`/root/.../cohort/cluster-queue`."""
+    names = [ancestor.name for ancestor in reversed(node.ancestors())]
+    return "/" + "/".join([*names, node.name])
+
+
+def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Target, state: State) -> str:
+    """Whom a workload had to make room for, why, and where both stand in the tree.
+
+    The victim's tenant reads it: as in Kueue, a workload of another namespace has a uid there and no name.
+    """
+    victim = state.cluster_queues[target.info.cluster_queue]
+    preemptor = f"workload {info.key}" if info.workload.namespace == target.info.workload.namespace else "a workload"
+    return (
+        f"Preempted to make room for {preemptor} (uid {info.uid or 'UNKNOWN'}) by "
+        f"{_PREEMPTION_WORDS[target.reason]}; preemptor path: {hierarchy_path(cq.node)}; "
+        f"preemptee path: {hierarchy_path(victim.node)}"
+    )
+
+
+def holders(cq: ClusterQueueState, refusals: Iterable[Refusal], state: State) -> str:
+    """Who holds most of what the refusals lack, as `cpu in default: queue-a 10, queue-b 4`; empty when nobody does."""
+    parts: list[str] = []
+    for refusal in refusals:
+        if refusal.kind is not RefusalKind.LACKS:
+            continue
+        held = [
+            (cell.usage, member.name)
+            for member in state.tree_of(cq)
+            for cell in member.node.cells.values()
+            if cell.key == (refusal.flavor, refusal.resource) and cell.usage > 0
+        ]
+        if held:
+            largest = sorted(held, key=lambda item: (-item[0], item[1]))[:3]
+            text = ", ".join(f"{name} {format_amount(refusal.resource, usage)}" for usage, name in largest)
+            parts.append(f"{refusal.resource} in flavor {refusal.flavor} is held by {text}")
+    return "; ".join(dict.fromkeys(parts))
+
+
+def remedy(refusals: Iterable[Refusal]) -> str:
+    """What would let the workload in, for the mildest of what stands against it."""
+    kinds = {refusal.kind for refusal in refusals}
+    if RefusalKind.NAMESPACE_QUOTA in kinds:
+        return "It starts when pods of its namespace end or its ResourceQuota is raised, or when it asks for less"
+    if RefusalKind.DEVICES in kinds:
+        return "It starts when devices that hold its pods become free, or when it asks for less"
+    if RefusalKind.TOPOLOGY in kinds:
+        return "It starts when enough room becomes free within the topology that it asks for"
+    if RefusalKind.LACKS in kinds:
+        return "It starts when that much becomes free"
+    if RefusalKind.EXCEEDS_MAXIMUM in kinds:
+        return "It can never start unless it asks for less or the quota, or what may be borrowed, is raised"
+    if RefusalKind.UNAVAILABLE in kinds:
+        return "It can never start unless the ClusterQueue covers these resources or the workload does not ask for them"
+    if RefusalKind.MISMATCH in kinds:
+        return "It can never start unless its node selector, affinity or tolerations fit a flavor of the ClusterQueue"
+    return ""

@@ -1,0 +1,387 @@
+"""Which flavor for each resource of each pod set: fit, reclaim, preempt or no fit, and why.
+
+The rules are Kueue's flavor assigner's. Pod sets are taken group by group (those that must share flavors together), and
+what earlier groups of the workload take is counted when later ones are tested. Per resource group the flavors are tried
+in order, from where the last attempt stopped, until one is good enough for the ClusterQueue's fungibility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from scheduling.cycle.assignment import Assignment, Choice, Mode, PodSetResult, Refusal, RefusalKind
+from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace
+from scheduling.model.decisions import (
+    BorrowWithinCohortPolicy,
+    FungibilityPolicy,
+    FungibilityPreference,
+    PendingReason,
+    ReclaimWithinCohortPolicy,
+)
+from scheduling.model.resources import PODS
+from scheduling.quota.cells import Cell
+from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot, GroupState
+from scheduling.state.flavor_matching import FlavorMatcher
+from scheduling.state.workload_info import PodSetRequests, WorkloadInfo
+
+Pins = Sequence[Mapping[str, str]]
+"""Per pod set the flavor of each resource that was nominated: a recomputation may use no other."""
+
+NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM, Mode.FIT
+
+
+class Oracle(Protocol):
+    """Asked whether preemption could make room for one cell."""
+
+    def __call__(
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
+    ) -> tuple[Mode, int]:
+        """The mode NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level once the victims are gone."""
+
+
+class FlavorAssigner:
+    """Assigns flavors against the usage as it is now; changes nothing."""
+
+    def __init__(
+        self,
+        matcher: FlavorMatcher,
+        oracle: Oracle,
+        devices: DeviceAssigner,
+        *,
+        ignore_undeclared: bool,
+        fair_sharing: bool,
+    ) -> None:
+        """`ignore_undeclared`: a resource that no resource group covers is not checked."""
+        self._matcher = matcher
+        self._devices = devices
+        self._oracle = oracle
+        self._ignore_undeclared = ignore_undeclared
+        self._fair_sharing = fair_sharing
+
+    def assign(
+        self,
+        cq: ClusterQueueState,
+        info: WorkloadInfo,
+        pod_sets: Sequence[PodSetRequests],
+        pins: Pins | None = None,
+    ) -> Assignment:
+        """Assign flavors to the pod sets (whose counts may be reduced); the first group that fails ends it."""
+        assignment = Assignment()
+        for group in info.groups:
+            members = [pod_sets[index] for index in group]
+            results = [PodSetResult(ps, _with_pods(ps, cq)) for ps in members]
+            assignment.pod_sets.extend(results)
+            search = _GroupSearch(self, cq, info, assignment, results, group, pins)
+            if not search.run():
+                break
+        assignment.mode = min((ps.mode for ps in assignment.pod_sets), default=FIT)
+        return assignment
+
+    def fit(
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
+    ) -> tuple[Mode, int]:
+        """How an amount fits one cell, and at which borrowing level. Unless it may `ask` whom to preempt, what
+        does not fit counts as without candidates."""
+        available = max(0, cell.available())
+        if wanted <= available and wanted <= cell.potential:
+            return FIT, 0 if cell.usage + wanted <= cell.subtree else cell.borrow_level(wanted)[0]
+        level, may_reclaim = cell.borrow_level(wanted)
+        if wanted > cell.potential:
+            refusals.append(_refusal(RefusalKind.EXCEEDS_MAXIMUM, cell, wanted, cell.potential))
+            return NO_FIT, level
+        refusals.append(_refusal(RefusalKind.LACKS, cell, wanted, available))
+        if not (cell.nominal >= wanted or may_reclaim or self._can_preempt_while_borrowing(cq)):
+            return NO_FIT, level
+        if not ask or not cq.can_preempt:
+            return NO_CANDIDATES, level
+        return self._oracle(cq, info, cell, wanted, level)
+
+    def _can_preempt_while_borrowing(self, cq: ClusterQueueState) -> bool:
+        preemption = cq.spec.preemption
+        if preemption.borrow_within_cohort.policy is not BorrowWithinCohortPolicy.NEVER:
+            return True
+        return self._fair_sharing and preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
+
+    def skips(self, amount: int) -> bool:
+        """Whether so much of a resource that no group covers is left out rather than refused."""
+        return amount == 0 or self._ignore_undeclared
+
+    def uncovered(self, cq: ClusterQueueState, requests: Iterable[Mapping[str, int]]) -> list[str]:
+        """The requested resources that refuse a workload because no resource group covers them."""
+        missing = {
+            name: None
+            for amounts in requests
+            for name, amount in amounts.items()
+            if name not in cq.group_of and not self.skips(amount)
+        }
+        return list(missing)
+
+    def device_refusal(
+        self,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        assignment: Assignment,
+        results: Sequence[PodSetResult],
+        group: GroupState,
+        slot: FlavorSlot,
+    ) -> NoPlace | None:
+        """Why a flavor that fits the quota has no place for the pods, or None. With a single flavor there is nothing to
+        choose, and the whole assignment is placed afterwards."""
+        if not group.last or not slot.selective or not self._devices.concerns(info):
+            return None
+        return self._devices.refusal_of(info, cq, assignment, results, slot)
+
+    def mismatch(
+        self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
+    ) -> str | None:
+        """Why the flavor is not for the pods of one of the pod sets, or None."""
+        for result in results:
+            problem = self._matcher.mismatch(cq, result.pod_set, group, slot)
+            if problem is not None:
+                return problem
+        return None
+
+
+class _Best(NamedTuple):
+    """The best flavor so far, with the mode and level of its worst resource and of each; `attempted` is the last index
+    looked at."""
+
+    slot: FlavorSlot | None
+    mode: Mode
+    level: int
+    fits: dict[str, tuple[Mode, int]]
+    attempted: int
+
+
+class _GroupSearch:
+    """The search for one group of pod sets."""
+
+    __slots__ = ("_assigner", "_assignment", "_cq", "_indexes", "_info", "_pins", "_requests", "_results")
+
+    def __init__(
+        self,
+        assigner: FlavorAssigner,
+        cq: ClusterQueueState,
+        info: WorkloadInfo,
+        assignment: Assignment,
+        results: list[PodSetResult],
+        indexes: Sequence[int],
+        pins: Pins | None,
+    ) -> None:
+        self._assigner = assigner
+        self._cq = cq
+        self._info = info
+        self._assignment = assignment
+        self._results = results
+        self._indexes = indexes
+        self._pins = pins
+        self._requests = results[0].requests if len(results) == 1 else _sum([ps.requests for ps in results])
+
+    def run(self) -> bool:
+        """Find flavors for every resource of the group, and charge them to the assignment."""
+        found: dict[str, Choice] = {}
+        for resource, amount in self._requests.items():
+            if resource in found:
+                continue
+            group = self._cq.group_of.get(resource)
+            refusals: list[Refusal] = []
+            if group is None:
+                if self._assigner.skips(amount):
+                    continue
+                refusals.append(_undeclared(self._assigner.uncovered(self._cq, (self._requests,))))
+                return self._fail(refusals)
+            choices, fits = self._find_flavor(group, resource, refusals)
+            if not choices:
+                return self._fail(refusals)
+            found.update(choices)
+            if not fits:
+                self._assignment.refusals.append(refusals)
+                for result in self._results:
+                    result.fits = False
+        self._charge(found)
+        return True
+
+    def _fail(self, refusals: list[Refusal]) -> bool:
+        self._assignment.refusals.append(refusals)
+        for result in self._results:
+            result.fits = False
+            result.flavors = {}
+        return False
+
+    def _charge(self, found: dict[str, Choice]) -> None:
+        usage = self._assignment.usage
+        for result in self._results:
+            for resource, amount in result.requests.items():
+                choice = found.get(resource)
+                if choice is None:
+                    continue
+                result.flavors[resource] = choice
+                self._assignment.level = max(self._assignment.level, choice.level)
+                if choice.cell is not None:
+                    usage[choice.cell] = usage.get(choice.cell, 0) + amount
+
+    def _start(self, resource: str) -> int:
+        attempt = self._info.attempt
+        first = self._indexes[0]
+        if attempt is None or first >= len(attempt.tried):
+            return 0
+        return attempt.tried[first].get(resource, -1) + 1
+
+    def _find_flavor(self, group: GroupState, trigger: str, refusals: list[Refusal]) -> tuple[dict[str, Choice], bool]:
+        """The best flavor of a resource group for all its resources: choices, and whether the worst of them fits.
+
+        Where every flavor that needs preemption lets the search go on, and a fit beats it, nobody has to know whom it
+        would preempt as long as some flavor fits: then the question is asked only in a second search.
+        """
+        fungibility = self._cq.spec.flavor_fungibility
+        may_wait = (
+            self._cq.can_preempt
+            and fungibility.when_can_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR
+            and fungibility.preference is not FungibilityPreference.PREEMPTION_OVER_BORROWING
+        )
+        found = self._search(group, trigger, refusals, ask=not may_wait)
+        if may_wait and found.mode is not FIT:
+            refusals.clear()
+            found = self._search(group, trigger, refusals, ask=True)
+        if found.slot is None:
+            return {}, False
+        tried = -1 if found.attempted == group.last else found.attempted
+        name, cells = found.slot.name, found.slot.cells
+        choices = {
+            resource: Choice(name, cells.get(resource), mode, level, tried)
+            for resource, (mode, level) in found.fits.items()
+        }
+        return choices, found.mode is FIT
+
+    def _search(self, group: GroupState, trigger: str, refusals: list[Refusal], *, ask: bool) -> _Best:
+        """Try the flavors from where the last attempt stopped until one is good enough."""
+        fungibility = self._cq.spec.flavor_fungibility
+        by_level = fungibility.preference is FungibilityPreference.PREEMPTION_OVER_BORROWING
+        requested = {name: self._requests[name] for name in group.covered if name in self._requests}
+        best = _Best(None, NO_FIT, 0, {}, -1)
+        attempted = -1
+        for attempted in range(self._start(trigger), len(group.flavors)):
+            slot = group.flavors[attempted]
+            problem = self._problem(group, slot, trigger)
+            if problem is not None:
+                refusals.append(_mismatch(slot, problem))
+                continue
+            mode, level, fits = self._fit_flavor(slot, requested, by_level, refusals, ask)
+            if mode is FIT:
+                mode, fits = self._check_devices(group, slot, fits, refusals)
+            stop = not _tries_next(mode, level, fungibility.when_can_borrow, fungibility.when_can_preempt)
+            if stop or _is_preferred(mode, level, best.mode, best.level, by_level):
+                best = _Best(slot, mode, level, fits, attempted)
+            if stop:
+                break
+        return best._replace(attempted=attempted)
+
+    def _problem(self, group: GroupState, slot: FlavorSlot, trigger: str) -> str | None:
+        """Why a flavor is not for this workload at all, or None."""
+        if not self._may_use(slot, trigger):
+            return f"flavor {slot.name} may not be used by this workload now"
+        if slot.selective or self._info.asks_for_topology:
+            return self._assigner.mismatch(self._cq, self._results, group, slot)
+        return None
+
+    def _check_devices(
+        self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
+    ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
+        """A flavor with quota but no place does not fit; it needs preemption where that is allowed for devices."""
+        refused = self._assigner.device_refusal(self._info, self._cq, self._assignment, self._results, group, slot)
+        if refused is None:
+            return FIT, fits
+        refusals.append(refused.refusal(slot.name))
+        mode = PREEMPT if self._cq.spec.preempt_for_devices else NO_FIT
+        return mode, {name: (mode, level) for name, (_, level) in fits.items()}
+
+    def _may_use(self, slot: FlavorSlot, trigger: str) -> bool:
+        allowed = self._info.workload.allowed_flavors
+        if allowed and slot.name not in allowed:
+            return False
+        if self._pins is None:
+            return True
+        return any(self._pins[index].get(trigger) == slot.name for index in self._indexes if index < len(self._pins))
+
+    def _fit_flavor(
+        self, slot: FlavorSlot, requested: Mapping[str, int], by_level: bool, refusals: list[Refusal], ask: bool
+    ) -> tuple[Mode, int, dict[str, tuple[Mode, int]]]:
+        """Mode and level of the worst resource, and those of each."""
+        usage = self._assignment.usage
+        worst_mode, worst_level = FIT, 0
+        fits: dict[str, tuple[Mode, int]] = {}
+        for name, amount in requested.items():
+            cell = slot.cells.get(name)
+            if cell is None:
+                fits[name] = (FIT, 0)
+                continue
+            wanted = usage.get(cell, 0) + amount if usage else amount
+            mode, level = self._assigner.fit(self._cq, self._info, cell, wanted, refusals, ask=ask)
+            fits[name] = (mode, level)
+            if _is_preferred(worst_mode, worst_level, mode, level, by_level):
+                worst_mode, worst_level = mode, level
+            if mode is NO_FIT:
+                break
+        return worst_mode, worst_level, fits
+
+
+def _with_pods(pod_set: PodSetRequests, cq: ClusterQueueState) -> dict[str, int]:
+    if PODS in cq.group_of:
+        return {**pod_set.requests, PODS: pod_set.count}
+    return pod_set.requests
+
+
+def _sum(requests: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for amounts in requests:
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_preempt: FungibilityPolicy) -> bool:
+    """Whether the search goes on after a flavor of this mode and level (shouldTryNext)."""
+    if mode <= NO_CANDIDATES:
+        return True
+    if mode is not FIT and when_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR:
+        return True
+    return level > 0 and when_borrow is FungibilityPolicy.TRY_NEXT_FLAVOR
+
+
+def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by_level: bool) -> bool:
+    """Whether the first is strictly better than the other (isPreferred)."""
+    if mode is NO_FIT:
+        return False
+    if other_mode is NO_FIT:
+        return True
+    if (mode is NO_CANDIDATES) != (other_mode is NO_CANDIDATES):
+        return other_mode is NO_CANDIDATES
+    if by_level:
+        return (level, -mode) < (other_level, -other_mode)
+    return (-mode, level) < (-other_mode, other_level)
+
+
+def _refusal(kind: RefusalKind, cell: Cell, wanted: int, limit: int) -> Refusal:
+    exceeds = kind is RefusalKind.EXCEEDS_MAXIMUM
+    reason = PendingReason.EXCEEDS_MAX_QUOTA if exceeds else PendingReason.WAITING_FOR_QUOTA
+    return Refusal(kind, reason, cell.key.flavor, cell.key.resource, wanted, limit)
+
+
+def _mismatch(slot: FlavorSlot, text: str) -> Refusal:
+    return Refusal(RefusalKind.MISMATCH, PendingReason.NO_MATCHING_FLAVOR, slot.name, text=text)
+
+
+def not_covered(resources: Sequence[str]) -> str:
+    """`cpu and memory are not covered`."""
+    listed = " and ".join(part for part in (", ".join(resources[:-1]), resources[-1]) if part)
+    return f"{listed} {'is' if len(resources) == 1 else 'are'} not covered"
+
+
+def _undeclared(resources: Sequence[str]) -> Refusal:
+    return Refusal(
+        RefusalKind.UNAVAILABLE,
+        PendingReason.NO_MATCHING_FLAVOR,
+        resource=resources[0],
+        text=not_covered(resources),
+    )

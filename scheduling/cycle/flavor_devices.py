@@ -1,0 +1,230 @@
+"""Quota and devices in one decision: a flavor with quota but without a place for the pods does not fit.
+
+Concerns workloads whose pods ask for devices, and only while some node has registered devices; otherwise quota alone
+decides. All pods of all pod sets of such a workload are placed, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
+from scheduling.cycle.flavor_topology import Room
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.search.upper_bound import MOST
+from scheduling.lifecycle.elastic import free_numbers
+from scheduling.model.admission_check import added_selection
+from scheduling.model.decisions import PendingReason
+from scheduling.model.placement import (
+    Placement,
+    PlacementRefusal,
+    PodDeviceRequest,
+    PodPlacement,
+    PodSetToPlace,
+)
+from scheduling.model.topology import TopologyAssignment
+from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot
+from scheduling.state.second_pass import is_delayed_in
+from scheduling.state.state import State
+from scheduling.state.workload_info import Place, PodSetRequests, WorkloadInfo
+
+
+class NoPlace(NamedTuple):
+    """Why pods find no place, in words, and what it is about."""
+
+    text: str
+    kind: RefusalKind = RefusalKind.DEVICES
+
+    def refusal(self, flavor: str = "") -> Refusal:
+        """The same as a refusal, of one flavor or of the whole assignment."""
+        text = f"flavor {flavor}: {self.text}" if flavor else self.text
+        return Refusal(self.kind, PendingReason.WAITING_FOR_DEVICES, flavor, text=text)
+
+
+class DeviceAssigner:
+    """Finds nodes and devices for the pods of an assignment, against the reservations as they are now."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state's fleet and flavors."""
+        self._state = state
+
+    def concerns(self, info: WorkloadInfo) -> bool:
+        """Whether the workload's pods must be placed on devices."""
+        return any(self.concerns_pod_set(pod_set) for pod_set in info.pod_sets)
+
+    def concerns_pod_set(self, pod_set: PodSetRequests) -> bool:
+        """Whether the pods must be placed on devices."""
+        return self._state.has_devices and self._request(pod_set).asks_for_devices
+
+    def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
+        """Whether pods in the flavor are placed in a second pass, after the admission checks. Not those of an elastic
+        job that grows: its other pods run."""
+        if not cq.spec.admission_checks or info.place is Place.RESERVING:
+            return False
+        return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
+
+    def problem(self, info: WorkloadInfo) -> str | None:
+        """What is wrong with a device request: its pods would be turned away, or run without devices. Or None."""
+        if not self._state.has_devices:
+            return None
+        problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems)
+        return next((str(problem) for problem in problems), None)
+
+    def refusal_of(
+        self,
+        info: WorkloadInfo,
+        cq: ClusterQueueState,
+        assignment: Assignment,
+        members: Sequence[PodSetResult],
+        slot: FlavorSlot,
+    ) -> NoPlace | None:
+        """Why the pod sets, and those before them, find no place on the nodes of a flavor, or None."""
+        if self.waits_for_checks(info, cq, slot.name):
+            return None
+        pod_sets: list[PodSetToPlace] = []
+        for result in assignment.pod_sets:
+            flavors = [choice.flavor for choice in result.flavors.values()]
+            if result in members:
+                flavors.append(slot.name)
+            pod_sets += self._pod_sets_of(info, result, flavors)
+        found = self._place(pod_sets)
+        return describe(found) if isinstance(found, PlacementRefusal) else None
+
+    def room_for(self, pod_set: PodSetRequests) -> dict[str, int] | None:
+        """The most of its pods that each node's cards could take; None for pods that ask for no devices."""
+        devices = self._request(pod_set)
+        if not self._state.has_devices or not devices.asks_for_devices:
+            return None
+        return self._state.fleet.most_pods(devices, without=list(self._state.simulation.removed))
+
+    def room(self, assignment: Assignment) -> Room:
+        """The most pods that each node's cards could take, by pod set, for those that ask for devices."""
+        rooms = {result.name: self.room_for(result.pod_set) for result in assignment.pod_sets}
+        return {name: room for name, room in rooms.items() if room is not None}
+
+    def unlimited_room(self) -> dict[str, int]:
+        """Room without a limit on every node."""
+        return dict.fromkeys(self._state.fleet.nodes, MOST)
+
+    def refuse(self, cq: ClusterQueueState, assignment: Assignment, found: NoPlace) -> None:
+        """The assignment finds no place: it does not fit, or needs preemption where the ClusterQueue lets workloads
+        preempt for devices alone."""
+        assignment.refusals.append([found.refusal()])
+        if not cq.spec.preempt_for_devices:
+            assignment.mode = Mode.NO_FIT
+            return
+        assignment.mode = Mode.PREEMPT
+        for result in assignment.pod_sets:
+            result.fits = False
+            for choice in result.flavors.values():
+                choice.mode = Mode.PREEMPT
+
+    def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
+        """A test whether the pods find a place with the workloads gone that the simulation has removed then; None when
+        devices are not concerned."""
+        if assignment.delayed or not self.concerns(info):
+            return None
+        return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
+
+    def still_fits(self, info: WorkloadInfo, assignment: Assignment) -> bool:
+        """Whether the pods have a place now; a new one is taken when the one found before is gone."""
+        if assignment.delayed or not self.concerns(info):
+            return True
+        found = self.find(info, assignment)
+        assignment.placement = None if isinstance(found, PlacementRefusal) else found
+        return assignment.placement is not None
+
+    def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
+        """A place for every pod, or why there is none. Workloads that the simulation has removed count as gone; but the
+        pods of a slice that this one replaces stay where they are, and only the others are placed."""
+        kept = self._kept_pods(info)
+        pod_sets: list[PodSetToPlace] = []
+        for result in assignment.pod_sets:
+            flavors = [choice.flavor for choice in result.flavors.values()]
+            first = sum(pod.pod_set == result.name for pod in kept)
+            pod_sets += self._pod_sets_of(info, result, flavors, first)
+        found = self._place(pod_sets, keep=info.workload.replaces if kept else None)
+        return _beside(kept, found) if kept and isinstance(found, Placement) else found
+
+    def _kept_pods(self, info: WorkloadInfo) -> tuple[PodPlacement, ...]:
+        cq = self._state.cluster_queues.get(info.cluster_queue)
+        replaced = self._state.replaced_slice(info, cq) if cq is not None else None
+        return replaced.placement.pods if replaced is not None and replaced.placement is not None else ()
+
+    def _place(self, pod_sets: Sequence[PodSetToPlace], *, keep: str | None = None) -> Placement | PlacementRefusal:
+        gone = [key for key in self._state.simulation.removed if key != keep]
+        return self._state.fleet.place(pod_sets, without=gone)
+
+    def _request(self, pod_set: PodSetRequests) -> PodDeviceRequest:
+        if pod_set.devices is None:
+            pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, self._state.vendors)
+        return pod_set.devices
+
+    def _pod_sets_of(
+        self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
+    ) -> list[PodSetToPlace]:
+        """The pods of a pod set from the `first` on: all together, or those of each topology domain on their own."""
+        found: list[PodSetToPlace] = []
+        for count, nodes in self._shares(result, result.gained, dict.fromkeys(flavors), first):
+            found.append(self.to_place(info, result.pod_set, flavors, count, nodes, first))
+            first += count
+        return found
+
+    def _shares(
+        self, result: PodSetResult, topology: TopologyAssignment | None, flavors: dict[str, None], first: int
+    ) -> list[tuple[int, frozenset[str] | None]]:
+        tree = next((self._state.topology_flavors[f] for f in flavors if f in self._state.topology_flavors), None)
+        if tree is None or (topology is None and result.kept is None):
+            return [(result.pod_set.count - first, None)] if result.pod_set.count > first else []
+        return [(domain.count, tree.node_names(domain)) for domain in topology.domains] if topology is not None else []
+
+    def to_place(
+        self,
+        info: WorkloadInfo,
+        pod_set: PodSetRequests,
+        flavors: Iterable[str],
+        count: int,
+        nodes: frozenset[str] | None,
+        first: int = 0,
+    ) -> PodSetToPlace:
+        """`count` pods of a pod set, numbered from `first`, for the nodes of its flavors and, of those, for `nodes`."""
+        specs = [self._state.flavors[name] for name in dict.fromkeys(flavors) if name in self._state.flavors]
+        labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
+        tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
+        template = pod_set.pod_set.template
+        checks = info.workload.admission_checks
+        selector, added = added_selection(checks, pod_set.name) if checks else ({}, ())
+        return PodSetToPlace(
+            name=pod_set.name,
+            count=count,
+            requests=pod_set.node_requests,
+            devices=self._request(pod_set),
+            node_selector={**template.node_selector, **selector},
+            affinity=template.affinity,
+            tolerations=(*template.tolerations, *added),
+            flavor_labels=labels,
+            flavor_tolerations=tolerations,
+            allowed_nodes=nodes,
+            namespace=info.workload.namespace,
+            first_replica=first,
+        )
+
+
+def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
+    """The pods that stay, and the new ones under the lowest numbers that are free."""
+    numbered: list[PodPlacement] = []
+    for name in dict.fromkeys(pod.pod_set for pod in found.pods):
+        pods = found.pods_of(name)
+        numbers = free_numbers((pod.replica for pod in kept if pod.pod_set == name), len(pods))
+        numbered += [replace(pod, replica=number) for pod, number in zip(pods, numbers, strict=True)]
+    return Placement((*kept, *numbered))
+
+
+def describe(refusal: PlacementRefusal) -> NoPlace:
+    """The refusal as a sentence, with the nearest node's own words."""
+    kind = RefusalKind.DEVICES if refusal.quota is None else RefusalKind.NAMESPACE_QUOTA
+    if refusal.nearest_node is None or refusal.nearest_reason in refusal.message:
+        return NoPlace(refusal.message, kind)
+    return NoPlace(f"{refusal.message} ({refusal.nearest_node}: {refusal.nearest_reason})", kind)

@@ -1,0 +1,119 @@
+"""Topology and devices of an assignment, found together: leaves whose cards hold the pods.
+
+A topology knows nothing of cards. It is told how many pods each node's cards could take at most; the search for devices
+then has the last word on the leaves that it chose, and a leaf that turns out too small is capped and chosen around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scheduling.cycle.assignment import Assignment, Mode, PodSetResult
+from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace, describe
+from scheduling.cycle.flavor_topology import NO_ROOMS, Rooms, TopologyAssigner
+from scheduling.model.placement import Placement, PlacementRefusal
+from scheduling.model.topology import TopologyFailure
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.workload_info import WorkloadInfo
+
+ATTEMPTS = 16
+"""How often leaves are chosen anew before the workload counts as not placeable now."""
+
+
+class PlacementAssigner:
+    """Places the pod sets of an assignment that fits its quota."""
+
+    def __init__(self, topology: TopologyAssigner, devices: DeviceAssigner) -> None:
+        """Both work on the same live numbers."""
+        self._topology = topology
+        self._devices = devices
+
+    def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """Place what fits the quota. What fits neither now nor on empty nodes does not fit; what only other workloads
+        are in the way of needs preemption, for devices where the ClusterQueue says so."""
+        self._delay(info, cq, assignment)
+        self._topology.place(assignment)
+        if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):
+            return
+        found = self._find(info, assignment)
+        if isinstance(found, Placement):
+            assignment.placement = found
+        else:
+            self._devices.refuse(cq, assignment, found)
+
+    def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """Leave to the second pass what waits for admission checks: with devices the whole gang."""
+        if not cq.spec.admission_checks:
+            return
+        waiting = [
+            result
+            for result in assignment.pod_sets
+            if (self._topology.concerns(result) or self._devices.concerns_pod_set(result.pod_set))
+            and any(self._devices.waits_for_checks(info, cq, choice.flavor) for choice in result.flavors.values())
+        ]
+        gang = bool(waiting) and self._devices.concerns(info)
+        for result in assignment.pod_sets:
+            result.delayed = result in waiting or (gang and self._topology.concerns(result))
+
+    def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
+        """A test whether the pods find their place in the usage as it is then; None when neither is concerned."""
+        topology, devices = self._topology.can_place(assignment), self._devices.can_place(info, assignment)
+        if topology is None or devices is None:
+            return topology or devices
+        return lambda: topology() and self._finds_both(info, assignment)
+
+    def _finds_both(self, info: WorkloadInfo, assignment: Assignment) -> bool:
+        found = self._find(info, assignment)
+        for result in assignment.pod_sets:
+            result.topology = result.gained = None
+        assignment.topology_usage = []
+        return isinstance(found, Placement)
+
+    def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
+        """A place for every pod, its leaves recorded in the assignment; else why there is none."""
+        rooms = Rooms(self._devices.room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
+        refused: NoPlace | None = None
+        for _ in range(ATTEMPTS):
+            requests = self._topology.requests(assignment, rooms)
+            if requests:
+                leaves = self._topology.find(requests)
+                if isinstance(leaves, TopologyFailure):
+                    return refused or NoPlace(f"pod set {leaves.pod_set}: {leaves.message} with free devices")
+                self._topology.record(assignment, requests, leaves)
+            found = self._devices.find(info, assignment)
+            if isinstance(found, Placement):
+                return found
+            refused = describe(found)
+            if not requests or not self._cap(rooms, assignment, found):
+                break
+        return refused or NoPlace("")
+
+    def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
+        """Cap the leaf whose pod was refused to the pods that it did take, only beside the leader where that is there;
+        False if the pod is in no leaf."""
+        result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
+        first = result.kept.count if result.kept else 0
+        for domain in result.gained.domains if result.gained else ():
+            if first <= refused.replica < first + domain.count:
+                leads = domain.values in _leader_domains(assignment, result)
+                limited = rooms.beside_leader if leads else rooms.pods
+                room = limited.setdefault(result.name, self._devices.unlimited_room())
+                for name in sorted(self._topology.node_names(result, domain)):
+                    room[name] = refused.replica - first
+                    first = refused.replica
+                return True
+            first += domain.count
+        return False
+
+
+def _leader_domains(assignment: Assignment, workers: PodSetResult) -> set[tuple[str, ...]]:
+    """Where the leader of the pod set's group is; empty for the leader itself."""
+    request = workers.pod_set.pod_set.topology_request
+    return {
+        domain.values
+        for other in assignment.pod_sets
+        if request is not None and request.group and other is not workers and other.topology is not None
+        if (asked := other.pod_set.pod_set.topology_request) is not None and asked.group == request.group
+        if other.pod_set.count <= workers.pod_set.count
+        for domain in other.topology.domains
+    }

@@ -1,0 +1,230 @@
+"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
+from scheduling.cycle.preemption import Target
+from scheduling.model.admission_check import AdmissionCheckState, added_selection
+from scheduling.model.decisions import PendingReason
+from scheduling.model.topology import (
+    PodSetTopologyRequest,
+    TopologyAssignment,
+    TopologyDomain,
+    TopologyFailure,
+    TopologyUsage,
+)
+from scheduling.state.state import State
+from scheduling.state.what_if import Simulation
+from scheduling.state.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo
+from scheduling.topology.flavor import TopologyFlavor
+
+Requests = list[tuple[str, list[PodSetTopologyRequest]]]
+"""Per flavor, in the order of first appearance, the pod sets to place in it."""
+
+Room = dict[str, dict[str, int]]
+"""Pod set -> node -> the most pods that it can take; nodes left out take none, pod sets left out have no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What limits pods per node beside what topologies know, on all nodes and on those that seat the leader."""
+
+    pods: Room = field(default_factory=dict)
+    beside_leader: Room = field(default_factory=dict)
+
+
+NO_ROOMS = Rooms()
+
+
+class TopologyAssigner:
+    """Places the pod sets of an assignment in the topologies of their flavors."""
+
+    def __init__(
+        self,
+        topologies: Mapping[str, TopologyFlavor],
+        simulation: Simulation,
+        ignored_resources: Callable[[], frozenset[str]],
+    ) -> None:
+        """Works on the live usage of the topologies. `ignored_resources` are those that something else places."""
+        self._topologies = topologies
+        self._simulation = simulation
+        self._ignored_resources = ignored_resources
+
+    def place(self, assignment: Assignment) -> None:
+        """Place what fits the quota; what does not fit the topology needs preemption, or can never fit."""
+        if assignment.mode is Mode.NO_FIT:
+            return
+        requests = self.requests(assignment)
+        if not requests:
+            return
+        now: list[Refusal] = []
+        if assignment.mode is Mode.FIT:
+            found = self.find(requests)
+            if not isinstance(found, TopologyFailure):
+                self.record(assignment, requests, found)
+                return
+            self._downgrade(assignment, found)
+            now = [self._refusal(assignment, found, PendingReason.WAITING_FOR_QUOTA)]
+        found = self.find(requests, simulate_empty=True)
+        if isinstance(found, TopologyFailure):
+            assignment.refusals.append([self._refusal(assignment, found, PendingReason.TOPOLOGY_PLACEMENT_FAILED)])
+            assignment.mode = Mode.NO_FIT
+            return
+        if now:
+            assignment.refusals.append(now)
+        names = {request.pod_set for _, members in requests for request in members}
+        for result in assignment.pod_sets:
+            if result.name in names:
+                _needs_preemption(result)
+
+    def place_despite_preemption(self, assignment: Assignment, targets: Sequence[Target]) -> None:
+        """Place a workload that waits for preemption: with its targets gone, or without targets on empty nodes, to keep
+        that room for it."""
+        if assignment.mode is not Mode.PREEMPT:
+            return
+        requests = self.requests(assignment)
+        if not requests:
+            return
+        for target in targets:
+            self._simulation.remove(target.info)
+        found = self.find(requests, simulate_empty=not targets)
+        for target in targets:
+            self._simulation.restore(target.info)
+        if not isinstance(found, TopologyFailure):
+            self.record(assignment, requests, found)
+
+    def can_place(self, assignment: Assignment) -> Callable[[], bool] | None:
+        """A test whether the pods find their place in the usage as it is then; None when no topology is concerned."""
+        requests = self.requests(assignment)
+        if not requests:
+            return None
+        return lambda: not isinstance(self.find(requests), TopologyFailure)
+
+    def fits(self, charges: Sequence[TopologyCharge]) -> bool:
+        """Whether every domain of an assignment still has its room."""
+        by_flavor: dict[str, list[TopologyUsage]] = {}
+        for flavor, usage in charges:
+            by_flavor.setdefault(flavor, []).append(usage)
+        return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
+
+    def requests(self, assignment: Assignment, rooms: Rooms = NO_ROOMS) -> Requests:
+        """What the assignment's pod sets ask of topologies, in the order of their flavors' names."""
+        if not self._topologies:
+            return []
+        ignored = self._ignored_resources()
+        found: dict[str, list[PodSetTopologyRequest]] = {}
+        for result in assignment.pod_sets:
+            flavor = self._topology_flavor(result)
+            if flavor is not None and result.pod_set.count > 0 and not result.delayed:
+                request = topology_request(result.pod_set, ignored, assignment.checks)
+                if result.kept is not None:
+                    more = max(0, request.count - result.kept.count)
+                    request = replace(request, count=more, kept=result.kept)
+                if rooms is not NO_ROOMS:
+                    beside_leader = rooms.beside_leader.get(result.name)
+                    request = replace(request, room=rooms.pods.get(result.name), room_beside_leader=beside_leader)
+                found.setdefault(flavor, []).append(request)
+        return sorted(found.items(), key=lambda each: each[0])
+
+    def node_names(self, result: PodSetResult, domain: TopologyDomain) -> frozenset[str]:
+        """The nodes of a domain that the pod set was assigned."""
+        flavor = self._topology_flavor(result)
+        return self._topologies[flavor].node_names(domain) if flavor is not None else frozenset()
+
+    def concerns(self, result: PodSetResult) -> bool:
+        """Whether the pod set goes to a flavor with a topology."""
+        return result.pod_set.count > 0 and self._topology_flavor(result) is not None
+
+    def exists(self, result: PodSetResult, topology: TopologyAssignment) -> bool:
+        """Whether no domain of an earlier assignment is gone from the topology of the pod set's flavor."""
+        return all(self.node_names(result, domain) for domain in topology.domains)
+
+    def _topology_flavor(self, result: PodSetResult) -> str | None:
+        names = (choice.flavor for choice in result.flavors.values())
+        return next((name for name in names if name in self._topologies), None)
+
+    def find(
+        self, requests: Requests, *, simulate_empty: bool = False
+    ) -> dict[str, TopologyAssignment] | TopologyFailure:
+        """Leaves for every pod set, or the first that finds none."""
+        found: dict[str, TopologyAssignment] = {}
+        assumed: list[TopologyUsage] = []
+        for flavor, members in requests:
+            topology = self._topologies[flavor]
+            kept = [request.usage(request.kept) for request in members if request.kept is not None]
+            shared = [*assumed, *kept] if topology.topology.ends_with_hostname else kept
+            placed = topology.find_topology_assignments(members, simulate_empty=simulate_empty, assumed=shared)
+            if isinstance(placed, TopologyFailure):
+                return placed
+            found.update(placed)
+            if topology.topology.ends_with_hostname:
+                assumed += [request.usage(placed[request.pod_set]) for request in members if request.pod_set in placed]
+                assumed += kept
+        return found
+
+    def record(self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]) -> None:
+        """Write the leaves, and what they are charged, into the assignment."""
+        results = {result.name: result for result in assignment.pod_sets}
+        assignment.topology_usage = []
+        for flavor, members in requests:
+            for request in members:
+                result, gained = results[request.pod_set], found.get(request.pod_set)
+                placed = self._topologies[flavor].together(request.kept, gained)
+                result.topology, result.gained = placed, gained
+                assignment.topology_usage.append(TopologyCharge(flavor, request.usage(placed)))
+
+    def _refusal(self, assignment: Assignment, failure: TopologyFailure, reason: PendingReason) -> Refusal:
+        result = next(result for result in assignment.pod_sets if result.name == failure.pod_set)
+        flavor = self._topology_flavor(result) or ""
+        return Refusal(RefusalKind.TOPOLOGY, reason, flavor, text=f"pod set {failure.pod_set}: {failure.message}")
+
+    def _downgrade(self, assignment: Assignment, failure: TopologyFailure) -> None:
+        for result in assignment.pod_sets:
+            if result.name == failure.pod_set:
+                _needs_preemption(result)
+        assignment.mode = Mode.PREEMPT
+
+
+def _needs_preemption(result: PodSetResult) -> None:
+    for choice in result.flavors.values():
+        choice.mode = Mode.PREEMPT
+    result.fits = False
+
+
+def left_out(info: WorkloadInfo, refusals: Iterable[Refusal], state: State) -> str:
+    """Why domains of the refused topologies take none of the workload's pods; empty when they all take some."""
+    parts: list[str] = []
+    for name in dict.fromkeys(refusal.flavor for refusal in refusals if refusal.kind is RefusalKind.TOPOLOGY):
+        flavor = state.topology_flavors.get(name)
+        if flavor is None:
+            continue
+        for pod_set in info.pod_sets:
+            reasons = flavor.exclusions(topology_request(pod_set, state.device_resources()))
+            if reasons:
+                text = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+                parts.append(f"of {flavor.leaf_count} domains in flavor {name} without room for {pod_set.name}: {text}")
+    return "; ".join(parts)
+
+
+def topology_request(
+    pod_set: PodSetRequests, ignored_resources: frozenset[str], checks: Sequence[AdmissionCheckState] = ()
+) -> PodSetTopologyRequest:
+    """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use; `checks` are those
+    of its workload, which may add to both."""
+    selector, tolerations = added_selection(checks, pod_set.name) if checks else ({}, ())
+    template = pod_set.pod_set.template
+    requests = pod_set.node_requests
+    if ignored_resources and not ignored_resources.isdisjoint(requests):
+        requests = {name: amount for name, amount in requests.items() if name not in ignored_resources}
+    return PodSetTopologyRequest(
+        pod_set=pod_set.name,
+        count=pod_set.count,
+        requests=requests,
+        topology=pod_set.pod_set.topology_request,
+        tolerations=(*template.tolerations, *tolerations),
+        node_selector={**template.node_selector, **selector},
+        affinity=template.affinity,
+    )

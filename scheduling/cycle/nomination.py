@@ -1,0 +1,313 @@
+"""Nomination: what each head could get, judged against the same untouched usage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from enum import Enum, auto
+from typing import TypeVar
+
+from scheduling.cycle.assignment import Assignment, Mode, reserved_assignment
+from scheduling.cycle.flavor_assigner import FlavorAssigner, Pins, not_covered
+from scheduling.cycle.flavor_devices import DeviceAssigner
+from scheduling.cycle.flavor_placement import PlacementAssigner
+from scheduling.cycle.flavor_topology import TopologyAssigner
+from scheduling.cycle.preemption import PreemptionRequest, Preemptor, Target
+from scheduling.model.decisions import (
+    AdmissionCheckStatus,
+    PendingReason,
+    PreemptionReason,
+)
+from scheduling.quota.cells import Cell, CellAmounts
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.state import State
+from scheduling.state.workload_info import PodSetRequests, WorkloadInfo
+
+Found = TypeVar("Found")
+
+
+class Status(Enum):
+    """What became of an entry in this cycle."""
+
+    NOT_NOMINATED = auto()
+    SKIPPED = auto()
+    ASSUMED = auto()
+    EVICTED = auto()
+    GATED = auto()
+
+
+class RequeueReason(Enum):
+    """Why an entry goes back to its queue; decides whether it stays active."""
+
+    GENERIC = auto()
+    FAILED_AFTER_NOMINATION = auto()
+    NO_FIT = auto()
+    NO_CANDIDATES = auto()
+    NAMESPACE_MISMATCH = auto()
+    PENDING_PREEMPTION = auto()
+    GATED = auto()
+
+
+class Entry:
+    """A head in a cycle. `refused`: it was not even nominated. `replaced` is the workload slice whose place it
+    takes."""
+
+    __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "replaced", "requeue", "status", "targets")
+
+    def __init__(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
+        """A head that has not been looked at."""
+        self.info = info
+        self.cq = cq
+        self.assignment = Assignment()
+        self.targets: list[Target] = []
+        self.replaced: WorkloadInfo | None = None
+        self.status = Status.NOT_NOMINATED
+        self.requeue = RequeueReason.GENERIC
+        self.reason = PendingReason.PENDING_EVALUATION
+        self.message = ""
+        self.refused = False
+
+    @property
+    def is_second_pass(self) -> bool:
+        """Whether it holds its quota already, and is to be placed: it takes its own place."""
+        return self.replaced is self.info
+
+    def is_after_its_slice(self, placed: Container[str]) -> bool:
+        """Whether the slice that it replaces (for a second pass: it itself) was told to stop, or `placed`, since it was
+        nominated: one decision in a cycle for each."""
+        replaced = self.replaced
+        return replaced is not None and (replaced.evicted or (replaced is not self.info and replaced.key in placed))
+
+    def net_usage(self) -> CellAmounts:
+        """What it would use beyond what the slice uses that it replaces."""
+        usage = self.assignment.usage
+        if self.replaced is None:
+            return tuple(usage.items())
+        held = dict(self.replaced.usage)
+        return tuple((cell, max(0, amount - held.get(cell, 0))) for cell, amount in usage.items())
+
+    def refuse(self, reason: PendingReason, message: str, requeue: RequeueReason = RequeueReason.GENERIC) -> None:
+        """It cannot be nominated."""
+        self.refused = True
+        self.reason = reason
+        self.message = message
+        self.requeue = requeue
+
+
+class Nominator:
+    """Finds assignments and targets for heads."""
+
+    def __init__(
+        self,
+        state: State,
+        assigner: FlavorAssigner,
+        topology: TopologyAssigner,
+        devices: DeviceAssigner,
+        preemptor: Preemptor,
+    ) -> None:
+        """The parts work on the state's live numbers."""
+        self._state = state
+        self._assigner = assigner
+        self._topology = topology
+        self._devices = devices
+        self._placement = PlacementAssigner(topology, devices)
+        self._preemptor = preemptor
+
+    def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
+        """Check a head, and find what it could get."""
+        entry = Entry(info, cq)
+        workload = info.workload
+        if workload.admission_checks and any(
+            check.state in (AdmissionCheckStatus.RETRY, AdmissionCheckStatus.REJECTED)
+            for check in workload.admission_checks
+        ):
+            entry.refuse(PendingReason.PENDING_EVALUATION, "an admission check failed")
+            return entry
+        if not self._state.namespace_matches(info, cq):
+            entry.refuse(PendingReason.MISCONFIGURED, self._not_selected(info, cq), RequeueReason.NAMESPACE_MISMATCH)
+            return entry
+        violated = self._state.pod_defaults.violation(workload.namespace, (ps.pod_set for ps in info.pod_sets))
+        if violated:
+            entry.refuse(PendingReason.MISCONFIGURED, f"didn't satisfy LimitRange constraints: {violated}")
+            return entry
+        exceeded = info.exceeded_limit()
+        if exceeded is not None:
+            entry.refuse(PendingReason.MISCONFIGURED, f"the request is above the limit ({exceeded})")
+            return entry
+        problem = self._devices.problem(info)
+        if problem is not None:
+            entry.refuse(PendingReason.MISCONFIGURED, problem)
+            return entry
+        if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
+            info.attempt = None
+        entry.replaced = self._state.replaced_slice(info, cq)
+        if workload.replaces is not None and entry.replaced is None and self._is_stopping(workload.replaces):
+            reason = PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS
+            entry.refuse(reason, f"the slice that it is to replace, {workload.replaces}, has not stopped yet")
+            return entry
+        entry.assignment, entry.targets = self.find_assignment(info, cq)
+        return entry
+
+    def nominate_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
+        """A place for a workload that holds quota, in the flavors that it has."""
+        entry = Entry(info, cq)
+        entry.replaced = info
+        entry.assignment, entry.targets = self.assign_again(info, cq)
+        return entry
+
+    def assign_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> tuple[Assignment, list[Target]]:
+        """The assignment of `nominate_again`: as if the workload's own usage were gone."""
+        assignment = reserved_assignment(info, cq.node)
+        self._state.simulation.remove(info)
+        self._placement.place(info, cq, assignment)
+        targets = self._find_targets(info, cq, assignment)
+        self._topology.place_despite_preemption(assignment, targets)
+        self._state.simulation.restore(info)
+        return assignment, targets
+
+    def _is_stopping(self, key: str) -> bool:
+        """Whether a slice's pods run still, though it is evicted."""
+        info = self._state.workloads.get(key)
+        return info is not None and info.current().admission is not None
+
+    def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
+        """That the namespace is not selected, and what would stop the workload if it were."""
+        message = f"namespace {info.workload.namespace} is not selected by ClusterQueue {cq.name}"
+        uncovered = self._assigner.uncovered(cq, (pod_set.requests for pod_set in info.pod_sets))
+        return f"{message}, and {not_covered(uncovered)}" if uncovered else message
+
+    def find_assignment(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
+    ) -> tuple[Assignment, list[Target]]:
+        """The assignment with full counts, or else with the largest counts that do.
+
+        A slice of an elastic job is assigned as if the slice that it replaces were gone, in that one's flavors: so only
+        the difference is tested.
+        """
+        replaced = self._state.replaced_slice(info, cq)
+        if replaced is None:
+            return self._find_assignment(info, cq, pins)
+        self._state.simulation.remove(replaced)
+        found = self._find_assignment(info, cq, pins or _flavors_of(replaced, info))
+        self._state.simulation.restore(replaced)
+        return found
+
+    def _find_assignment(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None
+    ) -> tuple[Assignment, list[Target]]:
+        full = self._assign(info, cq, info.pod_sets, pins)
+        if full.mode is Mode.FIT:
+            return full, []
+        targets = self._find_targets(info, cq, full)
+        if not targets and info.can_be_reduced():
+            reduced = self._search_reduced(info, cq, pins)
+            if reduced is not None:
+                full, targets = reduced
+        self._topology.place_despite_preemption(full, targets)
+        return full, targets
+
+    def _assign(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pod_sets: Sequence[PodSetRequests], pins: Pins | None
+    ) -> Assignment:
+        assignment = self._assigner.assign(cq, info, pod_sets, pins)
+        if info.workload.replaces is not None:
+            self._keep_domains(info, cq, assignment)
+        self._placement.place(info, cq, assignment)
+        return assignment
+
+    def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """The pods of a slice that is replaced stay in their topology domains; only the others are placed."""
+        replaced = self._state.replaced_slice(info, cq)
+        if replaced is None or replaced.admission is None:
+            return
+        held = {found.name: found.topology_assignment for found in replaced.admission.pod_set_assignments}
+        for result in assignment.pod_sets:
+            kept = held.get(result.name)
+            if kept is not None and (replaced.placement is not None or self._topology.exists(result, kept)):
+                result.kept = kept
+
+    def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
+        if assignment.mode is not Mode.PREEMPT:
+            return []
+        cells = assignment.cells_to_preempt()
+        request = PreemptionRequest(
+            cq,
+            info,
+            assignment.usage,
+            frozenset(cell.key for cell in cells),
+            self._placement.can_place(info, assignment),
+            self._state.now,
+        )
+        return self._preemptor.find_targets(request)
+
+    def _search_reduced(
+        self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None
+    ) -> tuple[Assignment, list[Target]] | None:
+        """Binary search for the smallest reduction that fits, or that preemption can make fit."""
+
+        def probe(pod_sets: Sequence[PodSetRequests]) -> tuple[Assignment, list[Target]] | None:
+            assignment = self._assign(info, cq, pod_sets, pins)
+            if assignment.mode is Mode.FIT:
+                return assignment, []
+            targets = self._find_targets(info, cq, assignment)
+            return (assignment, targets) if targets else None
+
+        return search_reduced(info.pod_sets, probe)
+
+
+def _flavors_of(replaced: WorkloadInfo, info: WorkloadInfo) -> Pins:
+    """The flavors of a slice, per pod set of the one that replaces it."""
+    assignments = replaced.admission.pod_set_assignments if replaced.admission is not None else ()
+    flavors = {assignment.name: assignment.flavors for assignment in assignments}
+    return [flavors.get(pod_set.name, {}) for pod_set in info.pod_sets]
+
+
+def search_reduced(
+    pod_sets: Sequence[PodSetRequests], probe: Callable[[Sequence[PodSetRequests]], Found | None]
+) -> Found | None:
+    """The result of the least reduction whose probe succeeds, assuming that less always fits better.
+
+    Reduction i of D takes floor((count - minCount) * i / D) pods off each pod set. The search is Go's sort.Search on
+    [0, D+1); its result counts only when the index found is the last one that succeeded.
+    """
+    spans = [ps.count - ps.min_count if ps.min_count is not None else 0 for ps in pod_sets]
+    total = sum(spans)
+    if total <= 0:
+        return None
+    low, high = 0, total + 1
+    last: tuple[int, Found] | None = None
+    while low < high:
+        middle = (low + high) // 2
+        reduced = [ps.scaled_to(ps.count - span * middle // total) for ps, span in zip(pod_sets, spans, strict=True)]
+        found = probe(reduced)
+        if found is None:
+            low = middle + 1
+        else:
+            last = (middle, found)
+            high = middle
+    return last[1] if last is not None and last[0] == low else None
+
+
+class PreemptionOracle:
+    """Runs the whole preemption for one cell, to know what preempting there would mean."""
+
+    def __init__(self, state: State, preemptor: Preemptor) -> None:
+        """Works on the state's live numbers."""
+        self._state = state
+        self._preemptor = preemptor
+
+    def __call__(
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
+    ) -> tuple[Mode, int]:
+        """NO_CANDIDATES, PREEMPT (some victim is of the own queue) or RECLAIM, and the level without the victims."""
+        request = PreemptionRequest(cq, info, {cell: amount}, frozenset((cell.key,)), None, self._state.now)
+        targets = self._preemptor.find_targets(request)
+        if not targets:
+            return Mode.NO_CANDIDATES, level
+        simulation = self._state.simulation
+        for target in targets:
+            simulation.remove(target.info)
+        level = cell.borrow_level(amount)[0]
+        for target in targets:
+            simulation.restore(target.info)
+        own = any(target.reason is PreemptionReason.IN_CLUSTER_QUEUE for target in targets)
+        return (Mode.PREEMPT if own else Mode.RECLAIM), level

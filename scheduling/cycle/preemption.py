@@ -1,0 +1,160 @@
+"""Whom to preempt: the common part, and the classical algorithm.
+
+Targets are found by taking candidates' usage away one by one until the workload fits, then putting back whom it does
+not need. The usage is left as it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from scheduling.cycle.preemption_candidates import Candidate, CandidateFinder, Variant, exceeds_nominal
+from scheduling.cycle.preemption_fair import FairPreemption
+from scheduling.model.decisions import (
+    BorrowWithinCohortPolicy,
+    PreemptionReason,
+    PreemptionStrategy,
+)
+from scheduling.model.resources import FlavorResource
+from scheduling.quota.cells import Cell
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.preemption_loops import Circles
+from scheduling.state.what_if import Simulation
+from scheduling.state.workload_info import WorkloadInfo
+
+
+class Target(NamedTuple):
+    """A workload to preempt, and why."""
+
+    info: WorkloadInfo
+    reason: PreemptionReason
+
+
+_REASONS = {
+    Variant.WITHIN_CLUSTER_QUEUE: PreemptionReason.IN_CLUSTER_QUEUE,
+    Variant.HIERARCHICAL_RECLAIM: PreemptionReason.IN_COHORT_RECLAMATION,
+    Variant.RECLAIM_WITHOUT_BORROWING: PreemptionReason.IN_COHORT_RECLAMATION,
+    Variant.RECLAIM_WHILE_BORROWING: PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING,
+}
+
+
+class PreemptionRequest(NamedTuple):
+    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others
+    must go. `can_place` is asked last, when quota fits: topology and devices."""
+
+    cq: ClusterQueueState
+    info: WorkloadInfo
+    requests: Mapping[Cell, int]
+    needed: frozenset[FlavorResource]
+    can_place: Callable[[], bool] | None = None
+    now: float = 0.0
+
+    def fits(self, allow_borrowing: bool) -> bool:
+        """Whether it fits the usage as it is now."""
+        for cell, amount in self.requests.items():
+            if not allow_borrowing and cell.usage + amount > cell.subtree:
+                return False
+            if amount > max(0, cell.available()):
+                return False
+        return self.can_place is None or self.can_place()
+
+
+class Preemptor:
+    """Finds targets against the usage as it is now."""
+
+    def __init__(
+        self,
+        finder: CandidateFinder,
+        simulation: Simulation,
+        strategies: tuple[PreemptionStrategy, ...] | None,
+        circles: Circles,
+    ) -> None:
+        """`strategies` are those of fair sharing; None is classical preemption. `circles` says who has a pause."""
+        self._finder = finder
+        self._simulation = simulation
+        self._circles = circles
+        self._fair = FairPreemption(finder, simulation, strategies) if strategies is not None else None
+
+    def find_targets(self, request: PreemptionRequest) -> list[Target]:
+        """The workloads to preempt for the request; empty when preemption cannot help."""
+        if not request.cq.can_preempt or self._circles.paused_until(request.info.key, request.now) is not None:
+            return []
+        found = self._fair.find_targets(request) if self._fair else self._find_classical_targets(request)
+        return [Target(info, reason) for info, reason in found]
+
+    def _find_classical_targets(self, request: PreemptionRequest) -> list[tuple[WorkloadInfo, PreemptionReason]]:
+        own = self._finder.own_candidates(request)
+        sources = self._finder.sources(request)
+        if not own and not sources:
+            return []
+        has_hierarchy = any(source.advantage for source in sources)
+        for allow_borrowing in self._attempts(request, bool(sources), has_hierarchy):
+            candidates = self._finder.classical_order(request, own, sources)
+            targets = self._attempt(request, candidates, allow_borrowing)
+            if targets:
+                return targets
+        return []
+
+    def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
+        """In which attempts borrowing is allowed."""
+        forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
+        cells = request.cq.node.cells
+        under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)
+        if not has_foreign or (forbidden and not under_nominal):
+            return (True,)
+        if forbidden and not has_hierarchy:
+            return (False, True)
+        return (True, False)
+
+    def _attempt(
+        self, request: PreemptionRequest, candidates: Iterable[Candidate], allow_borrowing: bool
+    ) -> list[tuple[WorkloadInfo, PreemptionReason]]:
+        targets: list[Candidate] = []
+        fits = False
+        for candidate in candidates:
+            if not _is_valid_now(request, candidate, allow_borrowing):
+                continue
+            self._simulation.remove(candidate.info)
+            targets.append(candidate)
+            if request.fits(allow_borrowing):
+                fits = True
+                break
+        kept = fill_back(request, self._simulation, targets, allow_borrowing) if fits else []
+        for candidate in kept if fits else targets:
+            self._simulation.restore(candidate.info)
+        return [(candidate.info, _REASONS[candidate.variant]) for candidate in kept]
+
+
+def fill_back(
+    request: PreemptionRequest, simulation: Simulation, targets: list[Candidate], allow_borrowing: bool
+) -> list[Candidate]:
+    """Put back targets that turned out not to be needed, from the second last to the first; returns those that
+    stay removed. The last one found is always needed."""
+    kept = list(targets)
+    index = len(kept) - 2
+    while index >= 0:
+        simulation.restore(kept[index].info)
+        if request.fits(allow_borrowing):
+            kept[index] = kept[-1]
+            kept.pop()
+        else:
+            simulation.remove(kept[index].info)
+        index -= 1
+    return kept
+
+
+def _is_valid_now(request: PreemptionRequest, candidate: Candidate, allow_borrowing: bool) -> bool:
+    """Whether the candidate's queue, and every cohort up to the common one, still borrows."""
+    if candidate.variant is Variant.WITHIN_CLUSTER_QUEUE:
+        return True
+    if allow_borrowing and candidate.variant is Variant.RECLAIM_WITHOUT_BORROWING:
+        return False
+    if not exceeds_nominal(candidate.cq.node, request.needed):
+        return False
+    node = candidate.cq.node.parent
+    while node is not None and node is not candidate.common:
+        if not exceeds_nominal(node, request.needed):
+            return False
+        node = node.parent
+    return True

@@ -1,0 +1,89 @@
+"""The parts of a cycle, wired for a state and its configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduling.cycle.admission import Admitter
+from scheduling.cycle.assignment import Refusal
+from scheduling.cycle.cycle import Cycle
+from scheduling.cycle.flavor_assigner import FlavorAssigner
+from scheduling.cycle.flavor_devices import DeviceAssigner
+from scheduling.cycle.flavor_topology import TopologyAssigner
+from scheduling.cycle.node_replacement import NodeReplacer
+from scheduling.cycle.nomination import Entry, Nominator, PreemptionOracle
+from scheduling.cycle.preemption import Preemptor
+from scheduling.cycle.preemption_candidates import CandidateFinder
+from scheduling.model.decisions import CycleResult, QuotaCheckStrategy
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.pending_queue import UsageOf
+from scheduling.state.state import State
+from scheduling.state.workload_info import WorkloadInfo
+
+
+class CycleParts:
+    """Built anew when the configuration changes."""
+
+    def __init__(self, state: State) -> None:
+        """Wire the parts for the state."""
+        self._state = state
+        configuration = state.configuration
+        fair = configuration.fair_sharing
+        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.protected, self._usage_of())
+        strategies = fair.preemption_strategies if fair else None
+        preemptor = Preemptor(finder, state.simulation, strategies, state.circles)
+        self._devices = DeviceAssigner(state)
+        assigner = FlavorAssigner(
+            state.matcher,
+            PreemptionOracle(state, preemptor),
+            self._devices,
+            ignore_undeclared=configuration.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED,
+            fair_sharing=fair is not None,
+        )
+        self._topology = TopologyAssigner(state.topology_flavors, state.simulation, state.device_resources)
+        self._nominator = Nominator(state, assigner, self._topology, self._devices, preemptor)
+        self._admitter = Admitter(state)
+        for cq in state.cluster_queues.values():
+            self.queue_usage(cq)
+
+    def queue_usage(self, cq: ClusterQueueState) -> None:
+        """Order a ClusterQueue's LocalQueues by their usage, where admission fair sharing says so."""
+        cq.queue.order_by_usage(self._usage_of() if cq.usage_based else None)
+
+    def _usage_of(self) -> UsageOf | None:
+        history = self._state.history
+        return (lambda info: history.usage(info.queue_key)) if history is not None else None
+
+    def is_blocked(self) -> bool:
+        """Whether nothing is admitted until the pods of those admitted are ready."""
+        return self._state.readiness.is_stopped
+
+    def run_cycle(self) -> CycleResult:
+        """Run one cycle: workloads with failed nodes first, even while no other is admitted."""
+        replacer = NodeReplacer(self._state, self._devices)
+        self._state.cycle += 1
+        replacer.run()
+        cycle = Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter)
+        result = cycle.run(blocked=self.is_blocked(), placed=[found.workload for found in replacer.replacements])
+        if not replacer.decided:
+            return result
+        return replace(
+            result,
+            evictions=(*replacer.evictions, *result.evictions),
+            replacements=tuple(replacer.replacements),
+            progressed=True,
+        )
+
+    def nominate(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
+        """What a waiting workload could get now, whatever its flavor search remembers; changes nothing."""
+        attempt, info.attempt = info.attempt, None
+        entry = self._nominator.nominate(info, cq, self._state.cycle)
+        info.attempt = attempt
+        return entry
+
+    def refusals(self, info: WorkloadInfo, cq: ClusterQueueState) -> list[Refusal]:
+        """What a waiting workload lacks now, whatever its flavor search remembers."""
+        attempt, info.attempt = info.attempt, None
+        assignment = self._nominator.find_assignment(info, cq)[0]
+        info.attempt = attempt
+        return [refusal for group in assignment.refusals for refusal in group]

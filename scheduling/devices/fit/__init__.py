@@ -1,0 +1,1 @@
+"""What fits on one node, and why not."""

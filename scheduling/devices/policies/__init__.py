@@ -1,0 +1,1 @@
+"""How nodes and devices are ranked."""

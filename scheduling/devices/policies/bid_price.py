@@ -1,0 +1,108 @@
+"""The policy `bid-price`: the node and the cards that lose least of what typical pods would pay for them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduling.devices.policies.node_worth import NodeWorth
+from scheduling.devices.policies.prices import WHOLE
+from scheduling.devices.policies.ranking import Booleans, Integers, ScoreMemory, Scores, ShapeScores, changed_rows
+from scheduling.devices.policies.typical_pods import TaskMix, TaskShape, task_shape
+from scheduling.devices.table import DeviceTable
+from scheduling.model.device import DeviceRequest
+from scheduling.model.placement import PodSetToPlace
+from scheduling.model.vendor import DeviceVendor
+
+STEP = 0.01
+"""Losses are told apart to a hundredth of a card: near ties fill one node after another, as with fgd."""
+
+_FINE = 1e-6
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a pod costs a node: the worth that is lost, in steps, and the cards or parts of cards that it gets."""
+
+    lost: float
+    given: float
+
+
+@dataclass(slots=True)
+class BidPriceRanking:
+    """Bid-price control. Without typical tasks any part of a card is worth its size, and the fullest card wins."""
+
+    vendors: Mapping[str, DeviceVendor]
+    mix: TaskMix
+    _version: int = 0
+    _worth: NodeWorth | None = None
+    _seen: int = 0
+    _memory: ScoreMemory = field(default_factory=ScoreMemory)
+
+    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
+        """Minus the loss of each node, in steps."""
+        shape = task_shape(pod_set)
+        worth = self.worth(table)
+        known, rows = self._memory.outdated(table, shape)
+        if len(rows):
+            self._score(worth, shape, rows, known)
+        return known.scores
+
+    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+        """The card that loses least for the pod's largest request first; of equal ones the fullest."""
+        shape = task_shape(pod_set)
+        cards = len(table.nodes[row].devices)
+        if shape.request is None:
+            return [0.0] * cards
+        keys, _ = self._keys(self.worth(table), shape, shape.request, np.array([row]))
+        return [-float(key) for key in keys[0, :cards].tolist()]
+
+    def basis(self) -> Hashable:
+        """The typical tasks."""
+        self.mix.now()
+        return self.mix.version
+
+    def price(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Price:
+        """What a pod costs on one node that can take it."""
+        lost = -STEP * float(self.node_scores(table, pod_set, table.has_devices)[row])
+        shape, rows = task_shape(pod_set), np.array([row])
+        if shape.request is None:
+            return Price(lost, 0.0)
+        worth = self.worth(table)
+        keys, _ = self._keys(worth, shape, shape.request, rows)
+        rests, _ = worth.after(rows, shape.request)
+        taken = np.argsort(keys[0], kind="stable")[: shape.request.count]
+        return Price(lost, float((worth.rests[row] - rests[0])[taken].sum()) / WHOLE)
+
+    def worth(self, table: DeviceTable) -> NodeWorth:
+        """What the nodes of the table are worth as they are now."""
+        tasks = self.mix.now()
+        if self._worth is None or self._worth.table is not table or self.mix.version != self._version:
+            self._version = self.mix.version
+            self._worth = NodeWorth(table, tasks, self.vendors)
+            self._memory.clear()
+        elif self._seen < table.changes.mark:
+            self._worth.refresh(changed_rows(table, self._seen))
+        self._seen = table.changes.mark
+        return self._worth
+
+    def _score(self, worth: NodeWorth, shape: TaskShape, rows: Integers, into: ShapeScores) -> None:
+        losses = np.zeros(len(rows))
+        if shape.request is not None:
+            keys, of_cards = self._keys(worth, shape, shape.request, rows)
+            taken = np.argsort(keys, axis=1, kind="stable")[:, : shape.request.count]
+            losses = np.take_along_axis(of_cards, taken, axis=1).sum(axis=1)
+        into.scores[rows] = -np.rint(worth.losses(rows, losses, shape.cpu_milli) / STEP)
+
+    def _keys(
+        self, worth: NodeWorth, shape: TaskShape, request: DeviceRequest, rows: Integers
+    ) -> tuple[Integers, Scores]:
+        """Of every card of the rows: a key that sorts by loss and then by what is left, and the loss."""
+        rules = self.vendors[request.vendor].rules
+        serving = worth.table.serving_cards(request, rules, shape.constraints, False, rows)
+        rests, losses = worth.after(rows, request)
+        keys = np.rint(losses / _FINE).astype(np.int64) * 1001 + rests
+        return np.where(serving, keys, _NEVER), np.where(serving, losses, 0.0)

@@ -1,0 +1,146 @@
+"""Fragmentation of cards: how much of what is idle a typical task could not use, after FGD (USENIX ATC '23).
+
+Unit: thousandths of a card (milli). A card's idle part is its free memory over its memory. For one typical task a
+node's fragment is all of its idle part if the node can't take the task (too little cpu, too few cards that serve it,
+no card of the right type, or a task without a card), else the idle part of those cards that do not serve it. A node's
+fragmentation is the mean over the typical tasks, weighted by how often they come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.policies.typical_pods import TypicalTask
+from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, UNLIMITED, DeviceTable
+from scheduling.model.device import DeviceRequest
+from scheduling.model.placement import DeviceConstraints
+from scheduling.model.vendor import DeviceVendor
+
+MILLI = 1000.0
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+
+class FragmentationModel:
+    """Fragmentation of every node of a table, kept per node so that one placement updates one row.
+
+    Arrays are (nodes, cards, tasks): `serving` says which cards serve which task as they are.
+    """
+
+    def __init__(self, table: DeviceTable, tasks: Sequence[TypicalTask], vendors: Mapping[str, DeviceVendor]) -> None:
+        self.table = table
+        self.shares: Doubles = np.array([task.share for task in tasks], dtype=np.float64)
+        self._cpu: Integers = np.array([min(task.shape.cpu_milli, UNLIMITED) for task in tasks], dtype=np.int64)
+        self._counts: Integers = np.array([_count(task) for task in tasks], dtype=np.int64)
+        cards = table.totals.shape[1:]
+        shape = (*cards, len(tasks))
+        self._memory: Integers = np.zeros(shape, dtype=np.int64)
+        self._cores: Integers = np.zeros(len(tasks), dtype=np.int64)
+        self._exclusive: Booleans = np.zeros(len(tasks), dtype=np.bool_)
+        self._no_cores: Booleans = np.zeros(len(tasks), dtype=np.bool_)
+        self._mask: Booleans = np.zeros(shape, dtype=np.bool_)
+        for number, task in enumerate(tasks):
+            if task.shape.request is not None:
+                self._describe(number, task.shape.request, task.shape.constraints, vendors)
+        self.serving: Booleans = np.zeros(shape, dtype=np.bool_)
+        self.idle: Doubles = np.zeros(cards, dtype=np.float64)
+        self.unusable: Doubles = np.zeros((cards[0], len(tasks)), dtype=np.float64)
+        self.serving_counts: Integers = np.zeros((cards[0], len(tasks)), dtype=np.int64)
+        self.total_idle: Doubles = np.zeros(cards[0], dtype=np.float64)
+        self.fragmentation: Doubles = np.zeros(cards[0], dtype=np.float64)
+        self.refresh(np.arange(cards[0]))
+
+    def _describe(
+        self, number: int, request: DeviceRequest, constraints: DeviceConstraints, vendors: Mapping[str, DeviceVendor]
+    ) -> None:
+        rules = vendors[request.vendor].rules
+        wanted = min(request.cores_percent, 100)
+        self._memory[:, :, number] = needed_memory(request, self.table.totals[MEMORY_MIB])
+        self._cores[number] = wanted
+        self._exclusive[number] = rules.exclusive_cores and wanted == 100
+        self._no_cores[number] = rules.cores_exhausted and wanted == 0
+        self._mask[:, :, number] = self.table.card_mask(request.vendor, constraints, rules.type_filter)
+
+    def refresh(self, rows: Integers) -> None:
+        """Compute the rows anew from the table."""
+        table = self.table
+        usable = table.healthy[rows] & ~table.cordoned[rows]
+        totals, used = table.totals[:, rows], table.used[:, rows]
+        free = np.maximum(totals[MEMORY_MIB] - used[MEMORY_MIB], 0)
+        idle = np.where(usable, MILLI * free / np.maximum(totals[MEMORY_MIB], 1), 0.0)
+        serving = self._mask[rows] & usable[..., None]
+        serving &= self._serves(totals, used, self._memory[rows])
+        self.idle[rows] = idle
+        self.serving[rows] = serving
+        self.serving_counts[rows] = serving.sum(axis=1)
+        self.unusable[rows] = np.where(serving, 0.0, idle[..., None]).sum(axis=1)
+        self.total_idle[rows] = idle.sum(axis=1)
+        self.fragmentation[rows] = self._weighted(
+            table.free_cpu[rows], self.serving_counts[rows], self.unusable[rows], self.total_idle[rows]
+        )
+
+    def _serves(self, totals: Integers, used: Integers, memory: Integers) -> Booleans:
+        """Which cards in these states, shape (3, ...), serve which task, shape (..., tasks)."""
+        free_cores = (totals[CORES] - used[CORES])[..., None]
+        unused = (used[SLOTS] == 0)[..., None]
+        serves: Booleans = (totals[MEMORY_MIB] - used[MEMORY_MIB])[..., None] >= memory
+        serves &= (used[SLOTS] < totals[SLOTS])[..., None]
+        serves &= free_cores >= self._cores
+        if self._exclusive.any():
+            serves &= unused | ~self._exclusive | (totals[CORES] != 100)[..., None]
+        if self._no_cores.any():
+            serves &= (free_cores != 0) | ~self._no_cores | (totals[CORES] == 0)[..., None]
+        return serves
+
+    def _weighted(self, free_cpu: Integers, counts: Integers, unusable: Doubles, idle: Doubles) -> Doubles:
+        fits = (free_cpu[:, None] >= self._cpu) & (counts >= self._counts)
+        weighted: Doubles = np.where(fits, unusable, idle[:, None]) @ self.shares
+        return weighted
+
+    def after(self, rows: Integers, columns: Integers, cpu_milli: int, request: DeviceRequest | None) -> Doubles:
+        """The fragmentation of each node if a pod were placed on it; `columns` are its cards, shape (rows, cards)."""
+        free_cpu = self.table.free_cpu[rows] - cpu_milli
+        counts, unusable, idle = self.serving_counts[rows], self.unusable[rows], self.total_idle[rows]
+        if request is None:
+            return self._weighted(free_cpu, counts, unusable, idle)
+        at = rows[:, None], columns
+        totals = self.table.totals[:, at[0], at[1]]
+        used = self.table.used[:, at[0], at[1]].copy()
+        used[SLOTS] += request.slots
+        used[CORES] += request.cores_percent
+        used[MEMORY_MIB] += needed_memory(request, totals[MEMORY_MIB])
+        serving_before = self.serving[at]
+        serving = self._mask[at] & self._serves(totals, used, self._memory[at])
+        idle_before = self.idle[at]
+        left = totals[MEMORY_MIB] - used[MEMORY_MIB]
+        idle_after = np.where(idle_before > 0, MILLI * left / np.maximum(totals[MEMORY_MIB], 1), 0.0)
+        counts = counts + serving.sum(axis=1) - serving_before.sum(axis=1)
+        gained = np.where(serving, 0.0, idle_after[..., None]) - np.where(serving_before, 0.0, idle_before[..., None])
+        return self._weighted(
+            free_cpu, counts, unusable + gained.sum(axis=1), idle + (idle_after - idle_before).sum(axis=1)
+        )
+
+
+def needed_memory(request: DeviceRequest, totals_mib: Integers) -> Integers:
+    """The MiB that a request takes of cards of these sizes."""
+    if request.memory_mib or request.memory_percentage > 100:
+        return np.full(totals_mib.shape, request.memory_mib, dtype=np.int64)
+    return totals_mib * request.memory_percentage // 100
+
+
+def fgd_scores(before: Doubles, after: Doubles) -> Integers:
+    """FGD's score, 0 to 100: the logistic function of the decrease in cards, cut to an integer.
+
+    The cut matters: it makes near ties, and these fill one node after another.
+    """
+    scores: Integers = (100.0 / (1.0 + np.exp((after - before) / MILLI))).astype(np.int64)
+    return scores
+
+
+def _count(task: TypicalTask) -> int:
+    return task.shape.request.count if task.shape.request is not None else np.iinfo(np.int64).max

@@ -1,0 +1,119 @@
+"""What nodes are worth to the pods that typically come: the lesser of what their cards and their cpu could still earn.
+
+A card is worth what the requests that fit into its rest together would pay (`bid_prices`), each kind of card by the
+demand that it may serve. Cpu is worth the cards that it could feed, at the cpu per card that this demand asks for. So
+cards whose node has no cpu left are worth nothing, nor is cpu without cards, and neither is guarded any more.
+
+Unit of worth: cards. Rests are in thousandths of a card: of memory, or of cores if fewer of those are left and the
+demand reserves cores; a card that takes nobody more has none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.policies.fragmentation import needed_memory
+from scheduling.devices.policies.prices import WHOLE, card_worth
+from scheduling.devices.policies.typical_pods import TypicalTask
+from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
+from scheduling.model.device import DeviceRequest
+from scheduling.model.vendor import DeviceVendor
+
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+
+class NodeWorth:
+    """Worth of every card and node of a table, kept per node so that one placement updates one row.
+
+    `rests` (nodes, cards) are thousandths; `cards` (nodes, cards) and `nodes` (nodes) are worths.
+    """
+
+    def __init__(self, table: DeviceTable, tasks: Sequence[TypicalTask], vendors: Mapping[str, DeviceVendor]) -> None:
+        self.table = table
+        asking = [task for task in tasks if task.shape.request is not None]
+        self._by_cores = any(task.shape.request.cores_percent for task in asking if task.shape.request is not None)
+        shape = table.healthy.shape
+        sizes = [self._sizes(task, vendors).ravel().tolist() for task in asking]
+        of_cards = list(zip(*sizes, strict=True)) if sizes else [()] * table.healthy.size
+        kinds = {kind: number for number, kind in enumerate(dict.fromkeys(of_cards))}
+        self._kinds: Integers = np.array([kinds[kind] for kind in of_cards], dtype=np.int64).reshape(shape)
+        self._worth: Doubles = np.array([card_worth(_demand(asking, kind)) for kind in kinds]).reshape(-1, WHOLE + 1)
+        per_card = np.array([_cpu_per_card(asking, kind) for kind in kinds])
+        present = table.totals[SLOTS] > 0
+        self._feeding: Doubles = (per_card[self._kinds] * present).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+        self.rests: Integers = np.zeros(shape, dtype=np.int64)
+        self.cards: Doubles = np.zeros(shape, dtype=np.float64)
+        self.nodes: Doubles = np.zeros(shape[0], dtype=np.float64)
+        self.refresh(np.arange(shape[0]))
+
+    def _sizes(self, task: TypicalTask, vendors: Mapping[str, DeviceVendor]) -> Integers:
+        """What a task takes of every card, in thousandths; 0 of cards that never serve it."""
+        request = task.shape.request
+        if request is None:
+            raise ValueError("a task without a card has no size")
+        rules = vendors[request.vendor].rules
+        mask = self.table.card_mask(request.vendor, task.shape.constraints, rules.type_filter)
+        totals = self.table.totals[MEMORY_MIB]
+        memory = needed_memory(request, totals) * WHOLE // np.maximum(totals, 1)
+        size = np.maximum(np.maximum(memory, WHOLE * min(request.cores_percent, 100) // 100), 1)
+        return np.where(mask & (size <= WHOLE), size, 0)
+
+    def refresh(self, rows: Integers) -> None:
+        """Compute the rows anew from the table."""
+        self.rests[rows] = self._rests(rows, self.table.used[:, rows])
+        self.cards[rows] = self._worth[self._kinds[rows], self.rests[rows]]
+        self.nodes[rows] = self._lesser(rows, self.cards[rows].sum(axis=1), 0)
+
+    def after(self, rows: Integers, request: DeviceRequest) -> tuple[Integers, Doubles]:
+        """Of every card of the rows: what is left once it served the request, and the worth that it lost by that."""
+        used = self.table.used[:, rows].copy()
+        used[SLOTS] += request.slots
+        used[CORES] += min(request.cores_percent, 100)
+        used[MEMORY_MIB] += needed_memory(request, self.table.totals[MEMORY_MIB][rows])
+        rests = self._rests(rows, used)
+        return rests, self.cards[rows] - self._worth[self._kinds[rows], rests]
+
+    def losses(self, rows: Integers, card_losses: Doubles, cpu_milli: int) -> Doubles:
+        """What each node loses when its cards lose that much together and a pod takes its cpu."""
+        return self.nodes[rows] - self._lesser(rows, self.cards[rows].sum(axis=1) - card_losses, cpu_milli)
+
+    def _lesser(self, rows: Integers, cards: Doubles, cpu_milli: int) -> Doubles:
+        feeding = self._feeding[rows]
+        free = np.maximum(self.table.free_cpu[rows] - cpu_milli, 0)
+        return np.where(feeding > 0, np.minimum(cards, free / np.maximum(feeding, 1e-9)), cards)
+
+    def _rests(self, rows: Integers, used: Integers) -> Integers:
+        table = self.table
+        totals = table.totals[:, rows]
+        free = np.clip(totals - used, 0, None) * WHOLE // np.maximum(totals, 1)
+        rests = free[MEMORY_MIB]
+        if self._by_cores:
+            rests = np.where(totals[CORES] > 0, np.minimum(rests, free[CORES]), rests)
+        usable = table.healthy[rows] & ~table.cordoned[rows] & (used[SLOTS] < totals[SLOTS])
+        return np.where(usable, rests, 0)
+
+
+def _demand(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Size -> how many cards are asked for so much of, among the tasks that a kind of card serves."""
+    demand: defaultdict[int, float] = defaultdict(float)
+    for task, size in zip(tasks, sizes, strict=True):
+        if size:
+            demand[size] += task.share * _count(task)
+    return tuple(sorted(demand.items()))
+
+
+def _cpu_per_card(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> float:
+    """Cpu in milli per whole card that the tasks ask for which a kind of card serves; 0 without any."""
+    served = [(task, size) for task, size in zip(tasks, sizes, strict=True) if size]
+    cards = sum(task.share * _count(task) * size / WHOLE for task, size in served)
+    return sum(task.share * task.shape.cpu_milli for task, _ in served) / cards if cards else 0.0
+
+
+def _count(task: TypicalTask) -> int:
+    return task.shape.request.count if task.shape.request is not None else 0

@@ -1,0 +1,74 @@
+"""Rankings of nodes and cards beside HAMi's own: what a policy's word may stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.policies.typical_pods import TaskShape
+from scheduling.devices.table import DeviceTable
+from scheduling.model.placement import PodSetToPlace
+
+Scores = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+
+class Ranking(Protocol):
+    """What a policy must say: how good each node is for a pod, and each card of the node that is taken."""
+
+    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
+        """Per node of the table, larger is better; nodes that are not `fitting` may get any score."""
+        ...
+
+    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+        """Per card of the node, larger is tried first; equal cards are tried in inventory order."""
+        ...
+
+    def basis(self) -> Hashable | None:
+        """What the order of a node's cards depends on beside that node and the pod; None for chance."""
+        ...
+
+
+@dataclass(slots=True)
+class ShapeScores:
+    """Per node the score of one task shape and the card that it takes first (-1 for none), and which of the table's
+    changes are in them."""
+
+    scores: Scores
+    columns: Integers
+    seen: int
+
+
+@dataclass(slots=True)
+class ScoreMemory:
+    """The scores of the shapes that were asked for, so that a change of one node costs one row of each."""
+
+    _shapes: dict[TaskShape, ShapeScores] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget all: something else than the nodes' usage changed."""
+        self._shapes.clear()
+
+    def outdated(self, table: DeviceTable, shape: TaskShape) -> tuple[ShapeScores, Integers]:
+        """The scores of a shape and the rows that the caller must compute anew, which count as done then."""
+        known = self._shapes.get(shape)
+        if known is None:
+            count = len(table.nodes)
+            known = ShapeScores(np.zeros(count), np.full(count, -1, dtype=np.int64), table.changes.mark)
+            self._shapes[shape] = known
+            return known, np.arange(count)
+        seen, known.seen = known.seen, table.changes.mark
+        return known, changed_rows(table, seen)
+
+
+def changed_rows(table: DeviceTable, mark: int) -> Integers:
+    """The rows that changed since a mark; all of them if that is no longer known."""
+    if mark == table.changes.mark:
+        return np.zeros(0, dtype=np.int64)
+    rows = table.changes.since(mark)
+    return np.arange(len(table.nodes)) if rows is None else rows

@@ -1,0 +1,89 @@
+"""Typical tasks: the shapes that most pods have, and how often each comes. Policies that look ahead learn from them.
+
+They are given, or counted from the pods that there are now; the same pods give the same tasks, whatever came before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from scheduling.model.device import DeviceRequest
+from scheduling.model.node import CPU
+from scheduling.model.placement import NO_CONSTRAINTS, DeviceConstraints, PodSetToPlace
+
+COVERAGE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class TaskShape:
+    """What makes two pods alike: cpu in milli and one container's device request, if any."""
+
+    cpu_milli: int
+    request: DeviceRequest | None = None
+    constraints: DeviceConstraints = NO_CONSTRAINTS
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalTask:
+    """A shape and how often it comes, as a share of all typical tasks."""
+
+    shape: TaskShape
+    share: float
+
+
+@dataclass(slots=True)
+class TaskMix:
+    """The typical tasks that a fleet's policies look at: set once, or asked of a `source` each time.
+
+    A source returns the same tuple until they change. `version` counts the changes that were seen.
+    """
+
+    tasks: tuple[TypicalTask, ...] = ()
+    source: Callable[[], tuple[TypicalTask, ...]] | None = None
+    version: int = 0
+    _seen: tuple[TypicalTask, ...] = ()
+
+    def now(self) -> tuple[TypicalTask, ...]:
+        """What is typical at present."""
+        tasks = self.tasks if self.source is None else self.source()
+        if tasks != self._seen:
+            self._seen = tasks
+            self.version += 1
+        return self._seen
+
+
+def task_shape(pod_set: PodSetToPlace) -> TaskShape:
+    """The shape of a pod set's pods; of several device requests the one for the most cards, then memory, counts."""
+    pod = pod_set.devices
+    asked = [request for container in (*pod.containers, *pod.init_containers) for request in container]
+    cpu = pod_set.requests.get(CPU, 0)
+    if not asked:
+        return TaskShape(cpu)
+    largest = max(asked, key=lambda request: (request.count, request.memory_mib, request.memory_percentage % 101))
+    return TaskShape(cpu, largest, pod.constraints_of(largest.vendor))
+
+
+def typical_tasks(shapes: Iterable[TaskShape], coverage: float = COVERAGE) -> tuple[TypicalTask, ...]:
+    """The most frequent shapes that together make up `coverage` of the pods, their shares adding up to 1."""
+    return most_frequent(Counter(shapes), coverage)
+
+
+def most_frequent(counts: Mapping[TaskShape, int], coverage: float = COVERAGE) -> tuple[TypicalTask, ...]:
+    """`typical_tasks` of pods that are counted already. Equal counts go by the shape, not by who came first."""
+    wanted = coverage * sum(counts.values())
+    chosen: list[tuple[TaskShape, int]] = []
+    covered = 0
+    for shape, count in sorted(counts.items(), key=lambda item: (-item[1], repr(item[0]))):
+        if covered >= wanted:
+            break
+        covered += count
+        chosen.append((shape, count))
+    return tuple(TypicalTask(shape, count / covered) for shape, count in chosen)
+
+
+def rounded_count(count: int) -> int:
+    """A count to two binary digits (1, 2, 3, 4, 6, 8, 12, ...), so that one pod more or less seldom changes it."""
+    unit = 1 << max(count.bit_length() - 2, 0)
+    return (count + unit // 2) // unit * unit

@@ -1,0 +1,1 @@
+"""What a pod asks for, read from its resource limits and annotations."""

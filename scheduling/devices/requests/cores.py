@@ -1,0 +1,70 @@
+"""How many of a card's cores a request takes, by the rule of its vendor: percent points, a share, or single bits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.model.device import DeviceRequest
+from scheduling.model.vendor import FitRules
+
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+
+def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) -> int | None:
+    """The cores that a request takes of a card of `total` cores of which `used` are taken; None if it has too few.
+
+    At most 100; or a share of the card's own number of cores, at least one; or, where cores are bits, the lowest bits
+    that nobody holds.
+    """
+    if rules.cores_are_bits:
+        return _free_bits(request, total, used)
+    wanted = _percentage(request)
+    if rules.cores_are_share and wanted:
+        wanted = max(1, total * wanted // 100)
+    return wanted if total - used >= wanted else None
+
+
+def cards_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Booleans:
+    """Which cards have the cores that a request takes; totals and used cores of any one shape."""
+    enough: Booleans
+    if rules.cores_are_bits:
+        free = np.bitwise_count(totals & ~used)
+        enough = free >= _wanted_bits(request, np.bitwise_count(totals))
+    else:
+        enough = totals - used >= _wanted(request, rules, totals)
+    return enough
+
+
+def slices_by_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Integers | None:
+    """How many slices of the request the cards' cores have room for; None where it asks for no cores."""
+    if not _percentage(request):
+        return None
+    slices: Integers
+    if rules.cores_are_bits:
+        wanted = _wanted_bits(request, np.bitwise_count(totals))
+        slices = (np.bitwise_count(totals & ~used) // np.maximum(wanted, 1)).astype(np.int64)
+    else:
+        slices = (totals - used) // np.maximum(_wanted(request, rules, totals), 1)
+    return slices
+
+
+def _percentage(request: DeviceRequest) -> int:
+    return min(request.cores_percent, 100)
+
+
+def _wanted(request: DeviceRequest, rules: FitRules, totals: Integers) -> Integers | int:
+    wanted = _percentage(request)
+    return np.maximum(totals * wanted // 100, 1) if rules.cores_are_share and wanted else wanted
+
+
+def _wanted_bits(request: DeviceRequest, cores: NDArray[np.uint8]) -> Integers:
+    share: Integers = cores.astype(np.int64) * _percentage(request) // 100
+    return np.maximum(share, 1)
+
+
+def _free_bits(request: DeviceRequest, total: int, used: int) -> int | None:
+    wanted = max(1, total.bit_count() * _percentage(request) // 100)
+    free = [1 << bit for bit in range(total.bit_length()) if total & ~used & 1 << bit]
+    return sum(free[:wanted]) if len(free) >= wanted else None

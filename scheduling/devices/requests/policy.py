@@ -1,0 +1,145 @@
+"""The order in which cards are tried, and which node is best: HAMi's policies, as sort keys.
+
+HAMi sorts cards ascending and walks from the end; the keys here give the walk directly, the first card to try first.
+Full ties go to the card that comes last in the node's inventory (in a chain of policies: to the higher index first),
+ties between nodes to the smaller name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from scheduling.model.placement import ScoringWeights
+
+
+class Policy(StrEnum):
+    """Policy words. For nodes every other word means binpack, for cards spread, as in HAMi; `fgd` and
+    `bid-price` are ours."""
+
+    BINPACK = "binpack"
+    SPREAD = "spread"
+    MUTEX = "mutex"
+    NUMA = "numa"
+    TOPOLOGY_AWARE = "topology-aware"
+    FGD = "fgd"
+    BID_PRICE = "bid-price"
+
+
+NODE_POLICIES = (Policy.BINPACK, Policy.SPREAD, Policy.FGD, Policy.BID_PRICE)
+DEVICE_POLICIES = (
+    Policy.BINPACK,
+    Policy.SPREAD,
+    Policy.MUTEX,
+    Policy.NUMA,
+    Policy.TOPOLOGY_AWARE,
+    Policy.FGD,
+    Policy.BID_PRICE,
+)
+
+
+class RankedCard(Protocol):
+    """What the order of cards depends on: used slots, and the card's place in the node."""
+
+    used_slots: int
+    numa: int
+    index: int
+    position: int
+    score: float
+
+
+RANKED = "ranked"
+
+SortKey = Callable[[RankedCard], tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePolicy:
+    """A card policy, resolved: in which order to try cards, and which filters it brings."""
+
+    order: tuple[str, ...]
+    mutex: bool = False
+    topology_aware: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the cards come with scores that a ranking gave them, instead of HAMi's."""
+        return self.order == (RANKED,)
+
+    def sort_key(self, numa_bind: bool) -> SortKey:
+        """The key that sorts cards into the order in which they are tried."""
+        return _sort_key(self.order, numa_bind)
+
+
+@lru_cache(maxsize=256)
+def device_policy(text: str) -> DevicePolicy:
+    """Resolve a policy's words; an unknown word means spread (HAMi refuses nothing here)."""
+    if "," not in text and text != Policy.NUMA:
+        if text == Policy.MUTEX:
+            return DevicePolicy((Policy.MUTEX,), mutex=True)
+        if text == Policy.TOPOLOGY_AWARE:
+            return DevicePolicy((Policy.SPREAD,), topology_aware=True)
+        return DevicePolicy((Policy.BINPACK if text == Policy.BINPACK else Policy.SPREAD,))
+    words = [word.strip() for word in text.split(",")]
+    keys = [word for word in dict.fromkeys(words) if word in (Policy.BINPACK, Policy.SPREAD, Policy.NUMA)]
+    return DevicePolicy(("chain", *(keys or [Policy.SPREAD])), Policy.MUTEX in words, Policy.TOPOLOGY_AWARE in words)
+
+
+BY_RANKING = DevicePolicy((RANKED,))
+
+
+@lru_cache(maxsize=256)
+def _sort_key(order: tuple[str, ...], numa_bind: bool) -> SortKey:
+    head, *chain = order
+    if head == RANKED:
+        return lambda card: (-card.score, card.position)
+    if head == "chain":
+        words = ([Policy.NUMA] if numa_bind else []) + [
+            word for word in chain if not (numa_bind and word == Policy.NUMA)
+        ]
+        parts = tuple(_PARTS[word] for word in words)
+        return lambda card: (*(part(card) for part in parts), -card.index, -card.position)
+    if head == Policy.MUTEX:
+        return lambda card: (card.used_slots, -card.numa, -card.position)
+    if head == Policy.BINPACK:
+        if numa_bind:
+            return lambda card: (card.numa, -card.score, -card.position)
+        return lambda card: (-card.score, -card.numa, -card.position)
+    if numa_bind:
+        return lambda card: (-card.numa, card.score, -card.position)
+    return lambda card: (card.score, -card.numa, -card.position)
+
+
+_PARTS: dict[str, Callable[[RankedCard], float]] = {
+    Policy.BINPACK: lambda card: -card.score,
+    Policy.SPREAD: lambda card: card.score,
+    Policy.NUMA: lambda card: -card.numa,
+}
+
+
+def card_scores(
+    used: Sequence[tuple[int, int, int]], totals: Sequence[tuple[int, int, int]], weights: ScoringWeights
+) -> list[float]:
+    """HAMi's score of each card: ten times the weighted sum of used shares of slots, cores and memory.
+
+    `used` and `totals` are (slots, cores, memory) per card. 32-bit floats, as in HAMi, so that its ties are ours; a
+    card with a zero total scores 0.
+    """
+    if not used:
+        return []
+    total = np.array(totals, dtype=np.float32)
+    empty = (total == 0).any(axis=1)
+    total[empty] = 1
+    shares = np.array(used, dtype=np.float32) / total
+    score = np.float32(10) * (
+        np.float32(weights.slot) * shares[:, 0]
+        + np.float32(weights.core) * shares[:, 1]
+        + np.float32(weights.memory) * shares[:, 2]
+    )
+    score[empty] = 0
+    return [float(value) for value in score]

@@ -1,0 +1,79 @@
+"""What HAMi's webhook makes of a pod, for pods that it does not see: limits completed, environment, runtime class.
+
+Pods that we place carry a label by which HAMi leaves them alone, so what its device plugins expect of them is written
+here. Quota counts what was submitted, as in Kueue: a workload is made before any pod is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from scheduling.devices.requests.requests import container_reader, pod_device_request
+from scheduling.model.placement import DeviceRequestProblem
+from scheduling.model.vendor import DeviceVendor, PodAdditions
+
+_CONTAINERS = ("initContainers", "containers")
+
+
+def completed_pod(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) -> dict[str, Any]:
+    """A copy of a pod or a pod template, in manifest form, as HAMi's webhook would let it in.
+
+    Containers get the limits that they left out and the variables that their vendor's devices need; nothing that the
+    pod says itself is overwritten but what the webhook rounds. A pod without devices is left as it is.
+    """
+    ordered = sorted(vendors, key=lambda vendor: vendor.word)
+    request = pod_device_request(pod, ordered)
+    if not request.asks_for_devices:
+        return dict(pod)
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    asked = {request.vendor for container in (*request.init_containers, *request.containers) for request in container}
+    spec = dict(pod.get("spec") or {})
+    for key in _CONTAINERS:
+        if spec.get(key):
+            spec[key] = [_completed(container, annotations, ordered, asked) for container in spec[key]]
+    for vendor in ordered:
+        if vendor.word in asked and vendor.additions.runtime_class:
+            spec.setdefault("runtimeClassName", vendor.additions.runtime_class)
+    return {**pod, "spec": spec}
+
+
+def _completed(
+    container: Mapping[str, Any], annotations: Mapping[str, str], vendors: Sequence[DeviceVendor], asked: set[str]
+) -> dict[str, Any]:
+    resources = container.get("resources") or {}
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
+    added: dict[str, str] = {}
+    problems: list[DeviceRequestProblem] = []
+    for vendor in vendors:
+        reader = container_reader(container, annotations, vendor, limits, problems)
+        uses = reader is not None and reader.request() is not None
+        added |= _variables(container, vendor, limits, uses=uses, in_pod=vendor.word in asked)
+        names = vendor.resources.names & limits.keys()
+        requests |= {name: limits[name] for name in names if uses and (name in requests or requests)}
+    found = dict(container)
+    if limits != (resources.get("limits") or {}):
+        found["resources"] = {**resources, "limits": limits, **({"requests": requests} if requests else {})}
+    env = list(container.get("env") or ())
+    present = {variable.get("name") for variable in env}
+    env += [{"name": name, "value": value} for name, value in added.items() if name not in present]
+    return {**found, "env": env} if env else found
+
+
+def _variables(
+    container: Mapping[str, Any], vendor: DeviceVendor, limits: Mapping[str, Any], *, uses: bool, in_pod: bool
+) -> dict[str, str]:
+    """The variables that a container gets for a vendor that it uses, or that other containers of its pod use."""
+    additions: PodAdditions = vendor.additions
+    found = {}
+    if additions.core_policy_env and additions.core_policy not in ("", "default") and in_pod:
+        found[additions.core_policy_env] = additions.core_policy
+    if not uses:
+        if additions.overwrite_env and additions.hiding_env:
+            found[additions.hiding_env] = additions.hiding_value
+        return found
+    if additions.priority_env and vendor.resources.priority in limits:
+        found[additions.priority_env] = str(limits[vendor.resources.priority])
+    if additions.container_name_env:
+        found[additions.container_name_env] = str(container.get("name") or "")
+    return found

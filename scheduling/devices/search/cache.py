@@ -1,0 +1,129 @@
+"""What searches for places found out, kept per kind of pod and node by node, so that asking again costs the nodes that
+changed since.
+
+A kind of pod is what decides where it fits: what it asks for, of which nodes, and by which policies. Whoever waits is
+asked about again each time that something becomes free; most nodes have not changed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.policies.ranking import changed_rows
+from scheduling.devices.search.refusals import Finding, Findings
+from scheduling.devices.table import Booleans, DeviceTable, Integers
+
+_MOST_CELLS = 4_000_000
+_LEAST_KINDS = 64
+_MOST_FINDINGS = 2_000
+_UNKNOWN = -1
+
+
+@dataclass(slots=True)
+class SearchMemory:
+    """What is known of every row of the table for one kind of pod.
+
+    `usable` are the rows that may take it whatever is free; `fitting` of these the ones that may take it now: the scan
+    says so, and no walk over their cards said no. `rows` are the candidates that a refusal names. `vendor_scores` is
+    what the vendors add to the node's score for the cards that the pod would get.
+    """
+
+    table: DeviceTable
+    usable: Booleans
+    rows: Integers
+    fitting: Booleans = field(init=False)
+    vendor_scores: NDArray[np.float32] = field(init=False)
+    _seen: int = -1
+    _kinds: dict[Hashable, int] = field(default_factory=dict)
+    _findings: list[Finding] = field(default_factory=list)
+    _nearness: list[tuple[int, int, int]] = field(default_factory=list)
+    _which: NDArray[np.int32] = field(init=False)
+    _reasons: dict[str, str] = field(default_factory=dict)
+    _scored: Booleans = field(init=False)
+    _scored_for: str = ""
+
+    def __post_init__(self) -> None:
+        self.fitting = np.zeros(len(self.usable), dtype=np.bool_)
+        self.vendor_scores = np.zeros(len(self.usable), dtype=np.float32)
+        self._scored = np.zeros(len(self.usable), dtype=np.bool_)
+        self._which = np.full(len(self.usable), _UNKNOWN, dtype=np.int32)
+
+    def outdated(self) -> Integers:
+        """The rows that changed since the last call, whose `fitting` the caller must set; their findings are
+        forgotten."""
+        seen, self._seen = self._seen, self.table.changes.mark
+        rows = np.arange(len(self.usable)) if seen < 0 else changed_rows(self.table, seen)
+        self._which[rows] = _UNKNOWN
+        self._scored[rows] = False
+        if len(self._findings) > _MOST_FINDINGS:
+            self.forget_findings()
+        return rows
+
+    def unscored(self, node_policy: str) -> Integers:
+        """The fitting rows that have no vendor score under this policy since they changed; the caller sets them all."""
+        if node_policy != self._scored_for:
+            self._scored_for = node_policy
+            self._scored[:] = False
+        rows = np.flatnonzero(self.fitting & ~self._scored)
+        self.vendor_scores[rows] = 0
+        self._scored[rows] = True
+        return rows
+
+    def forget_findings(self) -> None:
+        """Forget why rows don't take the pod, not that they don't."""
+        self._which[:] = _UNKNOWN
+        self._kinds, self._findings, self._nearness = {}, [], []
+
+    def unknown(self) -> Integers:
+        """The candidates without a finding."""
+        missing: Booleans = self._which[self.rows] == _UNKNOWN
+        return self.rows[missing]
+
+    def refuse(self, rows: Integers, findings: Sequence[Finding], which: Integers) -> None:
+        """Remember why rows don't take the pod: which of the findings is each one's."""
+        self._reasons = self._reasons or {self.table.nodes[row].name: "" for row in self.rows.tolist()}
+        numbers = np.array([self._number(finding) for finding in findings], dtype=np.int32)
+        self._which[rows] = numbers[which]
+        for row, number in zip(rows.tolist(), which.tolist(), strict=True):
+            self._reasons[self.table.nodes[row].name] = findings[number].reason
+
+    def _number(self, finding: Finding) -> int:
+        """The finding's place among the different ones."""
+        cards = finding.cards
+        key = (finding.reason, cards is not None and (cards.request, cards.cards))
+        number = self._kinds.get(key)
+        if number is None:
+            number = self._kinds[key] = len(self._findings)
+            self._findings.append(finding)
+            self._nearness.append(finding.nearness)
+        return number
+
+    def findings(self) -> Findings:
+        """What every candidate lacks; none may be unknown."""
+        return Findings(self.rows, self._findings, self._which[self.rows], self._nearness, dict(self._reasons))
+
+
+class SearchMemories:
+    """The memories of one table, the ones not used for longest forgotten first."""
+
+    def __init__(self, nodes: int) -> None:
+        """For that many nodes."""
+        self._most = max(_LEAST_KINDS, _MOST_CELLS // max(nodes, 1))
+        self._kinds: dict[Hashable, SearchMemory] = {}
+
+    def of(self, kind: Hashable) -> SearchMemory | None:
+        """The memory of a kind of pod, if there is one."""
+        memory = self._kinds.pop(kind, None)
+        if memory is not None:
+            self._kinds[kind] = memory
+        return memory
+
+    def keep(self, kind: Hashable, memory: SearchMemory) -> None:
+        """Remember a kind."""
+        while len(self._kinds) >= self._most:
+            del self._kinds[next(iter(self._kinds))]
+        self._kinds[kind] = memory

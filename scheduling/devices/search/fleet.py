@@ -1,0 +1,303 @@
+"""Which nodes and which cards: filter, score, reserve. Quota is decided elsewhere; both must agree in one cycle.
+
+The fit and the choices are HAMi's (its Filter with the default weights, or the pod's own policies): candidate nodes
+are ranked by how full their cards are, and the pod's containers take the cards of the best node that fits. Ties
+between nodes go to the smaller name. All pods of a workload are placed, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from scheduling.devices.policies.bid_price import BidPriceRanking, Price
+from scheduling.devices.policies.fgd import FragmentationRanking
+from scheduling.devices.policies.ranking import Ranking
+from scheduling.devices.policies.typical_pods import TaskMix
+from scheduling.devices.requests.policy import Policy, device_policy
+from scheduling.devices.requests.requests import device_resource_names
+from scheduling.devices.search.cache import SearchMemories
+from scheduling.devices.search.candidates import CandidateNodes
+from scheduling.devices.search.namespace_quota import NamespaceQuotas
+from scheduling.devices.search.pod_usage import peak_usage
+from scheduling.devices.search.refusals import Gang
+from scheduling.devices.search.search import NodeTies, PodSetSearch, SearchSettings
+from scheduling.devices.search.upper_bound import most_pods
+from scheduling.devices.table import DeviceTable
+from scheduling.model.device import DeviceSlice
+from scheduling.model.node import Node
+from scheduling.model.placement import Placement, PlacementRefusal, PodDeviceRequest, PodPlacement, PodSetToPlace
+from scheduling.model.vendor import NVIDIA, DeviceVendor
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What one pod holds of one node."""
+
+    node: str
+    slices: tuple[DeviceSlice, ...]
+    requests: Mapping[str, int]
+    namespace: str
+
+
+class Fleet:
+    """All nodes with their cards, who holds which slices, and the search for a place.
+
+    `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `match_vendor_by_model`
+    recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
+    `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
+    `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policies `fgd` and
+    `bid-price` need typical tasks (`mix`).
+    """
+
+    def __init__(
+        self,
+        vendors: Iterable[DeviceVendor] = (NVIDIA,),
+        *,
+        node_policy: str = Policy.BINPACK,
+        device_policy: str = Policy.SPREAD,
+        match_vendor_by_model: bool = False,
+        score_includes_request: bool = False,
+        node_ties: NodeTies = NodeTies.SMALLER_NAME,
+        rankings: Mapping[str, Ranking] | None = None,
+    ) -> None:
+        rows = {vendor.word: vendor for vendor in vendors}
+        self.mix = TaskMix()
+        self.fragmentation = FragmentationRanking(rows, self.mix)
+        self._bid_prices = BidPriceRanking(rows, self.mix)
+        self.settings = SearchSettings(
+            rows,
+            node_policy,
+            device_policy,
+            match_vendor_by_model,
+            score_includes_request,
+            node_ties,
+            device_resource_names(rows.values()),
+            {Policy.FGD: self.fragmentation, Policy.BID_PRICE: self._bid_prices, **(rankings or {})},
+        )
+        self.quotas = NamespaceQuotas(rows.values())
+        self._nodes: dict[str, Node] = {}
+        self._with_devices: set[str] = set()
+        self._reservations: dict[str, Placement] = {}
+        self._held: dict[str, tuple[_Held, ...]] = {}
+        self._decided: dict[tuple[str, str], tuple[int, int, int]] = {}
+        self._built: DeviceTable | None = None
+        self._candidates = CandidateNodes((), {})
+        self._memories = SearchMemories(0)
+
+    # -- what is there
+
+    def copy_without_reservations(self) -> Fleet:
+        """A fleet of the same nodes, settings and quotas that nobody holds anything of."""
+        copy = Fleet(self.settings.vendors.values())
+        copy.settings = replace(self.settings, rankings={**self.settings.rankings, **copy.settings.rankings})
+        copy.mix.tasks = self.mix.now()
+        copy._take_over(self)
+        return copy
+
+    def with_vendors(self, vendors: Iterable[DeviceVendor]) -> Fleet:
+        """A fleet of the same nodes, quotas and reservations that reads requests by these rows; its policies are the
+        defaults."""
+        other = Fleet(vendors)
+        other._take_over(self)
+        for key, placement in self._reservations.items():
+            other.reserve(key, placement)
+        return other
+
+    def _take_over(self, other: Fleet) -> None:
+        for node in other._nodes.values():
+            self.set_node(node)
+        for quota in other.quotas.quotas:
+            self.quotas.set_quota(quota)
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return self._nodes
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether any node has a device; without, quota alone decides."""
+        return bool(self._with_devices)
+
+    @property
+    def reservations(self) -> Mapping[str, Placement]:
+        """Who holds what, by workload key."""
+        return self._reservations
+
+    def decided_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
+        """What reservations take of a card: slots, MiB, cores; what was found on it is not part of that."""
+        return self._decided.get((node, uuid), (0, 0, 0))
+
+    def set_policies(self, node_policy: str, device_policy: str) -> None:
+        """Other default policies from now on."""
+        self.settings = replace(self.settings, node_policy=node_policy, device_policy=device_policy)
+
+    def set_node(self, node: Node) -> None:
+        """Add a node or replace the one of that name; reservations stay."""
+        before = self._nodes.get(node.name)
+        self._nodes[node.name] = node
+        (self._with_devices.add if node.devices else self._with_devices.discard)(node.name)
+        if before == node or self._built is None:
+            return
+        if not self._built.replace_node(node):
+            self._built = None
+            return
+        if before is not None and before.found_usage != node.found_usage:
+            self.quotas.add_found(before.found_usage, -1)
+            self.quotas.add_found(node.found_usage, 1)
+        if before is None or _selection(before) != _selection(node):
+            self._set_candidates(self._built)
+
+    def delete_node(self, name: str) -> None:
+        """Forget a node; reservations on it stay and hold again when it comes back. Unknown names are fine."""
+        if self._nodes.pop(name, None) is not None:
+            self._with_devices.discard(name)
+            self._built = None
+
+    def reserve(self, workload_key: str, placement: Placement) -> None:
+        """Hold a placement. Raises ValueError for a workload that already holds one."""
+        if workload_key in self._held:
+            raise ValueError(f"{workload_key} already holds a placement")
+        held = tuple(self._pod_as_held(pod) for pod in placement.pods)
+        self._reservations[workload_key] = placement
+        self._held[workload_key] = held
+        self._count_decided(held, 1)
+        self._apply(held, 1)
+
+    def release(self, workload_key: str) -> Placement:
+        """Undo `reserve` exactly. Raises KeyError for a workload that holds nothing."""
+        held = self._held.pop(workload_key)
+        self._count_decided(held, -1)
+        self._apply(held, -1)
+        return self._reservations.pop(workload_key)
+
+    # -- the search
+
+    def place(
+        self,
+        pod_sets: Sequence[PodSetToPlace],
+        *,
+        without: Collection[str] = (),
+        instead_of: Sequence[PodPlacement] = (),
+    ) -> Placement | PlacementRefusal:
+        """A place for every pod of the pod sets, or why there is none; nothing is reserved.
+
+        `without` are workload keys whose reservations count as gone (what preempting them would give). `instead_of` are
+        pods that these ones replace: their cards stay taken, but they count in no ResourceQuota.
+        """
+        wanted = sum(pod_set.count for pod_set in pod_sets)
+        placed: list[PodPlacement] = []
+        tentative: list[_Held] = []
+        with self._without(without), self._beside_quotas(instead_of):
+            try:
+                for pod_set in pod_sets:
+                    search = self._search(pod_set)
+                    for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
+                        pod = search.next_pod(replica)
+                        if pod is None:
+                            return search.refusal(Gang(replica, len(placed), wanted, _slices(tentative)))
+                        placed.append(pod)
+                        held = self._pod_as_held(pod)
+                        tentative.append(held)
+                        self._hold(held, 1)
+            finally:
+                for held in reversed(tentative):
+                    self._hold(held, -1)
+        return Placement(tuple(placed))
+
+    def price(self, pod_set: PodSetToPlace) -> Price | None:
+        """What one pod of a set costs at its cheapest place by `bid-price`, whatever its own policy; None if no node
+        seems to take it."""
+        return self._search(pod_set).price(self._bid_prices)
+
+    def most_pods(self, pod: PodDeviceRequest, *, without: Collection[str] = ()) -> dict[str, int]:
+        """Node name -> the most such pods that its cards could take; never too low (`placement_room`)."""
+        policy = device_policy(pod.device_policy or self.settings.device_policy)
+        with self._without(without):
+            return most_pods(self.table, self.settings.vendors, pod, mutex=policy.mutex)
+
+    @contextmanager
+    def _beside_quotas(self, pods: Sequence[PodPlacement]) -> Iterator[None]:
+        replaced = [self._pod_as_held(pod) for pod in pods]
+        for held in replaced:
+            self.quotas.add(held.namespace, held.slices, -1)
+        try:
+            yield
+        finally:
+            for held in replaced:
+                self.quotas.add(held.namespace, held.slices, 1)
+
+    def _search(self, pod_set: PodSetToPlace) -> PodSetSearch:
+        table = self._ensure_table()
+        return PodSetSearch(self.settings, table, self._candidates, self.quotas, self._memories, pod_set)
+
+    @contextmanager
+    def _without(self, workload_keys: Collection[str]) -> Iterator[None]:
+        gone = [held for key in dict.fromkeys(workload_keys) for held in self._held.get(key, ())]
+        self._ensure_table()
+        self._apply(gone, -1)
+        try:
+            yield
+        finally:
+            self._apply(gone, 1)
+
+    @property
+    def table(self) -> DeviceTable:
+        """Cards and usage as arrays, built when needed."""
+        return self._ensure_table()
+
+    def _ensure_table(self) -> DeviceTable:
+        if self._built is None:
+            self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
+            self._set_candidates(self._built)
+            self.quotas.reset_usage()
+            for node in self._nodes.values():
+                self.quotas.add_found(node.found_usage, 1)
+            for held in self._held.values():
+                self._apply(held, 1)
+        return self._built
+
+    def _set_candidates(self, table: DeviceTable) -> None:
+        """The candidates among the table's nodes; what was found out about others is void."""
+        self._candidates = CandidateNodes(table.nodes, table.rows)
+        self._memories = SearchMemories(len(table.nodes))
+
+    def _count_decided(self, held: Iterable[_Held], sign: int) -> None:
+        for pod in held:
+            for part in pod.slices:
+                key = (pod.node, part.uuid)
+                slots, memory, cores = self._decided.get(key, (0, 0, 0))
+                counted = (
+                    slots + sign * part.slots,
+                    memory + sign * part.memory_mib,
+                    cores + sign * part.cores_percent,
+                )
+                if any(counted):
+                    self._decided[key] = counted
+                else:
+                    del self._decided[key]
+
+    def _apply(self, held: Iterable[_Held], sign: int) -> None:
+        if self._built is not None:
+            for pod in held:
+                self._hold(pod, sign)
+
+    def _hold(self, held: _Held, sign: int) -> None:
+        table = self.table
+        table.add_slices(held.node, held.slices, sign)
+        table.add_requests(held.node, held.requests, sign)
+        self.quotas.add(held.namespace, held.slices, sign)
+
+    def _pod_as_held(self, pod: PodPlacement) -> _Held:
+        peak = peak_usage(pod.containers, pod.init_container_count)
+        return _Held(pod.node, tuple(peak.values()), pod.requests, pod.namespace)
+
+
+def _slices(held: Iterable[_Held]) -> tuple[DeviceSlice, ...]:
+    return tuple(part for pod in held for part in pod.slices)
+
+
+def _selection(node: Node) -> tuple[object, ...]:
+    return (node.labels, node.taints, node.ready, node.unschedulable)

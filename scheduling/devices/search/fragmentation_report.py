@@ -1,0 +1,122 @@
+"""Fragmentation as numbers: what is idle, what of it no typical task could use, and the largest request that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.search.fleet import Fleet
+from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
+from scheduling.model.selectors import matches_node_selector
+
+CARD_COUNTS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class LargestRequest:
+    """The largest request of `count` cards of a model on one node that still fits: MiB per card, and cores beside it.
+
+    `memory_mib` 0 with `fits` false: not even a slice without memory finds that many cards. `cores_percent` is what the
+    tightest of those cards has left.
+    """
+
+    vendor: str
+    type: str
+    count: int
+    fits: bool
+    memory_mib: int = 0
+    cores_percent: int = 0
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentationReport:
+    """A set of nodes in thousandths of a card: all cards, the usable idle part, and what of it is fragmented.
+
+    `fragmented_milli` is None where no typical tasks are known. `unused_cards` are the usable cards that nobody is on.
+    """
+
+    cards: int
+    idle_milli: float
+    fragmented_milli: float | None
+    unused_cards: int
+    largest: tuple[LargestRequest, ...]
+
+
+def cluster_report(fleet: Fleet) -> FragmentationReport:
+    """All nodes."""
+    return report(fleet, fleet.nodes)
+
+
+def flavor_report(fleet: Fleet, node_labels: Mapping[str, str]) -> FragmentationReport:
+    """The nodes that a flavor's labels select."""
+    names = [node.name for node in fleet.nodes.values() if matches_node_selector(node_labels, node.selectable_labels)]
+    return report(fleet, names)
+
+
+def node_reports(fleet: Fleet) -> dict[str, FragmentationReport]:
+    """Every node with devices, by name."""
+    return {name: report(fleet, [name]) for name in sorted(fleet.nodes) if fleet.nodes[name].devices}
+
+
+def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
+    """The nodes of these names; unknown ones are passed over."""
+    table = fleet.table
+    rows = np.array(sorted(table.rows[name] for name in names if name in table.rows), dtype=np.int64)
+    model = fleet.fragmentation.model(table)
+    usable = table.healthy[rows] & ~table.cordoned[rows]
+    fragmented = float(model.fragmentation[rows].sum()) if fleet.mix.now() else None
+    return FragmentationReport(
+        cards=sum(len(table.nodes[row].devices) for row in rows.tolist()),
+        idle_milli=float(model.total_idle[rows].sum()),
+        fragmented_milli=fragmented,
+        unused_cards=int((usable & (table.used[SLOTS][rows] == 0)).sum()),
+        largest=tuple(largest_requests(table, rows)),
+    )
+
+
+def largest_requests(
+    table: DeviceTable, rows: NDArray[np.int64], counts: Sequence[int] = CARD_COUNTS
+) -> Iterable[LargestRequest]:
+    """Per card model and number of cards what still fits on one of the rows; ready and schedulable nodes only."""
+    rows = np.array(
+        [row for row in rows.tolist() if table.nodes[row].ready and not table.nodes[row].unschedulable], dtype=np.int64
+    )
+    models = sorted({(device.vendor, device.type) for row in rows.tolist() for device in table.nodes[row].devices})
+    for vendor, model in models:
+        of_model = np.zeros((len(rows), table.width), dtype=np.bool_)
+        for number, row in enumerate(rows.tolist()):
+            for column, device in enumerate(table.nodes[row].devices):
+                of_model[number, column] = (device.vendor, device.type) == (vendor, model)
+        serving = of_model & table.healthy[rows] & ~table.cordoned[rows]
+        serving &= table.used[SLOTS][rows] < table.totals[SLOTS][rows]
+        free = (table.totals - table.used)[:, rows]
+        memory = np.where(serving, free[MEMORY_MIB], -1)
+        order = np.argsort(-memory, axis=1, kind="stable")
+        sizes = of_model.sum(axis=1)
+        for count in counts:
+            if count <= int(sizes.max(initial=0)):
+                yield _largest(table, rows, (vendor, model), count, memory, np.maximum(free[CORES], 0), order)
+
+
+def _largest(
+    table: DeviceTable,
+    rows: NDArray[np.int64],
+    model: tuple[str, str],
+    count: int,
+    memory: NDArray[np.int64],
+    cores: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> LargestRequest:
+    if order.shape[1] < count:
+        return LargestRequest(*model, count, fits=False)
+    chosen = order[:, :count]
+    tightest = np.take_along_axis(memory, chosen, axis=1).min(axis=1)
+    best = int(np.argmax(tightest))
+    if tightest[best] < 0:
+        return LargestRequest(*model, count, fits=False)
+    left = int(cores[best, chosen[best]].min())
+    return LargestRequest(*model, count, True, int(tightest[best]), left, table.nodes[int(rows[best])].name)

@@ -1,0 +1,54 @@
+"""What a pod holds of each card while it lives, all its containers taken together as HAMi accounts for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from operator import add
+
+from scheduling.model.device import DeviceSlice
+
+
+def peak_usage(containers: Iterable[Sequence[DeviceSlice]], init_container_count: int) -> dict[str, DeviceSlice]:
+    """What a pod holds of each card while it lives: the larger of its largest init container and the sum of the rest.
+
+    Slots are the number of containers that hold the card, at least 1, and more where one slice takes several (Enflame,
+    AWS Neuron). One pseudo slice per UUID (HAMi's accounting).
+    """
+    init: dict[str, DeviceSlice] = {}
+    rest: dict[str, DeviceSlice] = {}
+    for number, container in enumerate(containers):
+        of_container: dict[str, DeviceSlice] = {}
+        for part in container:
+            _add(of_container, part)
+        for uuid, part in of_container.items():
+            if number >= init_container_count:
+                _add(rest, part)
+            else:
+                held = replace(part, slots=max(each.slots for each in container if each.uuid == uuid))
+                init[uuid] = _larger(init[uuid], held) if uuid in init else held
+    for uuid, part in init.items():
+        rest[uuid] = _larger(rest[uuid], part) if uuid in rest else part
+    return dict(sorted(rest.items()))
+
+
+def _add(total: dict[str, DeviceSlice], part: DeviceSlice) -> None:
+    so_far = total.get(part.uuid)
+    total[part.uuid] = part if so_far is None else _together(so_far, part, add)
+
+
+def _larger(left: DeviceSlice, right: DeviceSlice) -> DeviceSlice:
+    return _together(left, right, max)
+
+
+def _together(left: DeviceSlice, right: DeviceSlice, amounts: Callable[[int, int], int]) -> DeviceSlice:
+    """Two slices of a card as one; the MIG instances of both are in use."""
+    instances = (*left.mig_instances, *right.mig_instances)
+    return replace(
+        left,
+        memory_mib=amounts(left.memory_mib, right.memory_mib),
+        cores_percent=amounts(left.cores_percent, right.cores_percent),
+        slots=amounts(left.slots, right.slots),
+        mig=instances[0] if instances else None,
+        further_mig=instances[1:],
+    )

@@ -1,0 +1,294 @@
+"""Why no node takes a pod: HAMi's reason words with counts per node, the node that came nearest, and a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.fit.fit import Card, CardRefusals, of_vendor
+from scheduling.devices.requests.cores import cards_with_cores
+from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
+from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest, DeviceSlice
+from scheduling.model.placement import (
+    DeviceConstraints,
+    DeviceRefusal,
+    NodeRefusal,
+    PlacementRefusal,
+    PodSetToPlace,
+    QuotaShortage,
+)
+from scheduling.model.vendor import DeviceVendor
+
+_ORDER = tuple(DeviceRefusal)
+_RANK = {reason: number for number, reason in enumerate(_ORDER)}
+_SERVING, _OTHER_VENDOR = -1, -2
+
+_WORDS = {
+    DeviceRefusal.MODE_NOT_FIT: "split in another way than the pod asks for",
+    DeviceRefusal.CARD_NOT_HEALTH: "unhealthy",
+    DeviceRefusal.CARD_CORDONED: "cordoned",
+    DeviceRefusal.CARD_TYPE_MISMATCH: "of a type that the pod does not accept",
+    DeviceRefusal.NUMA_NOT_FIT: "in a NUMA node with too few others",
+    DeviceRefusal.CARD_UUID_MISMATCH: "excluded by UUID",
+    DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED: "without a free slot",
+    DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT: "in use while the pod wants a card to itself",
+    DeviceRefusal.RESOURCE_QUOTA_NOT_FIT: "beyond the namespace's ResourceQuota",
+    DeviceRefusal.CARD_INSUFFICIENT_MEMORY: "short of memory",
+    DeviceRefusal.CARD_INSUFFICIENT_CORE: "short of cores",
+    DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED: "with all cores reserved",
+    DeviceRefusal.CARD_QOS_POLICY_MISMATCH: "shared under another QoS policy",
+    DeviceRefusal.CARD_APP_CLASS_MISMATCH: "shared by pods that application classes don't mix with",
+    DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without a place for a MIG instance",
+    DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE: "ruled out by the vendor",
+    DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST: "free",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a node lacked: a reason, and the part of it that is about its cards."""
+
+    reason: str
+    cards: CardRefusals | None = None
+
+    def has(self, reason: DeviceRefusal) -> bool:
+        """Whether the node or one of its cards was refused for this reason."""
+        return reason in self.cards.counts if self.cards is not None else self.reason == reason
+
+    @property
+    def nearness(self) -> tuple[int, int, int]:
+        """Larger is nearer: nodes with enough cards before those without, then free cards, then how far others came."""
+        if self.cards is None:
+            return (0, 0, 0)
+        counts = self.cards.counts
+        free = counts.get(DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST, 0)
+        return (2 if counts else 1, free, sum(_RANK[reason] * count for reason, count in counts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What every candidate node lacked: `rows` of the device table in the order of names, `which` of `kinds` each.
+
+    `nearness` is that of each of the kinds, `reasons` are in the words of `PlacementRefusal.reasons`.
+    """
+
+    rows: NDArray[np.int64]
+    kinds: Sequence[Finding]
+    which: NDArray[np.int32]
+    nearness: Sequence[tuple[int, int, int]]
+    reasons: dict[str, str]
+
+    @property
+    def nearest(self) -> tuple[int, Finding] | None:
+        """The row that came nearest and what it lacked; ties go to the smaller name."""
+        if not len(self.rows):
+            return None
+        order = {nearness: rank for rank, nearness in enumerate(sorted(set(self.nearness)))}
+        ranks = np.array([order[nearness] for nearness in self.nearness])[self.which]
+        place = int(np.argmax(ranks))
+        return int(self.rows[place]), self.kinds[int(self.which[place])]
+
+    def row_with(self, reason: DeviceRefusal) -> int | None:
+        """The first row that was refused for this reason among others; None if none was."""
+        kinds = [number for number, kind in enumerate(self.kinds) if kind.has(reason)]
+        places = np.flatnonzero(np.isin(self.which, kinds))
+        return int(self.rows[places[0]]) if len(places) else None
+
+
+def refused_cards(
+    table: DeviceTable,
+    rows: NDArray[np.int64],
+    request: DeviceRequest,
+    vendor: DeviceVendor,
+    constraints: DeviceConstraints,
+    mutex: bool,
+) -> tuple[list[Finding], NDArray[np.int64]]:
+    """What the nodes' cards lack for a pod of one request, as the walk over each node's cards would count it.
+
+    Distinct findings, and which of them is each row's.
+    """
+    codes = _codes(table, rows, request, vendor, constraints, mutex) - _OTHER_VENDOR
+    width = len(_ORDER) + 2
+    shifted = np.arange(len(rows))[:, None] * width + codes
+    per_node = np.bincount(shifted.ravel(), minlength=len(rows) * width).reshape(len(rows), width)
+    present = np.flatnonzero(per_node.any(axis=0))
+    base = codes.shape[1] + 1
+    if base ** len(present) < 2**62:
+        keys = per_node[:, present] @ (base ** np.arange(len(present)))
+        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    else:
+        _, first, which = np.unique(per_node, axis=0, return_index=True, return_inverse=True)
+    refusals = [_pattern(request, per_node[row]) for row in first.tolist()]
+    return [Finding(str(refused), refused) for refused in refusals], which.ravel()
+
+
+def _pattern(request: DeviceRequest, pattern: NDArray[np.int64]) -> CardRefusals:
+    serving = int(pattern[_SERVING + 2])
+    counts = {reason: int(pattern[number + 2]) for number, reason in enumerate(_ORDER) if pattern[number + 2]}
+    cards = serving + sum(counts.values())
+    if request.count > cards:
+        return CardRefusals(request, cards, Counter())
+    if serving:
+        counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] = serving
+    return CardRefusals(request, cards, Counter(counts))
+
+
+def _codes(
+    table: DeviceTable,
+    rows: NDArray[np.int64],
+    request: DeviceRequest,
+    vendor: DeviceVendor,
+    constraints: DeviceConstraints,
+    mutex: bool,
+) -> NDArray[np.int64]:
+    rules = vendor.rules
+    totals, used = table.totals[:, rows], table.used[:, rows]
+    wanted = min(request.cores_percent, 100)
+    if request.memory_mib or request.memory_percentage > 100:
+        memory: NDArray[np.int64] | int = request.memory_mib
+    else:
+        memory = totals[MEMORY_MIB] * request.memory_percentage // 100
+    everything = DeviceConstraints()
+    types = DeviceConstraints(constraints.use_types, constraints.nouse_types, mode=constraints.mode)
+    uuids = DeviceConstraints(use_uuids=constraints.use_uuids, nouse_uuids=constraints.nouse_uuids)
+    of_the_vendor = table.card_mask(vendor.word, everything, False)[rows]
+    never = np.zeros(of_the_vendor.shape, dtype=np.bool_)
+    in_use = used[SLOTS] > 0
+    checks = [
+        (DeviceRefusal.CARD_NOT_HEALTH, ~table.healthy[rows]),
+        (DeviceRefusal.CARD_CORDONED, table.cordoned[rows]),
+        (
+            DeviceRefusal.CARD_TYPE_MISMATCH,
+            ~table.card_mask(vendor.word, types, True)[rows] if rules.type_filter else never,
+        ),
+        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.card_mask(vendor.word, uuids, False)[rows]),
+        (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] + request.slots > totals[SLOTS]),
+        (DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT, in_use if rules.mutex and mutex else never),
+        (DeviceRefusal.CARD_INSUFFICIENT_MEMORY, totals[MEMORY_MIB] - used[MEMORY_MIB] < memory),
+        (DeviceRefusal.CARD_INSUFFICIENT_CORE, ~cards_with_cores(request, rules, totals[CORES], used[CORES])),
+        (
+            DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT,
+            in_use & (totals[CORES] == 100) if rules.exclusive_cores and wanted == 100 else never,
+        ),
+        (
+            DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED,
+            (used[CORES] == totals[CORES]) & (totals[CORES] > 0) if rules.cores_exhausted and wanted == 0 else never,
+        ),
+    ]
+    codes = np.select(
+        [~of_the_vendor, *(mask for _, mask in checks)], [_OTHER_VENDOR, *(_RANK[r] for r, _ in checks)], _SERVING
+    )
+    return np.asarray(codes, dtype=np.int64)
+
+
+def free_memory_mib(cards: Iterable[Card], vendor: str, by_model: bool) -> int:
+    """The free memory of the emptiest usable card of a vendor."""
+    return max(
+        (
+            card.device.memory_mib - card.used_memory_mib
+            for card in cards
+            if of_vendor(card.device, vendor, by_model)
+            and card.device.health
+            and not card.device.cordoned
+            and card.used_slots < card.device.slots
+        ),
+        default=0,
+    )
+
+
+def refusal(
+    table: DeviceTable,
+    by_model: bool,
+    pod_set: PodSetToPlace,
+    gang: Gang,
+    findings: Findings,
+    quota: QuotaShortage | None = None,
+) -> PlacementRefusal:
+    """The refusal of one pod of a gang, with the nearest node and a sentence; ties go to the smaller name."""
+    nearest = findings.nearest
+    near_name, lack = None, ""
+    if nearest is not None:
+        row, kind = nearest
+        near_name = table.nodes[row].name
+        free = 0 if kind.cards is None else free_memory_mib(table.cards(row), kind.cards.request.vendor, by_model)
+        lack = f"{_lack(kind, free)} ({kind.reason})"
+    return PlacementRefusal(
+        pod_set.name,
+        gang.replica,
+        gang.placed,
+        gang.wanted,
+        findings.reasons,
+        near_name,
+        _sentence(pod_set, gang, nearest, near_name, len(findings.rows), lack)
+        + (f" {quota}." if quota is not None else ""),
+        quota,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Where in a workload the search stopped: the replica, how many pods had found a place, how many there are, and
+    what those that had would hold."""
+
+    replica: int
+    placed: int
+    wanted: int
+    held: tuple[DeviceSlice, ...] = ()
+
+
+def _sentence(
+    pod_set: PodSetToPlace, gang: Gang, nearest: tuple[int, Finding] | None, name: str | None, nodes: int, lack: str
+) -> str:
+    who = f"pod {gang.replica} of pod set {pod_set.name}"
+    if gang.placed:
+        who += f" (after {gang.placed} of {gang.wanted} pods had found a place)"
+    if nearest is None:
+        return f"No node is a candidate for {who}: none has the labels that its flavor, selector and affinity ask for."
+    cards = nearest[1].cards
+    asks = f", which asks for {describe(cards.request)}" if cards is not None else ""
+    if nodes == 1:
+        return f"Node {name}, the only candidate, does not take {who}{asks}: {lack}."
+    return f"None of {nodes} nodes takes {who}{asks}; nearest is {name}: {lack}."
+
+
+def _lack(finding: Finding, free_mib: int) -> str:
+    refused = finding.cards
+    if refused is None:
+        return node_reason_sentence(finding.reason)
+    if not refused.counts:
+        return f"it has {refused.cards} such card{'' if refused.cards == 1 else 's'}"
+    parts = []
+    for reason, count in sorted(refused.counts.items(), key=lambda item: (-item[1], item[0])):
+        text = f"{count} {'is' if count == 1 else 'are'} {_WORDS[reason]}"
+        if reason is DeviceRefusal.CARD_INSUFFICIENT_MEMORY:
+            text += f" (at most {free_mib} MiB free on a card)"
+        parts.append(text)
+    return f"of {refused.cards} card{'' if refused.cards == 1 else 's'} {', '.join(parts)}"
+
+
+def describe(request: DeviceRequest) -> str:
+    """A device request in words."""
+    cards = f"{request.count} {request.vendor} card{'' if request.count == 1 else 's'}"
+    memory = f"{request.memory_mib} MiB" if request.memory_mib else f"{request.memory_percentage} % of the memory"
+    if not request.memory_mib and request.memory_percentage == PERCENTAGE_UNSET:
+        memory = f"{request.slots} slot{'' if request.slots == 1 else 's'}"
+    cores = f" and {request.cores_percent} % of the cores" if request.cores_percent else ""
+    return f"{cards} with {memory}{cores}{' each' if request.count > 1 else ''}"
+
+
+def node_reason_sentence(reason: str) -> str:
+    """A node's own refusal in words."""
+    words: Mapping[str, str] = {
+        NodeRefusal.NODE_NOT_READY: "it is not ready",
+        NodeRefusal.NODE_UNSCHEDULABLE: "it is cordoned",
+        NodeRefusal.NODE_TAINTED: "it has a taint that the pod does not tolerate",
+        DeviceRefusal.NODE_UNREGISTERED: "it has no registered devices",
+        DeviceRefusal.RESOURCE_QUOTA_NOT_FIT: "the namespace's ResourceQuota does not allow it",
+    }
+    if reason.startswith(NodeRefusal.INSUFFICIENT_RESOURCE):
+        return f"it has too little {reason.removeprefix(NodeRefusal.INSUFFICIENT_RESOURCE).strip()} free"
+    return words.get(reason, reason)

@@ -1,0 +1,302 @@
+"""The search for the pods of one pod set: scan all nodes at once, rank them, fit the pod on the best."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from scheduling.devices.fit.fit import Card, FitContext, fit_pod
+from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
+from scheduling.devices.policies.bid_price import BidPriceRanking, Price
+from scheduling.devices.policies.ranking import Ranking, Scores
+from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
+from scheduling.devices.search.cache import SearchMemories, SearchMemory
+from scheduling.devices.search.candidates import CandidateNodes, selection_key
+from scheduling.devices.search.namespace_quota import NamespaceQuotas
+from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_cards
+from scheduling.devices.table import Booleans, DeviceTable, Floats, Integers
+from scheduling.model.device import DeviceRequest
+from scheduling.model.placement import (
+    DeviceRefusal,
+    NodeRefusal,
+    PlacementRefusal,
+    PodPlacement,
+    PodSetToPlace,
+    QuotaShortage,
+)
+from scheduling.model.vendor import CardGroups, DeviceVendor, NodeScore
+
+
+class NodeTies(StrEnum):
+    """Which of several nodes with the best score is taken.
+
+    HAMi scores nodes in parallel and takes the last of the best in the order in which they were done: on one processor
+    the last node is done first and then the others in order, so the last but one wins.
+    """
+
+    SMALLER_NAME = "smaller-name"
+    LAST_DONE = "last-done"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """What holds for all searches in a fleet: vendors by word, default policies, HAMi's quirks, device resources."""
+
+    vendors: dict[str, DeviceVendor]
+    node_policy: str
+    device_policy: str
+    match_vendor_by_model: bool
+    score_includes_request: bool
+    node_ties: NodeTies
+    device_resources: frozenset[str]
+    rankings: Mapping[str, Ranking]
+
+
+class PodSetSearch:
+    """Finds one place after another for the pods of a pod set; the caller holds each before asking for the next."""
+
+    def __init__(
+        self,
+        settings: SearchSettings,
+        table: DeviceTable,
+        candidates: CandidateNodes,
+        quotas: NamespaceQuotas,
+        memories: SearchMemories,
+        pod_set: PodSetToPlace,
+    ) -> None:
+        self._settings = settings
+        self._table = table
+        self._candidates = candidates
+        self._pod_set = pod_set
+        self._pod = pod_set.devices
+        self._quotas = quotas
+        self._requests: Mapping[str, int] = {
+            name: amount for name, amount in pod_set.requests.items() if name not in settings.device_resources
+        }
+        self._node_policy = self._pod.node_policy or settings.node_policy
+        device_word = self._pod.device_policy or settings.device_policy
+        self._node_ranking = settings.rankings.get(self._node_policy)
+        self._card_ranking = settings.rankings.get(device_word)
+        self._context = FitContext(
+            BY_RANKING if self._card_ranking is not None else device_policy(device_word),
+            self._pod.weights,
+            settings.vendors,
+            settings.match_vendor_by_model,
+            settings.score_includes_request,
+            quotas.check(pod_set.namespace),
+        )
+        self._asked = _distinct((*self._pod.init_containers, *self._pod.containers))
+        self._exact = self._scan_is_exact()
+        ranked = self._card_ranking if not self._exact else None
+        basis = ranked.basis() if ranked is not None else ""
+        self._shared = self._context.quota is None and basis is not None
+        self._memory = self._recall(memories, (device_word, basis) if ranked is not None else None)
+
+    def _recall(self, memories: SearchMemories, order: Hashable) -> SearchMemory:
+        """What earlier searches for this kind of pod found out. What depends on a namespace's quota, and so on more
+        than one node, or on chance is not remembered."""
+        pod_set = self._pod_set
+        kind = (
+            selection_key(pod_set),
+            pod_set.tolerations,
+            pod_set.flavor_tolerations,
+            pod_set.allowed_nodes,
+            tuple(sorted(self._requests.items())),
+            self._pod,
+            self._context.policy,
+            order,
+        )
+        memory = memories.of(kind) if self._shared else None
+        if memory is None:
+            rows = np.flatnonzero(self._candidates.selected(pod_set))
+            memory = SearchMemory(self._table, self._candidates.usable(pod_set), rows)
+            if self._shared:
+                memories.keep(kind, memory)
+        return memory
+
+    def next_pod(self, replica: int) -> PodPlacement | None:
+        """The best place for one more pod, with the usage as it is now; None if no node takes it."""
+        if self._quotas.shortage(self._pod_set.namespace, self._pod) is not None:
+            return None
+        for row in self._ranked_rows():
+            name = self._table.nodes[row].name
+            containers, refused = fit_pod(name, self._cards(row), self._pod, self._context)
+            if containers is None:
+                self._memory.fitting[row] = False
+                if self._shared:
+                    self._memory.refuse(np.array([row]), [Finding(str(refused), refused)], np.array([0]))
+            else:
+                return PodPlacement(
+                    self._pod_set.name,
+                    replica,
+                    name,
+                    containers,
+                    len(self._pod.init_containers),
+                    self._requests,
+                    self._pod_set.namespace,
+                )
+        return None
+
+    def price(self, bid_prices: BidPriceRanking) -> Price | None:
+        """What one more pod costs on the node that loses least by it; None if no node seems to take it."""
+        self._look_again()
+        fitting = self._memory.fitting
+        if not fitting.any():
+            return None
+        scores = np.where(fitting, bid_prices.node_scores(self._table, self._pod_set, fitting), -np.inf)
+        return bid_prices.price(self._table, int(np.argmax(scores)), self._pod_set)
+
+    def _cards(self, row: int) -> list[Card]:
+        cards = self._table.cards(row)
+        if self._card_ranking is not None:
+            scores = self._card_ranking.card_scores(self._table, row, self._pod_set)
+            for card, score in zip(cards, scores, strict=True):
+                card.score = score
+        return cards
+
+    def _look_again(self) -> None:
+        """Scan the nodes that changed."""
+        rows = self._memory.outdated()
+        if len(rows):
+            self._memory.fitting[rows] = self._scan(rows)
+
+    def _scan(self, rows: Integers) -> Booleans:
+        """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
+        fitting: Booleans = self._memory.usable[rows] & self._table.rows_with_room(self._requests, rows)
+        for request in self._asked:
+            rules = self._settings.vendors[request.vendor].rules
+            constraints = self._pod.constraints_of(request.vendor)
+            fitting &= self._table.rows_with_cards(request, rules, constraints, self._context.policy.mutex, rows)
+        return fitting
+
+    def _ranked_rows(self) -> Iterator[int]:
+        """The nodes that may take the pod, best first."""
+        self._look_again()
+        fitting = self._memory.fitting
+        if not fitting.any():
+            return
+        order = self._tie_order()
+        scores = np.where(fitting, self._node_scores(), -np.inf)[order]
+        best = int(order[np.argmax(scores)])
+        yield best
+        for row in order[np.argsort(-scores, kind="stable")].tolist():
+            if row != best and fitting[row]:
+                yield row
+
+    def _tie_order(self) -> Integers:
+        """The rows in the order in which equal scores are preferred."""
+        rows = np.arange(len(self._table.nodes))
+        if self._settings.node_ties is NodeTies.SMALLER_NAME:
+            return rows
+        return np.concatenate((rows[:-1][::-1], rows[-1:]))
+
+    def _node_scores(self) -> Scores | Floats:
+        """Per node, larger is better."""
+        if self._node_ranking is not None:
+            return self._node_ranking.node_scores(self._table, self._pod_set, self._memory.fitting)
+        scores = self._table.base_scores + self._vendor_scores()
+        if self._settings.score_includes_request:
+            scores = self._table.scores_with([request for container in self._pod.containers for request in container])
+        return -scores if self._node_policy == Policy.SPREAD else scores
+
+    def _vendor_scores(self) -> Floats | float:
+        """What the vendors asked for add to each node's score; that needs the pod fitted on every node."""
+        vendors = self._settings.vendors
+        scoring = [vendors[word] for word in sorted({request.vendor for request in self._asked}) if word in vendors]
+        scoring = [vendor for vendor in scoring if vendor.rules.node_score is not NodeScore.NONE]
+        if not scoring:
+            return 0.0
+        memory = self._memory
+        for row in memory.unscored(self._node_policy).tolist():
+            node, cards = self._table.nodes[row], self._cards(row)
+            containers, _ = fit_pod(node.name, cards, self._pod, self._context)
+            if containers is not None:
+                outcome = Outcome(node, cards, containers, self._node_policy)
+                memory.vendor_scores[row] = sum(
+                    vendor_score(outcome, vendor, self._pod.constraints_of(vendor.word)) for vendor in scoring
+                )
+        return memory.vendor_scores
+
+    def refusal(self, gang: Gang) -> PlacementRefusal:
+        """Why no node takes the next pod."""
+        findings = self._findings()
+        shortage = self._quota_shortage(findings, gang)
+        return refusal(self._table, self._context.match_by_model, self._pod_set, gang, findings, shortage)
+
+    def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
+        """What the namespace's quota lacks for the pod on a node that was refused for it; None if none was."""
+        row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT) if self._context.quota is not None else None
+        if row is None:
+            return None
+        cards_mib: dict[str, int] = {}
+        for card in self._table.cards(row):
+            vendor = card.device.vendor
+            cards_mib[vendor] = max(cards_mib.get(vendor, 0), card.device.memory_mib)
+        return self._quotas.shortage(self._pod_set.namespace, self._pod, cards_mib, gang.held)
+
+    def _findings(self) -> Findings:
+        self._look_again()
+        memory = self._memory
+        if not self._shared:
+            memory.forget_findings()
+        rows = memory.unknown()
+        left = np.ones(len(rows), dtype=np.bool_)
+        for reasons, which in self._node_refusals(rows):
+            hit = left & (which >= 0)
+            memory.refuse(rows[hit], [Finding(reason) for reason in reasons], which[hit])
+            left &= ~hit
+        memory.refuse(rows[left], *self._card_findings(rows[left]))
+        return memory.findings()
+
+    def _node_refusals(self, rows: Integers) -> Iterator[tuple[Sequence[str], Integers]]:
+        """Reasons of the nodes themselves, and per row which of them is its own or -1; the first that applies wins."""
+        yield tuple(NodeRefusal), self._candidates.refusals(self._pod_set)[rows]
+        names, missing = self._table.missing_resources(self._requests, rows)
+        yield [f"{NodeRefusal.INSUFFICIENT_RESOURCE} {name}" for name in names], missing
+        if self._asked:
+            yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices[rows].astype(np.int64)
+        shortage = self._quotas.shortage(self._pod_set.namespace, self._pod)
+        if shortage is not None and not self._settings.vendors[shortage.vendor].rules.resource_quota:
+            # HAMi asks of these vendors when the pod is created, and of their cards no more.
+            yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(rows), dtype=np.int64)
+
+    def _card_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
+        if self._exact:
+            request = self._asked[0]
+            vendor = self._settings.vendors[request.vendor]
+            constraints = self._pod.constraints_of(request.vendor)
+            return refused_cards(self._table, rows, request, vendor, constraints, self._context.policy.mutex)
+        found = []
+        for row in rows.tolist():
+            _, refused = fit_pod(self._table.nodes[row].name, self._cards(row), self._pod, self._context)
+            found.append(Finding(str(refused), refused))
+        return found, np.arange(len(rows))
+
+    def _scan_is_exact(self) -> bool:
+        """Whether looking at each card alone tells what a walk over the node's cards would tell."""
+        return (
+            self._context.quota is None
+            and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1
+            and not any(constraints.numa_bind for _, constraints in self._pod.constraints)
+            and not any(_looks_beyond_a_card(self._settings.vendors[request.vendor]) for request in self._asked)
+            and not self._table.has_mig.any()
+        )
+
+
+def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceRequest]:
+    return list(dict.fromkeys(request for container in containers for request in container))
+
+
+def _looks_beyond_a_card(vendor: DeviceVendor) -> bool:
+    rules = vendor.rules
+    return (
+        rules.equal_slices
+        or rules.one_card_per_pod
+        or rules.split_modes
+        or rules.tenant_classes
+        or rules.hardware_profiles
+        or rules.groups is not CardGroups.ANY
+    )

@@ -1,0 +1,61 @@
+"""How many pods of a kind each node's cards could take at most: one scan over all cards, without a search.
+
+Exact where each pod asks for one slice of one card; else a bound that is never too low. Topology-aware scheduling picks
+leaves by it before the search for devices has the last word.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from scheduling.devices.requests.cores import slices_by_cores
+from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable, Integers
+from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest
+from scheduling.model.placement import PodDeviceRequest
+from scheduling.model.vendor import DeviceVendor, FitRules
+
+MOST = 1_000_000
+"""Where cards set no bound: MIG cards, whose instances only the search can count."""
+
+
+def most_pods(
+    table: DeviceTable, vendors: Mapping[str, DeviceVendor], pod: PodDeviceRequest, *, mutex: bool = False
+) -> dict[str, int]:
+    """Node name -> how many such pods its cards take at most beside what is held now. `mutex`: one slice per card."""
+    bound: Integers = np.full(len(table.nodes), MOST, dtype=np.int64)
+    for containers in (pod.containers, *((init,) for init in pod.init_containers)):
+        for request, cards in _cards_per_pod(containers).items():
+            rules = vendors[request.vendor].rules
+            serving = table.serving_cards(request, rules, pod.constraints_of(request.vendor), mutex, slice(None))
+            slices = np.where(serving, _slices(table, request, rules, mutex), 0).sum(axis=1)
+            slices = np.where(table.has_mig & serving.any(axis=1), MOST, slices // cards)
+            bound = np.minimum(bound, slices)
+    return dict(zip((node.name for node in table.nodes), bound.tolist(), strict=True))
+
+
+def _cards_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[DeviceRequest]:
+    """Requests that run side by side, each with the number of cards that one pod takes for it."""
+    cards: Counter[DeviceRequest] = Counter()
+    for container in containers:
+        for request in container:
+            if request.count > 0:
+                cards[request] += request.count
+    return cards
+
+
+def _slices(table: DeviceTable, request: DeviceRequest, rules: FitRules, mutex: bool) -> Integers:
+    """How many slices of the request each card has room for, by slots, memory and cores; serving or not."""
+    free = table.totals - table.used
+    room = np.minimum(free[SLOTS], 1) if mutex and rules.mutex else free[SLOTS] // request.slots
+    memory = np.full_like(room, request.memory_mib)
+    if not request.memory_mib and request.memory_percentage != PERCENTAGE_UNSET:
+        memory = table.totals[MEMORY_MIB] * request.memory_percentage // 100
+    room = np.where(memory > 0, np.minimum(room, free[MEMORY_MIB] // np.maximum(memory, 1)), room)
+    by_cores = slices_by_cores(request, rules, table.totals[CORES], table.used[CORES])
+    if by_cores is not None:
+        room = np.minimum(room, by_cores)
+    slices: Integers = np.maximum(room, 0)
+    return slices

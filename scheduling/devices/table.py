@@ -1,0 +1,321 @@
+"""All cards of all nodes as integer arrays, so that one scan asks every card at once.
+
+Rows are nodes in the order of their names, columns the cards of a node in inventory order, padded to the widest node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.devices.fit.fit import Card, matches_type, matches_uuid, of_vendor
+from scheduling.devices.fit.vendor_rules import Tenant, tenant_of
+from scheduling.devices.requests.cores import cards_with_cores
+from scheduling.model.device import MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
+from scheduling.model.node import CPU, MEMORY, PODS, Node
+from scheduling.model.placement import DeviceConstraints
+from scheduling.model.vendor import FitRules
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Booleans = NDArray[np.bool_]
+
+UNLIMITED = np.iinfo(np.int64).max // 4
+_NOT_LIMITING_IF_MISSING = frozenset({CPU, MEMORY, PODS})
+
+SLOTS, CORES, MEMORY_MIB = 0, 1, 2
+
+_MAX_CHANGES = 100_000
+
+
+class ChangeLog:
+    """Which rows changed, in order, so that what is derived from them can be brought up to date by the row."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._dropped = 0
+
+    @property
+    def mark(self) -> int:
+        """Where the log ends now."""
+        return self._dropped + len(self._rows)
+
+    def note(self, row: int) -> None:
+        """A row changed."""
+        if len(self._rows) >= _MAX_CHANGES:
+            self._dropped += len(self._rows)
+            self._rows.clear()
+        self._rows.append(row)
+
+    def since(self, mark: int) -> Integers | None:
+        """The rows that changed since that mark, each once; None if that is no longer known."""
+        if mark < self._dropped:
+            return None
+        return np.unique(np.array(self._rows[mark - self._dropped :], dtype=np.int64))
+
+
+class DeviceTable:
+    """Totals and usage of every card, and free amounts of every node, in base units.
+
+    `totals` and `used` have the shape (3, nodes, cards): slots, cores, MiB. `free` has (resources, nodes).
+    """
+
+    def __init__(self, nodes: Iterable[Node], match_by_model: bool) -> None:
+        self.match_by_model = match_by_model
+        self.nodes = sorted(nodes, key=lambda node: node.name)
+        self.rows = {node.name: row for row, node in enumerate(self.nodes)}
+        self.width = max((len(node.devices) for node in self.nodes), default=0)
+        shape = (3, len(self.nodes), self.width)
+        self.totals: Integers = np.zeros(shape, dtype=np.int64)
+        self.used: Integers = np.zeros(shape, dtype=np.int64)
+        self.has_devices: Booleans = np.array([bool(node.devices) for node in self.nodes], dtype=np.bool_)
+        self.healthy: Booleans = np.zeros(shape[1:], dtype=np.bool_)
+        self.cordoned: Booleans = np.zeros(shape[1:], dtype=np.bool_)
+        self._other_mode: Integers = np.zeros(shape[1:], dtype=np.int64)
+        self.has_mig: Booleans = np.zeros(len(self.nodes), dtype=np.bool_)
+        self.mig: dict[str, list[MigInstance]] = {}
+        self.tenants: dict[tuple[str, str], list[Tenant]] = {}
+        self.places: dict[tuple[str, str], tuple[int, int]] = {}
+        self.base_scores: Floats = np.zeros(len(self.nodes), dtype=np.float32)
+        self._columns = {name: number for number, name in enumerate(sorted(_resource_names(self.nodes)))}
+        self.free: Integers = np.zeros((len(self._columns), len(self.nodes)), dtype=np.int64)
+        self.changes = ChangeLog()
+        self._card_masks: dict[tuple[str, DeviceConstraints, bool], Booleans] = {}
+        for row, node in enumerate(self.nodes):
+            self._load_row(row)
+            self.add_slices(node.name, node.found, 1)
+
+    @property
+    def free_cpu(self) -> Integers:
+        """Free cpu of every node, in milli."""
+        free: Integers = self.free[self._columns[CPU]]
+        return free
+
+    def replace_node(self, node: Node) -> bool:
+        """Take a changed node in place, its cards' usage kept; False if that needs a new table."""
+        row = self.rows.get(node.name)
+        if row is None or node.devices != self.nodes[row].devices:
+            return False
+        before = self.nodes[row]
+        if _resource_names([node]) - self._columns.keys():
+            return False
+        if before.found != node.found:
+            self.add_slices(node.name, before.found, -1)
+            self.add_slices(node.name, node.found, 1)
+        self.nodes[row] = node
+        for name, column in self._columns.items():
+            self.free[column, row] += _limit(node, name) - _limit(before, name)
+        if node.unhealthy_vendors != before.unhealthy_vendors:
+            self._load_health(row)
+        self.changes.note(row)
+        return True
+
+    def _load_row(self, row: int) -> None:
+        node = self.nodes[row]
+        for column, device in enumerate(node.devices):
+            self.totals[:, row, column] = (device.slots, device.cores_percent, device.memory_mib)
+            self.places[(node.name, device.uuid)] = (row, column)
+        self.has_mig[row] = any(device.mode == MIG_MODE for device in node.devices)
+        self._load_health(row)
+        for name, number in self._columns.items():
+            self.free[number, row] = _limit(node, name)
+
+    def _load_health(self, row: int) -> None:
+        node = self.nodes[row]
+        for column, device in enumerate(node.devices):
+            usable = device.health and not self._other_mode[row, column]
+            self.healthy[row, column] = usable and device.vendor not in node.unhealthy_vendors
+            self.cordoned[row, column] = device.cordoned
+
+    def add_requests(self, node: str, requests: Mapping[str, int], sign: int) -> None:
+        """Take (sign 1) or give back (-1) one pod and what it asks of its node."""
+        row = self.rows.get(node)
+        if row is None:
+            return
+        for name, amount in requests.items():
+            column = self._columns.get(name)
+            if column is not None and name != PODS:
+                self.free[column, row] -= sign * amount
+        self.free[self._columns[PODS], row] -= sign
+        self.changes.note(row)
+
+    def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
+        """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over.
+
+        A card is unhealthy while it holds a slice of another mode: in MIG mode one without a MIG instance, else one
+        with it.
+        """
+        row = self.rows.get(node)
+        if row is None:
+            return
+        for part in slices:
+            place = self.places.get((node, part.uuid))
+            if place is None:
+                continue
+            _, column = place
+            self.used[SLOTS, row, column] += sign * part.slots
+            self.used[CORES, row, column] += sign * part.cores_percent
+            self.used[MEMORY_MIB, row, column] += sign * part.memory_mib
+            for instance in part.mig_instances:
+                instances = self.mig.setdefault(part.uuid, [])
+                instances.append(instance) if sign > 0 else instances.remove(instance)
+            if bool(part.mig_instances) != (self.nodes[row].devices[column].mode == MIG_MODE):
+                self._other_mode[row, column] += sign
+                self._load_health(row)
+            tenant = tenant_of(part)
+            if tenant is not None:
+                tenants = self.tenants.setdefault((node, part.uuid), [])
+                tenants.append(tenant) if sign > 0 else tenants.remove(tenant)
+        self._score_row(row)
+        self.changes.note(row)
+
+    def _score_row(self, row: int) -> None:
+        used = self.used[:, row].sum(axis=1).astype(np.float32)
+        totals = self.totals[:, row].sum(axis=1).astype(np.float32)
+        if not totals.all():
+            self.base_scores[row] = 0
+            return
+        shares = used / totals
+        self.base_scores[row] = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
+
+    def scores_with(self, requests: Sequence[DeviceRequest]) -> Floats:
+        """Node scores as if the requests were already placed on each node (what HAMi documents, not what it does)."""
+        used, totals = self.used.sum(axis=2), self.totals.sum(axis=2)
+        cards = np.maximum((self.totals[SLOTS] > 0).sum(axis=1), 1)
+        for request in requests:
+            used[SLOTS] += request.count
+            used[CORES] += request.count * request.cores_percent
+            share = totals[MEMORY_MIB] // cards * request.memory_percentage // 100
+            used[MEMORY_MIB] += request.count * (request.memory_mib or share)
+        shares = used.astype(np.float32) / np.maximum(totals, 1).astype(np.float32)
+        scores: Floats = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
+        scores[(totals == 0).any(axis=0)] = 0
+        return scores
+
+    def cards(self, row: int) -> list[Card]:
+        """Working copies of one node's cards."""
+        node = self.nodes[row]
+        used = self.used[:, row, : len(node.devices)].tolist()
+        healthy = self.healthy[row].tolist()
+        return [
+            Card(
+                device if device.health == healthy[column] else replace(device, health=False),
+                column,
+                used[SLOTS][column],
+                used[MEMORY_MIB][column],
+                used[CORES][column],
+                self._mig(device.uuid),
+                list(self.tenants.get((node.name, device.uuid), ())),
+            )
+            for column, device in enumerate(node.devices)
+        ]
+
+    def _mig(self, uuid: str) -> list[MigInstance]:
+        return list(self.mig.get(uuid, ()))
+
+    def card_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
+        """The cards of a vendor that the pod's constraints let through, whatever their health and usage."""
+        key = (vendor, constraints, type_filter)
+        mask = self._card_masks.get(key)
+        if mask is None:
+            mask = np.zeros(self.healthy.shape, dtype=np.bool_)
+            for row, node in enumerate(self.nodes):
+                for column, device in enumerate(node.devices):
+                    mask[row, column] = (
+                        of_vendor(device, vendor, self.match_by_model)
+                        and (not type_filter or matches_type(device, constraints))
+                        and matches_uuid(device.uuid, constraints)
+                    )
+            if len(self._card_masks) > 256:
+                self._card_masks.clear()
+            self._card_masks[key] = mask
+        return mask
+
+    def serving_cards(
+        self,
+        request: DeviceRequest,
+        rules: FitRules,
+        constraints: DeviceConstraints,
+        mutex: bool,
+        rows: slice | Integers,
+    ) -> Booleans:
+        """Which cards of the rows could serve the request as they are now, shape (rows, cards).
+
+        Exact but for what looks beyond one card: NUMA groups, namespace quota, MIG places and vendor rules, where it
+        may say yes too often, never no.
+        """
+        slots, cores, memory = self.totals[:, rows]
+        used_slots, used_cores, used_memory = self.used[:, rows]
+        serving = self.card_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
+        serving &= ~self.cordoned[rows]
+        serving &= used_slots + request.slots <= slots
+        free_memory = memory - used_memory
+        if request.memory_mib or request.memory_percentage > 100:
+            serving &= free_memory >= request.memory_mib
+        else:
+            serving &= free_memory >= memory * request.memory_percentage // 100
+        wanted = min(request.cores_percent, 100)
+        serving &= cards_with_cores(request, rules, cores, used_cores)
+        if rules.mutex and mutex:
+            serving &= used_slots == 0
+        if rules.exclusive_cores and wanted == 100:
+            serving &= (used_slots == 0) | (cores != 100)
+        if rules.cores_exhausted and wanted == 0:
+            serving &= (used_cores != cores) | (cores == 0)
+        return serving
+
+    def rows_with_cards(
+        self,
+        request: DeviceRequest,
+        rules: FitRules,
+        constraints: DeviceConstraints,
+        mutex: bool,
+        rows: slice | Integers,
+    ) -> Booleans:
+        """Which of the rows have enough serving cards for the request (a MIG card may serve several times)."""
+        serving = self.serving_cards(request, rules, constraints, mutex, rows)
+        count: Integers = serving.sum(axis=1)
+        enough: Booleans = count >= request.count
+        return enough | (self.has_mig[rows] & (count > 0))
+
+    def rows_with_room(self, requests: Mapping[str, int], rows: slice | Integers) -> Booleans:
+        """Which of the rows have the resources (beside devices) that one pod asks for."""
+        room: Booleans = self.free[self._columns[PODS], rows] >= 1
+        for name, amount in requests.items():
+            if amount <= 0 or name == PODS:
+                continue
+            column = self._columns.get(name)
+            if column is None:
+                return np.zeros(room.shape, dtype=np.bool_)
+            room &= self.free[column, rows] >= amount
+        return room
+
+    def missing_resources(self, requests: Mapping[str, int], rows: Integers) -> tuple[list[str], Integers]:
+        """Resource names, and per row the number of the first, by name, that it has too little of, or -1."""
+        names = sorted({**requests, PODS: 1})
+        missing: Integers = np.full(len(rows), -1, dtype=np.int64)
+        for number, name in reversed(list(enumerate(names))):
+            amount = 1 if name == PODS else requests[name]
+            column = self._columns.get(name)
+            if column is not None:
+                missing[self.free[column, rows] < amount] = number
+            elif amount > 0:
+                missing[:] = number
+        return names, missing
+
+
+def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:
+    return frozenset(_NOT_LIMITING_IF_MISSING).union(*(node.allocatable for node in nodes))
+
+
+def _limit(node: Node, name: str) -> int:
+    """What is there for our own pods: allocatable less what others use; unlimited where nothing is stated.
+
+    Anyone may make a pod that asks for more than an array's integers hold.
+    """
+    if name not in node.allocatable:
+        return UNLIMITED if name in _NOT_LIMITING_IF_MISSING else 0
+    return max(-UNLIMITED, min(node.allocatable[name] - node.foreign_usage.get(name, 0), UNLIMITED))

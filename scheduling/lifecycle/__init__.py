@@ -1,0 +1,1 @@
+"""What happens to a workload outside the cycle: conditions, eviction, recovery, elastic jobs."""

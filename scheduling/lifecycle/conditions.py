@@ -1,0 +1,192 @@
+"""The primitive transitions of a workload: reserve, sync Admitted, evict, release; each makes a new workload.
+
+Nothing here decides when; `lifecycle` does, and the cycle. Times are seconds since the epoch. A condition keeps its
+transition time while its status stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from scheduling.model.admission_check import AdmissionCheckState
+from scheduling.model.decisions import (
+    AdmissionCheckStatus,
+    ConditionStatus,
+    ConditionType,
+    EvictionReason,
+    PendingReason,
+    PodsReadyReason,
+)
+from scheduling.model.workload import Condition, Workload
+
+ADMITTED = "Admitted"
+NO_RESERVATION = "NoReservation"
+UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
+PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
+QUOTA_RESERVED = "QuotaReserved"
+PREEMPTION_GATED = "PreemptionGated"
+
+_REQUEUED_AT_ONCE = frozenset(
+    {
+        EvictionReason.PREEMPTED,
+        EvictionReason.NODE_FAILURES,
+        EvictionReason.DEVICES_NOT_ASSIGNED,
+        EvictionReason.DRAINED,
+    }
+)
+
+
+def with_condition(
+    workload: Workload, type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: float
+) -> Workload:
+    """The workload with that condition; an equal one leaves it as it is."""
+    before = workload.conditions.get(type_)
+    if before is not None and (before.status, before.reason, before.message) == (status, reason, message):
+        return workload
+    since = before.last_transition_time if before is not None and before.status is status else now
+    condition = Condition(type_, status, reason, message, since)
+    return replace(workload, conditions={**workload.conditions, type_: condition})
+
+
+def without_condition(workload: Workload, type_: ConditionType) -> Workload:
+    """The workload without the condition."""
+    if type_ not in workload.conditions:
+        return workload
+    conditions = {kind: condition for kind, condition in workload.conditions.items() if kind is not type_}
+    return replace(workload, conditions=conditions)
+
+
+def checks_ready(workload: Workload) -> bool:
+    """Whether all its admission checks are Ready and no topology is still to come."""
+    if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
+        return False
+    assignments = workload.admission.pod_set_assignments if workload.admission else ()
+    return all(assignment.delayed_topology_request != "Pending" for assignment in assignments)
+
+
+def sync_admitted(workload: Workload, now: float) -> Workload:
+    """Admitted follows from the quota reservation, the admission checks and the delayed topology."""
+    if not workload.is_true(ConditionType.QUOTA_RESERVED):
+        if workload.condition(ConditionType.ADMITTED) is None:
+            return workload
+        message = "It holds no quota"
+        return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, NO_RESERVATION, message, now)
+    if checks_ready(workload):
+        message = "Quota is reserved and every admission check is ready"
+        return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.TRUE, ADMITTED, message, now)
+    waiting = [check.name for check in workload.admission_checks if check.state is not AdmissionCheckStatus.READY]
+    if waiting:
+        message = f"Waiting for admission checks: {', '.join(waiting)}"
+        return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, UNSATISFIED_CHECKS, message, now)
+    before = workload.condition(ConditionType.ADMITTED)
+    if before is not None and before.status is ConditionStatus.FALSE and before.reason == PENDING_TOPOLOGY:
+        return workload  # which says why, after an attempt
+    return topology_delayed(workload, "it is looked for", now)
+
+
+def topology_delayed(workload: Workload, message: str, now: float) -> Workload:
+    """Its checks are ready, and its pods have no place yet."""
+    text = f"Waiting for its topology to be assigned: {message}"
+    return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, text, now)
+
+
+def reserved(workload: Workload, message: str, now: float) -> Workload:
+    """QuotaReserved becomes True for the admission that the workload has; what stopped it before is over."""
+    for type_ in (ConditionType.EVICTED, ConditionType.PREEMPTED, ConditionType.BLOCKED_ON_PREEMPTION_GATES):
+        before = workload.condition(type_)
+        if before is not None and before.status is ConditionStatus.TRUE:
+            text = f"previously: {before.message}"
+            workload = with_condition(workload, type_, ConditionStatus.FALSE, QUOTA_RESERVED, text, now)
+    return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.TRUE, QUOTA_RESERVED, message, now)
+
+
+def pending(workload: Workload, reason: str, message: str, now: float) -> Workload:
+    """QuotaReserved is False for that reason."""
+    return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.FALSE, reason, message, now)
+
+
+def waited_seconds(workload: Workload) -> float:
+    """How long a workload that holds quota was in its queue: since it was created, or queued again."""
+    since, requeued = workload.created_at, workload.condition(ConditionType.REQUEUED)
+    if requeued is not None and requeued.status is ConditionStatus.TRUE:
+        since = requeued.last_transition_time
+    return max(0.0, workload.conditions[ConditionType.QUOTA_RESERVED].last_transition_time - since)
+
+
+def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
+    """It would have to preempt, and a closed preemption gate forbids that."""
+    type_ = ConditionType.BLOCKED_ON_PREEMPTION_GATES
+    return with_condition(workload, type_, ConditionStatus.TRUE, PREEMPTION_GATED, message, now)
+
+
+def eviction_reason(reason: EvictionReason, cause: str = "") -> str:
+    """The reason of the Evicted condition: `DeactivatedDueTo<Cause>` where Kueue itself deactivated."""
+    return f"{reason}DueTo{cause}" if reason is EvictionReason.DEACTIVATED and cause else reason.value
+
+
+def eviction_event(reason: EvictionReason, cause: str = "") -> str:
+    """The reason of the event that tells of an eviction."""
+    return f"EvictedDueTo{eviction_reason(reason, cause)}"
+
+
+def evict(workload: Workload, reason: EvictionReason, message: str, now: float, cause: str = "") -> Workload:
+    """Evicted becomes True: its pods must stop. It keeps its quota until they have (T56)."""
+    workload = with_condition(
+        workload, ConditionType.EVICTED, ConditionStatus.TRUE, eviction_reason(reason, cause), message, now
+    )
+    if workload.is_true(ConditionType.BLOCKED_ON_PREEMPTION_GATES):
+        workload = with_condition(
+            workload, ConditionType.BLOCKED_ON_PREEMPTION_GATES, ConditionStatus.FALSE, reason.value, message, now
+        )
+    checks = tuple(_reset(check, now) for check in workload.admission_checks)
+    return replace(workload, admission_checks=checks, unhealthy_nodes=())
+
+
+def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
+    if check.state is AdmissionCheckStatus.PENDING:
+        return check
+    return replace(
+        check,
+        state=AdmissionCheckStatus.PENDING,
+        message=f"Reset by the eviction; it was {check.state}: {check.message}",
+        last_transition_time=now,
+        pod_set_updates=(),
+        retry_count=check.retry_count + 1 if check.state is AdmissionCheckStatus.RETRY else 0,
+    )
+
+
+def release(workload: Workload, now: float) -> Workload:
+    """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait."""
+    message = workload.conditions[ConditionType.EVICTED].message
+    return give_back(requeue(workload, now), PendingReason.PENDING_EVALUATION, message, now)
+
+
+def requeue(workload: Workload, now: float) -> Workload:
+    """The eviction is complete: it is queued again at once, or waits until what evicted it is over."""
+    evicted = workload.conditions[ConditionType.EVICTED]
+    at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
+    status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
+    return with_condition(workload, ConditionType.REQUEUED, status, evicted.reason, evicted.message, now)
+
+
+def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:
+    """Unset the quota reservation."""
+    workload = pending(replace(workload, admission=None, placement=None), reason, message, now)
+    if ConditionType.PODS_READY in workload.conditions:
+        workload = waiting_for_start(workload, now)
+    return sync_admitted(workload, now)
+
+
+def waiting_for_start(workload: Workload, now: float) -> Workload:
+    """Its pods are not ready, and have not been in this admission."""
+    reason, message = PodsReadyReason.WAIT_FOR_START, "Not all pods are ready"
+    return with_condition(workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, message, now)
+
+
+def execution_seconds(conditions: Mapping[ConditionType, Condition], now: float) -> int:
+    """Whole seconds since it was admitted; 0 when it is not."""
+    admitted = conditions.get(ConditionType.ADMITTED)
+    if admitted is None or admitted.status is not ConditionStatus.TRUE:
+        return 0
+    return max(0, int(now - admitted.last_transition_time))

@@ -1,0 +1,316 @@
+"""One mapping of a manifest, read field by field; whatever nobody read is an unknown field."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from scheduling.manifest.errors import MistakeReason, Report
+from scheduling.manifest.syntax import Syntax
+from scheduling.model.quantity import InvalidQuantity, parse_quantity, to_amount
+
+E = TypeVar("E", bound=StrEnum)
+
+INT32_MAX = 2**31 - 1
+INT32_MIN = -(2**31)
+_INT64_MAX = 2**63 - 1
+
+
+class Fields:
+    """Reads a mapping. As in Kubernetes, a null is as good as a field left out.
+
+    A wrong value is noted in the report and the default is returned, so that reading goes on and finds the rest.
+    """
+
+    __slots__ = ("_read", "content", "path", "report")
+
+    def __init__(self, report: Report, path: str, content: Mapping[str, Any]) -> None:
+        self.report = report
+        self.path = path
+        self.content = content
+        self._read: set[str] = set()
+
+    def at(self, key: str) -> str:
+        """The path of a field."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def error(self, key: str, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID) -> None:
+        """Note a mistake in a field."""
+        self.report.error(self.at(key), self.content.get(key), rule, remedy, reason)
+
+    def warn(self, key: str, text: str) -> None:
+        """Note a warning about a field."""
+        self.report.warn(self.at(key), text)
+
+    def has(self, key: str) -> bool:
+        """Whether the field is there and not null."""
+        return self.content.get(key) is not None
+
+    def take(self, key: str) -> Any:
+        """The raw value; the caller checks it."""
+        self._read.add(key)
+        return self.content.get(key)
+
+    def ignore(self, *keys: str) -> None:
+        """Fields that are known and of no interest here."""
+        self._read.update(keys)
+
+    def require(self, key: str, remedy: str = "") -> bool:
+        """Whether the field is there; its absence is noted."""
+        if self.has(key):
+            return True
+        self._read.add(key)
+        self.report.error(self.at(key), None, "is required", remedy or "Add it.", MistakeReason.REQUIRED)
+        return False
+
+    def text(
+        self,
+        key: str,
+        default: str = "",
+        *,
+        required: bool = False,
+        longest: int | None = None,
+        syntax: Syntax | None = None,
+    ) -> str:
+        """A string; the empty one counts as left out."""
+        value = self.take(key)
+        if value is None or value == "":
+            if required:
+                self.report.error(self.at(key), value, "is required", "Add it.", MistakeReason.REQUIRED)
+            return default
+        if not self._is_text(key, value):
+            return default
+        if longest is not None and len(value) > longest:
+            self.error(key, f"must have at most {longest} characters, has {len(value)}", "", MistakeReason.TOO_LONG)
+            return default
+        broken = syntax(value) if syntax else None
+        if broken:
+            self.error(key, broken)
+            return default
+        return str(value)
+
+    def choice(self, key: str, default: E, *, among: Iterable[E] | None = None) -> E:
+        """One token of the default's enum (or of those that are legal here)."""
+        choices = list(among) if among is not None else list(type(default))
+        return self._token(key, choices) or default
+
+    def optional_choice(self, key: str, choices: Iterable[E]) -> E | None:
+        """One of the tokens, or None where the field is left out."""
+        return self._token(key, list(choices))
+
+    def _token(self, key: str, choices: list[E]) -> E | None:
+        value = self.take(key)
+        if value is None or value == "":
+            return None
+        for token in choices:
+            if value == token.value:
+                return token
+        words = [token.value for token in choices]
+        self.error(
+            key, f"must be one of {', '.join(words)}", suggestion(str(value), words), MistakeReason.NOT_SUPPORTED
+        )
+        return None
+
+    def boolean(self, key: str, default: bool = False) -> bool:
+        """true or false."""
+        value = self.take(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.error(key, "must be true or false", "", MistakeReason.WRONG_TYPE)
+            return default
+        return value
+
+    def integer(self, key: str, default: int, *, minimum: int = 0, maximum: int = INT32_MAX) -> int:
+        """A whole number within bounds."""
+        value = self.optional_integer(key, minimum=minimum, maximum=maximum)
+        return default if value is None else value
+
+    def optional_integer(self, key: str, *, minimum: int = 0, maximum: int = INT32_MAX) -> int | None:
+        """A whole number within bounds, or None where the field is left out."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.error(key, "must be a whole number", "", MistakeReason.WRONG_TYPE)
+            return None
+        if not minimum <= value <= maximum:
+            self.error(key, f"must be at least {minimum}" if value < minimum else f"must be at most {maximum}")
+            return None
+        return value
+
+    def quantity(self, key: str, *, negative: bool = False) -> int | None:
+        """A Kubernetes quantity in nano units, or None where the field is left out."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if not isinstance(value, str | int | float):
+            self.error(key, "must be a quantity, like 500m, 2 or 10Gi", "", MistakeReason.WRONG_TYPE)
+            return None
+        try:
+            nanos = parse_quantity(value)
+        except InvalidQuantity as mistake:
+            self.error(key, str(mistake))
+            return None
+        if nanos < 0 and not negative:
+            self.error(key, "must not be negative")
+            return None
+        return nanos
+
+    def amount(self, key: str, resource: str) -> int | None:
+        """A quantity of the resource as an integer in its base units, or None where the field is left out."""
+        nanos = self.quantity(key)
+        if nanos is None:
+            return None
+        amount = to_amount(resource, nanos)
+        if amount >= _INT64_MAX:
+            self.error(key, "must be below 2^63 in the resource's base unit", "Write a smaller quantity.")
+            return None
+        return amount
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """A mapping that is kept as it is."""
+        value = self.take(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self.error(key, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
+            return {}
+        return dict(value)
+
+    def fields(self, key: str) -> Fields | None:
+        """The mapping under a key, to be read on, or None where it is left out (or is none)."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.error(key, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
+            return None
+        return Fields(self.report, self.at(key), value)
+
+    def required_fields(self, key: str) -> Fields:
+        """As `fields`, for a mapping that must be there; reads as empty where it is not."""
+        if not self.require(key):
+            return Fields(Report(), self.at(key), {})
+        return self.fields(key) or Fields(Report(), self.at(key), {})
+
+    def sequence(self, key: str, *, least: int = 0, most: int | None = None) -> list[Any]:
+        """A list, its length checked."""
+        value = self.take(key)
+        if value is None:
+            value = []
+        if not isinstance(value, list):
+            self.error(key, "must be a list", "", MistakeReason.WRONG_TYPE)
+            return []
+        if len(value) < least:
+            self.error(key, f"must have at least {least} item{'' if least == 1 else 's'}", "", MistakeReason.REQUIRED)
+        if most is not None and len(value) > most:
+            self.report.error(
+                self.at(key),
+                len(value),
+                f"must have at most {most} items, has {len(value)}",
+                "",
+                MistakeReason.TOO_MANY,
+            )
+        return value
+
+    def items(self, key: str, *, least: int = 0, most: int | None = None) -> list[Fields]:
+        """A list of mappings, to be read on."""
+        found = []
+        for index, item in enumerate(self.sequence(key, least=least, most=most)):
+            path = f"{self.at(key)}[{index}]"
+            if isinstance(item, Mapping):
+                found.append(Fields(self.report, path, item))
+            else:
+                self.report.error(path, item, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
+        return found
+
+    def texts(
+        self, key: str, *, least: int = 0, most: int | None = None, syntax: Syntax | None = None, unique: bool = True
+    ) -> list[str]:
+        """A list of strings."""
+        found: list[str] = []
+        for index, item in enumerate(self.sequence(key, least=least, most=most)):
+            path = f"{self.at(key)}[{index}]"
+            if not isinstance(item, str):
+                self.report.error(path, item, "must be a string", quoting(item), MistakeReason.WRONG_TYPE)
+                continue
+            broken = syntax(item) if syntax else None
+            if broken:
+                self.report.error(path, item, broken)
+            elif unique and item in found:
+                self.report.error(path, item, "is there twice", "Remove one.", MistakeReason.DUPLICATE)
+            else:
+                found.append(item)
+        return found
+
+    def text_map(
+        self,
+        key: str,
+        *,
+        most: int | None = None,
+        key_syntax: Syntax | None = None,
+        value_syntax: Syntax | None = None,
+    ) -> dict[str, str]:
+        """A mapping of strings to strings, such as labels."""
+        content = self.mapping(key)
+        if most is not None and len(content) > most:
+            self.report.error(
+                self.at(key),
+                len(content),
+                f"must have at most {most} entries, has {len(content)}",
+                "",
+                MistakeReason.TOO_MANY,
+            )
+        found: dict[str, str] = {}
+        for name, value in content.items():
+            path = f"{self.at(key)}[{name}]"
+            if not isinstance(value, str):
+                self.report.error(path, value, "must be a string", quoting(value), MistakeReason.WRONG_TYPE)
+                continue
+            broken_key = key_syntax(name) if key_syntax else None
+            broken_value = value_syntax(value) if value_syntax else None
+            if broken_key:
+                self.report.error(path, name, f"as a key {broken_key}")
+            elif broken_value:
+                self.report.error(path, value, broken_value)
+            else:
+                found[name] = value
+        return found
+
+    def close(self) -> None:
+        """Note every field that nobody read."""
+        if self.content.keys() <= self._read:
+            return
+        for key in self.content:
+            if key not in self._read:
+                self.error(
+                    key, "is not a field that is known here", suggestion(key, self._read), MistakeReason.UNKNOWN_FIELD
+                )
+
+    def _is_text(self, key: str, value: Any) -> bool:
+        if isinstance(value, str):
+            return True
+        self.error(key, "must be a string", quoting(value), MistakeReason.WRONG_TYPE)
+        return False
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`Did you mean ...?` for the closest known word, else the words that are known."""
+    words = sorted(known)
+    lowered = {known_word.lower(): known_word for known_word in words}
+    close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
+    if close:
+        return f'Did you mean "{lowered[close[0]]}"?'
+    return f"Known here: {', '.join(words)}." if words else ""
+
+
+def quoting(value: Any) -> str:
+    """How to make a string of what YAML read as something else."""
+    if isinstance(value, bool):
+        return f'YAML reads {str(value).lower()}, yes, no, on and off as true or false: put it in quotes, as in "on".'
+    if isinstance(value, int | float):
+        return f'Put it in quotes: "{value}".'
+    return ""

@@ -1,0 +1,127 @@
+"""`metadata` of an object, as far as it says who the object is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.manifest.errors import MistakeReason
+from scheduling.manifest.fields import Fields
+from scheduling.manifest.syntax import (
+    Syntax,
+    dns_label,
+    dns_subdomain,
+    generate_name_prefix,
+    label_value,
+    qualified_name,
+)
+
+DEFAULT_NAMESPACE = "default"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ANNOTATIONS_BYTES = 262144
+_LONGEST_GENERATED_PREFIX = 58
+_OF_THE_SERVER = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "finalizers",
+    "ownerReferences",
+    "managedFields",
+    "selfLink",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """Who an object is. With `generate_name` its name is a prefix that five random characters are to follow."""
+
+    name: str
+    namespace: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    generate_name: bool = False
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name of an object that has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def read_metadata(
+    top: Fields,
+    *,
+    namespaced: bool,
+    default_namespace: str = DEFAULT_NAMESPACE,
+    name_syntax: Syntax = dns_subdomain,
+    nameless: bool = False,
+) -> ObjectMeta:
+    """Read `metadata`. What only the API server writes there is skipped: it is in every manifest that was read back."""
+    if nameless and not top.has("metadata"):
+        top.ignore("metadata")
+        return ObjectMeta("")
+    fields = top.required_fields("metadata")
+    fields.ignore(*_OF_THE_SERVER)
+    generated = not fields.has("name") and fields.has("generateName")
+    name = _read_name(fields, generated, name_syntax, required=not nameless)
+    meta = ObjectMeta(
+        name,
+        _read_namespace(fields, namespaced, default_namespace),
+        fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value),
+        _read_annotations(fields),
+        generated,
+    )
+    fields.close()
+    return meta
+
+
+def write_metadata(meta: ObjectMeta, **more: Any) -> dict[str, Any]:
+    """`metadata` of a manifest; empty maps are left out."""
+    written: dict[str, Any] = {"name": meta.name}
+    if meta.namespace:
+        written["namespace"] = meta.namespace
+    written.update({key: value for key, value in more.items() if value})
+    if meta.labels:
+        written["labels"] = dict(meta.labels)
+    if meta.annotations:
+        written["annotations"] = dict(meta.annotations)
+    return written
+
+
+def _read_name(fields: Fields, generated: bool, syntax: Syntax, *, required: bool) -> str:
+    if not generated:
+        fields.ignore("generateName")
+        return fields.text("name", required=required, syntax=syntax)
+    fields.ignore("name")
+    return fields.text("generateName", syntax=generate_name_prefix)[:_LONGEST_GENERATED_PREFIX]
+
+
+def _read_namespace(fields: Fields, namespaced: bool, default: str) -> str:
+    if namespaced:
+        return fields.text("namespace", default, syntax=dns_label)
+    if fields.take("namespace"):
+        fields.error(
+            "namespace",
+            "must not be set: objects of this kind have no namespace",
+            "Remove it.",
+            MistakeReason.FORBIDDEN,
+        )
+    return ""
+
+
+def _read_annotations(fields: Fields) -> dict[str, str]:
+    annotations = fields.text_map("annotations", key_syntax=lambda key: qualified_name(key.lower()))
+    annotations.pop(LAST_APPLIED, None)  # kubectl's own bookkeeping, a second copy of the manifest
+    size = sum(len(key) + len(value) for key, value in annotations.items())
+    if size > _ANNOTATIONS_BYTES:
+        fields.report.error(
+            fields.at("annotations"),
+            size,
+            f"must have at most {_ANNOTATIONS_BYTES} bytes in all, has {size}",
+            "",
+            MistakeReason.TOO_LONG,
+        )
+    return annotations

@@ -1,0 +1,1 @@
+"""The nouns of scheduling as frozen values."""

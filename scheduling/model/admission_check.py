@@ -1,0 +1,81 @@
+"""AdmissionCheck: someone else who must agree before a workload with quota may start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.selectors import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionCheck:
+    """Kueue's AdmissionCheck: which controller answers, and whether it is active."""
+
+    name: str
+    controller_name: str = ""
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetUpdate:
+    """What a check that is Ready adds to the pods of a pod set. `tolerations` are as Kubernetes writes them."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+        """Read one of `status.admissionChecks[].podSetUpdates`. Raises KeyError without a name."""
+        return cls(
+            manifest["name"],
+            dict(manifest.get("labels") or {}),
+            dict(manifest.get("annotations") or {}),
+            dict(manifest.get("nodeSelector") or {}),
+            tuple(manifest.get("tolerations") or ()),
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """The same as Kubernetes writes it."""
+        fields = {
+            "labels": dict(self.labels),
+            "annotations": dict(self.annotations),
+            "nodeSelector": dict(self.node_selector),
+            "tolerations": [dict(toleration) for toleration in self.tolerations],
+        }
+        return {"name": self.name, **{name: value for name, value in fields.items() if value}}
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionCheckState:
+    """The state of one check of one workload (`status.admissionChecks`)."""
+
+    name: str
+    state: AdmissionCheckStatus = AdmissionCheckStatus.PENDING
+    message: str = ""
+    last_transition_time: float = 0.0
+    requeue_after_seconds: float | None = None
+    retry_count: int = 0
+    pod_set_updates: tuple[PodSetUpdate, ...] = ()
+
+
+def updates_of(checks: Iterable[AdmissionCheckState], pod_set: str) -> list[PodSetUpdate]:
+    """What the checks that are Ready add to a pod set, in their order."""
+    ready = (check for check in checks if check.state is AdmissionCheckStatus.READY)
+    return [update for check in ready for update in check.pod_set_updates if update.name == pod_set]
+
+
+def added_selection(
+    checks: Iterable[AdmissionCheckState], pod_set: str
+) -> tuple[Mapping[str, str], tuple[Toleration, ...]]:
+    """The node selector and the tolerations that the checks add to a pod set: where its pods may go follows from them
+    too."""
+    updates = updates_of(checks, pod_set)
+    selector = {key: value for update in updates for key, value in update.node_selector.items()}
+    tolerations = tuple(Toleration.from_manifest(entry) for update in updates for entry in update.tolerations)
+    return selector, tolerations

@@ -1,0 +1,77 @@
+"""ClusterQueue: quota, and how those who wait for it are ordered and may preempt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, ResourceGroup
+from scheduling.model.decisions import (
+    AdmissionMode,
+    BorrowWithinCohortPolicy,
+    FungibilityPolicy,
+    FungibilityPreference,
+    QueueingStrategy,
+    ReclaimWithinCohortPolicy,
+    StopPolicy,
+    WithinClusterQueuePolicy,
+)
+from scheduling.model.label_selector import LabelSelector
+
+
+@dataclass(frozen=True, slots=True)
+class BorrowWithinCohort:
+    """Preempting while borrowing: only workloads of lower priority, and at or below the threshold if there is one."""
+
+    policy: BorrowWithinCohortPolicy = BorrowWithinCohortPolicy.NEVER
+    max_priority_threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueuePreemption:
+    """Kueue's `spec.preemption`."""
+
+    within_cluster_queue: WithinClusterQueuePolicy = WithinClusterQueuePolicy.NEVER
+    reclaim_within_cohort: ReclaimWithinCohortPolicy = ReclaimWithinCohortPolicy.NEVER
+    borrow_within_cohort: BorrowWithinCohort = BorrowWithinCohort()
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorFungibility:
+    """Kueue's `spec.flavorFungibility`."""
+
+    when_can_borrow: FungibilityPolicy = FungibilityPolicy.MAY_STOP_SEARCH
+    when_can_preempt: FungibilityPolicy = FungibilityPolicy.TRY_NEXT_FLAVOR
+    preference: FungibilityPreference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionCheckRule:
+    """An admission check of a ClusterQueue; no flavors means every flavor."""
+
+    name: str
+    on_flavors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueue:
+    """Kueue's ClusterQueue, defaulted. `namespace_selector` None selects no namespace.
+
+    `preempt_for_devices` is our own: preempt when quota is free and only devices are full (off by default).
+    """
+
+    name: str
+    cohort_name: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    queueing_strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
+    namespace_selector: LabelSelector | None = None
+    preemption: ClusterQueuePreemption = ClusterQueuePreemption()
+    flavor_fungibility: FlavorFungibility = FlavorFungibility()
+    fair_weight: float = 1.0
+    stop_policy: StopPolicy = StopPolicy.NONE
+    admission_checks: tuple[AdmissionCheckRule, ...] = ()
+    admission_mode: AdmissionMode = AdmissionMode.NO_ADMISSION_FAIR_SHARING
+    labels: Mapping[str, str] = field(default_factory=dict)
+    preempt_for_devices: bool = False
+    protection: PreemptionProtection = NO_PROTECTION
+    terminating: bool = False

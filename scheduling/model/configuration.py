@@ -1,0 +1,73 @@
+"""Kueue's Configuration, as far as it decides anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduling.model.decisions import PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
+from scheduling.model.resources import Transformation
+
+DEFAULT_PREEMPTION_STRATEGIES = (
+    PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
+    PreemptionStrategy.LESS_THAN_INITIAL_SHARE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FairSharing:
+    """Present: queues of a cohort are ordered, and preempt, by their dominant resource share."""
+
+    preemption_strategies: tuple[PreemptionStrategy, ...] = DEFAULT_PREEMPTION_STRATEGIES
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionFairSharing:
+    """Present: LocalQueues of usage-based ClusterQueues are ordered by decayed past usage.
+
+    `usage_half_life_seconds` 0 forgets at every sample; `resource_weights` default to 1.
+    """
+
+    usage_half_life_seconds: float = 0.0
+    usage_sampling_interval_seconds: float = 300.0
+    resource_weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequeuingStrategy:
+    """How a workload whose pods did not get ready is queued again; no limit count means for ever."""
+
+    timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
+    backoff_limit_count: int | None = None
+    backoff_base_seconds: float = 60.0
+    backoff_max_seconds: float = 3600.0
+
+    def backoff_seconds(self, count: int) -> float:
+        """The delay before attempt `count` (from 1): base * 2^(count-1), at most the maximum (without jitter)."""
+        return min(self.backoff_max_seconds, self.backoff_base_seconds * 2.0 ** (min(count, 64) - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForPodsReady:
+    """Kueue's `waitForPodsReady`; `recovery_timeout_seconds` 0 switches the recovery timeout off."""
+
+    timeout_seconds: float = 1800.0
+    recovery_timeout_seconds: float = 1800.0
+    block_admission: bool = False
+    requeuing_strategy: RequeuingStrategy = RequeuingStrategy()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What Kueue reads from its Configuration. Absent blocks are None: the feature is off.
+
+    `balanced_placement` is Kueue's gate TASBalancedPlacement.
+    """
+
+    fair_sharing: FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    transformations: tuple[Transformation, ...] = ()
+    exclude_resource_prefixes: tuple[str, ...] = ()
+    quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
+    balanced_placement: bool = False

@@ -1,0 +1,217 @@
+"""The values that go into and come out of placing: pod sets to place, where their pods went, or why they can't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from scheduling.model.device import DeviceRequest, DeviceSlice
+from scheduling.model.selectors import RequiredNodeAffinity, Toleration
+
+
+class DeviceRefusal(StrEnum):
+    """Why a card (or, without a count, a node) can't serve a request: HAMi's words, in the order of its checks."""
+
+    MODE_NOT_FIT = "ModeNotFit"
+    CARD_NOT_HEALTH = "CardNotHealth"
+    CARD_CORDONED = "CardCordoned"
+    CARD_TYPE_MISMATCH = "CardTypeMismatch"
+    NUMA_NOT_FIT = "NumaNotFit"
+    CARD_UUID_MISMATCH = "CardUuidMismatch"
+    CARD_TIME_SLICING_EXHAUSTED = "CardTimeSlicingExhausted"
+    EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT = "ExclusiveDeviceAllocateConflict"
+    RESOURCE_QUOTA_NOT_FIT = "ResourceQuotaNotFit"
+    CARD_INSUFFICIENT_MEMORY = "CardInsufficientMemory"
+    CARD_INSUFFICIENT_CORE = "CardInsufficientCore"
+    CARD_COMPUTE_UNITS_EXHAUSTED = "CardComputeUnitsExhausted"
+    CARD_QOS_POLICY_MISMATCH = "CardQosPolicyMismatch"
+    CARD_APP_CLASS_MISMATCH = "CardAppClassMismatch"
+    CARD_MIG_TOPOLOGY_INFEASIBLE = "CardMigTopologyInfeasible"
+    CARD_NOT_FOUND_CUSTOM_FILTER_RULE = "CardNotFoundCustomFilterRule"
+    ALLOCATED_CARDS_INSUFFICIENT_REQUEST = "AllocatedCardsInsufficientRequest"
+    NODE_INSUFFICIENT_DEVICE = "NodeInsufficientDevice"
+    NODE_UNREGISTERED = "node unregistered"
+
+
+class NodeRefusal(StrEnum):
+    """Why a node is no candidate at all, whatever its cards."""
+
+    NODE_NOT_READY = "NodeNotReady"
+    NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    NODE_TAINTED = "NodeTainted"
+    INSUFFICIENT_RESOURCE = "Insufficient"
+    """Followed by the resource's name: `Insufficient cpu`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringWeights:
+    """Weights of slots, cores and memory in a card's score (`hami.io/device-scoring-weights`)."""
+
+    slot: int = 1
+    core: int = 1
+    memory: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConstraints:
+    """What a pod's annotations demand of one vendor's cards. Types are substrings of the model, case ignored.
+
+    `qos_policy` and `app_class` are what the pod is among a card's tenants; `zones`: it wants several whole cards to be
+    of one zone.
+    """
+
+    use_types: tuple[str, ...] = ()
+    nouse_types: tuple[str, ...] = ()
+    use_uuids: tuple[str, ...] = ()
+    nouse_uuids: tuple[str, ...] = ()
+    numa_bind: bool = False
+    mode: str | None = None
+    qos_policy: str = ""
+    app_class: str = ""
+    zones: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequestProblem:
+    """A device request that HAMi refuses or silently ignores.
+
+    `refused`: HAMi's webhook would not let the pod in; otherwise it would run without any device.
+    """
+
+    container: str
+    resource: str
+    value: str
+    message: str
+    refused: bool
+
+    def __str__(self) -> str:
+        where = f"Container {self.container}: " if self.container else ""
+        return f"{where}{self.resource} is {self.value}: {self.message}."
+
+
+@dataclass(frozen=True, slots=True)
+class PodDeviceRequest:
+    """All that one pod asks of devices; per container the requests in the order of the vendors' words.
+
+    `node_policy` and `device_policy` are the pod's own words, None for the fleet's default.
+    """
+
+    init_containers: tuple[tuple[DeviceRequest, ...], ...] = ()
+    containers: tuple[tuple[DeviceRequest, ...], ...] = ()
+    node_policy: str | None = None
+    device_policy: str | None = None
+    weights: ScoringWeights = ScoringWeights()
+    constraints: tuple[tuple[str, DeviceConstraints], ...] = ()
+    problems: tuple[DeviceRequestProblem, ...] = ()
+
+    @property
+    def asks_for_devices(self) -> bool:
+        """Whether any container asks for a card."""
+        return any(self.init_containers) or any(self.containers)
+
+    def constraints_of(self, vendor: str) -> DeviceConstraints:
+        """The constraints on one vendor's cards."""
+        return next((found for word, found in self.constraints if word == vendor), NO_CONSTRAINTS)
+
+
+NO_CONSTRAINTS = DeviceConstraints()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetToPlace:
+    """One pod set: `count` pods alike, replicas numbered from `first_replica`.
+
+    `requests` are what one pod asks of its node, integers in base units, cpu in milli; names of device resources in it
+    are ignored (devices are asked for in `devices`). `flavor_labels` and `flavor_tolerations` come from the resource
+    flavors that the pod set was assigned; `allowed_nodes` is the topology domain, None for all nodes.
+    """
+
+    name: str
+    count: int
+    requests: Mapping[str, int] = field(default_factory=dict)
+    devices: PodDeviceRequest = PodDeviceRequest()
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: RequiredNodeAffinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    flavor_labels: Mapping[str, str] = field(default_factory=dict)
+    flavor_tolerations: tuple[Toleration, ...] = ()
+    allowed_nodes: frozenset[str] | None = None
+    namespace: str = ""
+    first_replica: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlacement:
+    """Where one pod goes. `containers` holds each container's slices, the `init_container_count` init ones first."""
+
+    pod_set: str
+    replica: int
+    node: str
+    containers: tuple[tuple[DeviceSlice, ...], ...] = ()
+    init_container_count: int = 0
+    requests: Mapping[str, int] = field(default_factory=dict)
+    namespace: str = ""
+
+    @property
+    def slices(self) -> tuple[DeviceSlice, ...]:
+        """The slices of all containers."""
+        return tuple(held for container in self.containers for held in container)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Every pod of a workload with its node and devices."""
+
+    pods: tuple[PodPlacement, ...]
+
+    def pods_of(self, pod_set: str) -> Sequence[PodPlacement]:
+        """The pods of one pod set, by replica."""
+        return [pod for pod in self.pods if pod.pod_set == pod_set]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaShortage:
+    """Which quota stands in a pod's way. Amounts are MiB of memory or percent points of cores."""
+
+    quota: str
+    resource: str
+    vendor: str
+    limit: int
+    used: int
+    asked: int
+    of_this_workload: int = 0
+    """The part of `used` that pods of the same workload would take."""
+
+    def __str__(self) -> str:
+        used = f"{self.used} are used"
+        if self.of_this_workload:
+            used += f", {self.of_this_workload} of them by this workload's other pods"
+        return (
+            f"ResourceQuota {self.quota} allows its namespace {self.limit} of {self.resource}: {used}, "
+            f"and the pod asks for {self.asked}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRefusal:
+    """Why a workload can't be placed: the first pod that found no node, and what each node lacked.
+
+    `reasons` has one entry per candidate node (ready or not) that the flavor and the pod select: HAMi's reason words
+    with counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` pods of the gang had found a place.
+    `quota` is the namespace's ResourceQuota where that is in the way.
+    """
+
+    pod_set: str
+    replica: int
+    placed: int
+    wanted: int
+    reasons: Mapping[str, str]
+    nearest_node: str | None
+    message: str
+    quota: QuotaShortage | None = None
+
+    @property
+    def nearest_reason(self) -> str:
+        """What the nearest node lacked; empty without any candidate."""
+        return self.reasons[self.nearest_node] if self.nearest_node is not None else ""

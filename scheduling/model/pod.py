@@ -1,0 +1,152 @@
+"""The pod template of a pod set: what the scheduler reads of it, and the effective request of one pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Self
+
+from scheduling.model.quantity import parse_quantity
+from scheduling.model.selectors import RequiredNodeAffinity, Toleration, required_node_affinity
+
+Quantities = Mapping[str, int]
+"""Resource name -> nano units (see `scheduling.model.quantity`)."""
+
+_POD_LEVEL_PREFIXES = ("hugepages-",)
+_POD_LEVEL_RESOURCES = ("cpu", "memory")
+
+
+def read_quantities(manifest: Mapping[str, Any] | None) -> dict[str, int]:
+    """A `v1.ResourceList` in nano units. Raises `InvalidQuantity`."""
+    return {name: parse_quantity(text) for name, text in (manifest or {}).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container; requests and limits in nano units. `always_restarts` marks a sidecar among the init containers."""
+
+    name: str = ""
+    requests: Quantities = field(default_factory=dict)
+    limits: Quantities = field(default_factory=dict)
+    always_restarts: bool = False
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+        """Read a `v1.Container`; a request that is missing beside a limit is the limit (Kubernetes' default)."""
+        resources = manifest.get("resources") or {}
+        limits = read_quantities(resources.get("limits"))
+        return cls(
+            manifest.get("name") or "",
+            {**limits, **read_quantities(resources.get("requests"))},
+            limits,
+            manifest.get("restartPolicy") == "Always",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """Kubernetes' PodTemplateSpec, reduced to what decides where and whether the pod may run.
+
+    `affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `requests` and `limits` are
+    the pod-level resources. `manifest` is the whole template as it was given: device placement reads containers,
+    annotations and security context from it.
+    """
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: Quantities = field(default_factory=dict)
+    requests: Quantities = field(default_factory=dict)
+    limits: Quantities = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: RequiredNodeAffinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    manifest: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+        """Read a `v1.PodTemplateSpec`. Raises KeyError, ValueError or `InvalidQuantity` for a malformed one."""
+        metadata = manifest.get("metadata") or {}
+        spec = manifest.get("spec") or {}
+        resources = spec.get("resources") or {}
+        limits = read_quantities(resources.get("limits"))
+        return cls(
+            containers=tuple(Container.from_manifest(c) for c in spec.get("containers") or ()),
+            init_containers=tuple(Container.from_manifest(c) for c in spec.get("initContainers") or ()),
+            overhead=read_quantities(spec.get("overhead")),
+            requests={**limits, **read_quantities(resources.get("requests"))},
+            limits=limits,
+            labels=dict(metadata.get("labels") or {}),
+            annotations=dict(metadata.get("annotations") or {}),
+            node_selector=dict(spec.get("nodeSelector") or {}),
+            affinity=required_node_affinity(spec),
+            tolerations=tuple(Toleration.from_manifest(t) for t in spec.get("tolerations") or ()),
+            manifest=manifest,
+        )
+
+    def effective_requests(self) -> dict[str, int]:
+        """What one pod asks for, in nano units: Kubernetes' formula.
+
+        Containers and sidecars add up; each init container counts together with the sidecars started before it, and the
+        largest wins; pod-level requests replace the sum for cpu, memory and huge pages; overhead comes on top.
+        """
+        total: dict[str, int] = {}
+        for container in self.containers:
+            _add(total, container.requests)
+        _merge_init_containers(total, self.init_containers, attrgetter("requests"))
+        total |= {name: value for name, value in self.requests.items() if _is_pod_level(name)}
+        _add(total, self.overhead)
+        return total
+
+    def effective_limits(self) -> dict[str, int]:
+        """The limits of one pod by the same formula, in nano units; what some container does not limit counts as far as
+        the others limit it."""
+        total: dict[str, int] = {}
+        for container in self.containers:
+            _add(total, container.limits)
+        _merge_init_containers(total, self.init_containers, attrgetter("limits"))
+        return total | {name: value for name, value in self.limits.items() if _is_pod_level(name)}
+
+    def exceeded_limit(self) -> str | None:
+        """The first resource whose request is above its limit, as `container c: cpu`; None when there is none."""
+        for container in (*self.init_containers, *self.containers):
+            name = _first_above(container.requests, container.limits)
+            if name:
+                return f"container {container.name}: {name}"
+        name = _first_above(self.requests, self.limits)
+        return f"pod: {name}" if name else None
+
+
+def _is_pod_level(resource: str) -> bool:
+    return resource in _POD_LEVEL_RESOURCES or resource.startswith(_POD_LEVEL_PREFIXES)
+
+
+def _merge_init_containers(
+    total: dict[str, int], init_containers: Iterable[Container], amounts_of: Callable[[Container], Quantities]
+) -> None:
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in init_containers:
+        amounts = amounts_of(container)
+        if container.always_restarts:
+            _add(total, amounts)
+            _add(sidecars, amounts)
+            running = sidecars
+        else:
+            running = dict(sidecars)
+            _add(running, amounts)
+        for name, value in running.items():
+            peak[name] = max(peak.get(name, 0), value)
+    for name, value in peak.items():
+        total[name] = max(total.get(name, 0), value)
+
+
+def _add(total: dict[str, int], amounts: Quantities) -> None:
+    for name, value in amounts.items():
+        total[name] = total.get(name, 0) + value
+
+
+def _first_above(requests: Quantities, limits: Quantities) -> str | None:
+    return next((name for name, value in requests.items() if name in limits and value > limits[name]), None)

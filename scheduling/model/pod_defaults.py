@@ -1,0 +1,124 @@
+"""What the cluster adds to pods that are made in it, and refuses: RuntimeClasses and the LimitRanges of namespaces.
+
+Requests are counted as the pods will have them, not as their author wrote them (Kueue's AdjustResources). What a
+workload's row says is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.model.limit_range import LimitRange, Limits, LimitType, summarize, violations
+from scheduling.model.pod import PodTemplate
+from scheduling.model.workload import PodSet
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeClass:
+    """A RuntimeClass of Kubernetes: `pod_overhead` are quantities as written, by resource."""
+
+    name: str
+    pod_overhead: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PodDefaults:
+    """LimitRanges and RuntimeClasses by name, and what follows from them for a pod."""
+
+    def __init__(self) -> None:
+        """None of them."""
+        self._ranges: dict[str, dict[str, LimitRange]] = {}
+        self._limits: dict[str, dict[str, Limits]] = {}
+        self._classes: dict[str, RuntimeClass] = {}
+
+    def set_limit_range(self, limit_range: LimitRange) -> bool:
+        """Add or replace a LimitRange; whether that is news."""
+        ranges = self._ranges.setdefault(limit_range.namespace, {})
+        if ranges.get(limit_range.name) == limit_range:
+            return False
+        ranges[limit_range.name] = limit_range
+        self._limits[limit_range.namespace] = summarize(ranges.values())
+        return True
+
+    def delete_limit_range(self, namespace: str, name: str) -> bool:
+        """Forget a LimitRange; whether it was there."""
+        ranges = self._ranges.get(namespace, {})
+        if ranges.pop(name, None) is None:
+            return False
+        self._limits[namespace] = summarize(ranges.values())
+        if not ranges:
+            del self._ranges[namespace], self._limits[namespace]
+        return True
+
+    def set_runtime_class(self, runtime_class: RuntimeClass) -> bool:
+        """Add or replace a RuntimeClass; whether that is news."""
+        if self._classes.get(runtime_class.name) == runtime_class:
+            return False
+        self._classes[runtime_class.name] = runtime_class
+        return True
+
+    def delete_runtime_class(self, name: str) -> bool:
+        """Forget a RuntimeClass; whether it was there."""
+        return self._classes.pop(name, None) is not None
+
+    def completed(self, namespace: str, pod_set: PodSet) -> PodSet:
+        """The pod set as its pods will be; the same object where nothing is added."""
+        limits = self._limits.get(namespace, {})
+        manifest = pod_set.template.manifest
+        spec = manifest.get("spec") or {}
+        if not limits and not spec.get("runtimeClassName"):
+            return pod_set
+        added = {**self._overhead(spec), **_containers(spec, limits.get(LimitType.CONTAINER))}
+        added |= _pod_level(spec, limits.get(LimitType.POD))
+        if all(spec.get(key) == value for key, value in added.items()):
+            return pod_set
+        template = PodTemplate.from_manifest({**manifest, "spec": {**spec, **added}})
+        return PodSet(pod_set.name, pod_set.count, template, pod_set.min_count, pod_set.topology_request)
+
+    def violation(self, namespace: str, pod_sets: Iterable[PodSet]) -> str:
+        """What of completed pod sets the namespace's LimitRanges refuse, in words; empty when nothing."""
+        limits = self._limits.get(namespace)
+        if not limits:
+            return ""
+        found = (
+            f"pod set {pod_set.name}: {text}" for pod_set in pod_sets for text in violations(limits, pod_set.template)
+        )
+        return "; ".join(found)
+
+    def _overhead(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        runtime_class = self._classes.get(spec.get("runtimeClassName") or "")
+        if runtime_class is None or not runtime_class.pod_overhead or spec.get("overhead"):
+            return {}
+        return {"overhead": dict(runtime_class.pod_overhead)}
+
+
+def names_runtime_class(pod_set: PodSet, name: str) -> bool:
+    """Whether the pods run under this RuntimeClass."""
+    return (pod_set.template.manifest.get("spec") or {}).get("runtimeClassName") == name
+
+
+def _containers(spec: Mapping[str, Any], limits: Limits | None) -> dict[str, Any]:
+    if limits is None or not (limits.default or limits.default_request):
+        return {}
+    return {
+        key: [{**container, "resources": _completed(container.get("resources"), limits)} for container in spec[key]]
+        for key in ("initContainers", "containers")
+        if spec.get(key)
+    }
+
+
+def _pod_level(spec: Mapping[str, Any], limits: Limits | None) -> dict[str, Any]:
+    """Only pods that state resources of their own get more of them."""
+    if limits is None or not spec.get("resources"):
+        return {}
+    return {"resources": _completed(spec["resources"], limits)}
+
+
+def _completed(resources: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any]:
+    given = resources or {}
+    return {
+        **given,
+        "limits": {**limits.default, **(given.get("limits") or {})},
+        "requests": {**limits.default_request, **(given.get("requests") or {})},
+    }

@@ -1,0 +1,155 @@
+"""Workload: pod sets that start together or not at all, and what the cluster knows about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduling.model.admission_check import AdmissionCheckState
+from scheduling.model.decisions import ConditionStatus, ConditionType, WorkloadStatus
+from scheduling.model.placement import Placement
+from scheduling.model.pod import PodTemplate
+from scheduling.model.resources import Amounts
+from scheduling.model.topology import TopologyAssignment, TopologyRequest
+
+_EMPTY_TEMPLATE = PodTemplate()
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Pods of one template. `min_count` allows partial admission."""
+
+    name: str = "main"
+    count: int = 1
+    template: PodTemplate = _EMPTY_TEMPLATE
+    min_count: int | None = None
+    topology_request: TopologyRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetAssignment:
+    """What a pod set got: a flavor per resource, the usage of all its pods in base units, the pods' count, and their
+    topology domains where a topology was assigned."""
+
+    name: str
+    count: int
+    flavors: Mapping[str, str] = field(default_factory=dict)
+    resource_usage: Amounts = field(default_factory=dict)
+    topology_assignment: TopologyAssignment | None = None
+    delayed_topology_request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """`status.admission`: present from the quota reservation on."""
+
+    cluster_queue: str
+    pod_set_assignments: tuple[PodSetAssignment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition; the time is in seconds since the epoch."""
+
+    type: ConditionType
+    status: ConditionStatus
+    reason: str = ""
+    message: str = ""
+    last_transition_time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueState:
+    """How often WaitForPodsReady requeued the workload, and when it may be queued again."""
+
+    count: int = 0
+    requeue_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Kueue's Workload. Times are seconds since the epoch.
+
+    `replaces` is the key of the workload slice that this one replaces (elastic jobs). `admission_gates` is the
+    admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed` marks a
+    workload that only its own ClusterQueue may preempt. `placement` is where its pods and devices already are.
+    `single_pod` marks a workload that is one pod which nobody makes anew (SkipReassignmentForPodOwnedWorkloads): it
+    keeps its topology when its node fails, and is not queued again when it was evicted.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    queue_name: str
+    pod_sets: tuple[PodSet, ...] = (PodSet(),)
+    priority: int = 0
+    priority_boost: int = 0
+    active: bool = True
+    created_at: float = 0.0
+    conditions: Mapping[ConditionType, Condition] = field(default_factory=dict)
+    admission: Admission | None = None
+    requeue_state: RequeueState | None = None
+    reclaimable_pods: Mapping[str, int] = field(default_factory=dict)
+    admission_checks: tuple[AdmissionCheckState, ...] = ()
+    maximum_execution_time_seconds: int | None = None
+    admission_gates: tuple[str, ...] = ()
+    closed_preemption_gates: tuple[str, ...] = ()
+    unhealthy_nodes: tuple[str, ...] = ()
+    replaces: str | None = None
+    allowed_flavors: tuple[str, ...] = ()
+    never_reclaimed: bool = False
+    last_preempted_at: float | None = None
+    placement: Placement | None = None
+    single_pod: bool = False
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, the name by which the World knows it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def queue_key(self) -> str:
+        """The key of its LocalQueue."""
+        return f"{self.namespace}/{self.queue_name}"
+
+    @property
+    def effective_priority(self) -> int:
+        """Priority plus boost."""
+        return self.priority + self.priority_boost
+
+    def condition(self, type_: ConditionType) -> Condition | None:
+        """The condition of this type, or None."""
+        return self.conditions.get(type_)
+
+    def is_true(self, type_: ConditionType) -> bool:
+        """Whether the condition is there and True."""
+        condition = self.conditions.get(type_)
+        return condition is not None and condition.status is ConditionStatus.TRUE
+
+    def is_false(self, type_: ConditionType) -> bool:
+        """Whether the condition is there and False (absent is neither)."""
+        condition = self.conditions.get(type_)
+        return condition is not None and condition.status is ConditionStatus.FALSE
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether its admission is charged: reserved, and neither finished nor deactivated (T56b)."""
+        return (
+            self.active
+            and self.admission is not None
+            and self.is_true(ConditionType.QUOTA_RESERVED)
+            and not self.is_true(ConditionType.FINISHED)
+        )
+
+    @property
+    def status(self) -> WorkloadStatus:
+        """Where it is in its life."""
+        if self.is_true(ConditionType.FINISHED):
+            return WorkloadStatus.FINISHED
+        if self.is_true(ConditionType.EVICTED) and self.is_true(ConditionType.QUOTA_RESERVED):
+            return WorkloadStatus.EVICTED
+        if self.is_true(ConditionType.ADMITTED):
+            return WorkloadStatus.ADMITTED
+        if self.is_true(ConditionType.QUOTA_RESERVED):
+            return WorkloadStatus.QUOTA_RESERVED
+        return WorkloadStatus.PENDING

@@ -1,0 +1,227 @@
+"""Quota arithmetic: one cell per (flavor, resource) at each node of the cohort tree.
+
+    S  subtree   what the node owns, plus what its children lend
+    L  local     the part of S that is not lent to the parent
+    U  usage     for a ClusterQueue what its workloads use, for a cohort what its children use beyond their local part
+
+Cells of one (flavor, resource) are linked from the ClusterQueue up to the root, so that arithmetic follows pointers.
+All amounts are integers in base units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduling.model.cohort import ResourceQuota
+from scheduling.model.resources import FlavorResource
+
+CellAmounts = tuple[tuple["Cell", int], ...]
+"""Amounts charged to cells of one ClusterQueue."""
+
+
+class Cell:
+    """Quota and usage of one (flavor, resource) at one node. `listed`: the node, or one below it, gives it a quota."""
+
+    __slots__ = (
+        "borrowing_limit",
+        "key",
+        "lending_limit",
+        "listed",
+        "local",
+        "node",
+        "nominal",
+        "parent",
+        "potential",
+        "subtree",
+        "usage",
+    )
+
+    def __init__(self, key: FlavorResource, node: QuotaNode) -> None:
+        """An empty cell: no quota, no usage."""
+        self.key = key
+        self.node = node
+        self.parent: Cell | None = None
+        self.nominal = 0
+        self.borrowing_limit: int | None = None
+        self.lending_limit: int | None = None
+        self.listed = False
+        self.subtree = 0
+        self.local = 0
+        self.usage = 0
+        self.potential = 0
+
+    def set_quota(self, quota: ResourceQuota | None) -> None:
+        """The node's own quota for it; None when it has none."""
+        self.listed = quota is not None
+        self.nominal = quota.nominal if quota else 0
+        self.borrowing_limit = quota.borrowing_limit if quota else None
+        self.lending_limit = quota.lending_limit if quota else None
+
+    def available(self) -> int:
+        """What may still be used here; negative when quota was cut below usage (clamped by the caller)."""
+        parent = self.parent
+        usage = self.usage
+        if parent is None:
+            return self.subtree - usage
+        local = self.local
+        found = parent.available()
+        if self.borrowing_limit is not None:
+            lent = self.subtree - local
+            own = lent - (usage - local if usage > local else 0) + self.borrowing_limit
+            found = min(own, found)
+        return found + local - usage if local > usage else found
+
+    def add(self, amount: int) -> None:
+        """Use more; what exceeds the local part is used at the parent too."""
+        cell: Cell | None = self
+        while cell is not None:
+            free = cell.local - cell.usage
+            cell.usage += amount
+            if free > 0:
+                amount -= free
+                if amount <= 0:
+                    return
+            cell = cell.parent
+
+    def remove(self, amount: int) -> None:
+        """Use less; exactly undoes `add` of the same amount."""
+        cell: Cell | None = self
+        while cell is not None:
+            stored = cell.usage - cell.local
+            cell.usage -= amount
+            if stored <= 0:
+                return
+            amount = min(amount, stored)
+            cell = cell.parent
+
+    def borrow_level(self, amount: int) -> tuple[int, bool]:
+        """How high in the tree the room for `amount` more is found, 0 being the node itself; and whether that place is
+        smaller than the whole tree."""
+        if self.parent is None:
+            return 0, False
+        if self.usage + amount <= self.subtree:
+            return 0, True
+        rest = amount - max(0, self.local - self.usage)
+        cell = self.parent
+        while cell.usage + rest > cell.subtree:
+            if cell.parent is None:
+                return cell.node.height, False
+            rest -= max(0, cell.local - cell.usage)
+            cell = cell.parent
+        return cell.node.height, cell.parent is not None
+
+    def reservable(self, amount: int, borrows: bool) -> int:
+        """What a head that waits for preemption keeps of an amount: within the nominal quota, or within the borrowing
+        limit where it borrows. Negative where more than that is used already."""
+        if not borrows:
+            return max(0, min(amount, self.nominal - self.usage))
+        if self.borrowing_limit is None:
+            return amount
+        return min(amount, self.nominal + self.borrowing_limit - self.usage)
+
+    def link(self) -> None:
+        """Compute subtree and local part from the quota, once those of the children have been added to `subtree`."""
+        self.subtree += self.nominal
+        limited = self.parent is not None and self.lending_limit is not None
+        self.local = max(0, self.subtree - (self.lending_limit or 0)) if limited else 0
+
+    def compute_potential(self) -> None:
+        """The most that the node could ever use; the parent's comes first."""
+        if self.parent is None:
+            self.potential = self.subtree
+            return
+        self.potential = self.local + self.parent.potential
+        if self.borrowing_limit is not None:
+            self.potential = min(self.potential, self.subtree + self.borrowing_limit)
+
+
+class QuotaNode:
+    """A ClusterQueue or a cohort in the tree. `height` is 0 for a ClusterQueue; `depth` counts from the root."""
+
+    __slots__ = ("cells", "depth", "height", "name", "parent", "share_rows", "weight")
+
+    def __init__(self, name: str) -> None:
+        """A node on its own."""
+        self.name = name
+        self.parent: CohortNode | None = None
+        self.cells: dict[FlavorResource, Cell] = {}
+        self.height = 0
+        self.depth = 0
+        self.weight = 1.0
+        self.share_rows: list[tuple[str, int, list[Cell]]] = []
+        """Per resource, by name: what the parent could ever lend of it, and the node's own cells."""
+
+    def cell(self, key: FlavorResource) -> Cell:
+        """The cell of (flavor, resource), made when missing together with those above it."""
+        found = self.cells.get(key)
+        if found is None:
+            found = self.cells[key] = Cell(key, self)
+            if self.parent is not None:
+                found.parent = self.parent.cell(key)
+        return found
+
+    def ancestors(self) -> list[CohortNode]:
+        """The cohorts above, from the parent to the root."""
+        found: list[CohortNode] = []
+        node = self.parent
+        while node is not None:
+            found.append(node)
+            node = node.parent
+        return found
+
+    @property
+    def root(self) -> QuotaNode:
+        """The root of the tree; the node itself without a cohort."""
+        node: QuotaNode = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+
+class CohortNode(QuotaNode):
+    """A cohort: `cohorts` and `queues` are its children (queues that are inactive left out)."""
+
+    __slots__ = ("cohorts", "queues")
+
+    def __init__(self, name: str) -> None:
+        """A cohort without children."""
+        super().__init__(name)
+        self.cohorts: list[CohortNode] = []
+        self.queues: list[QuotaNode] = []
+
+
+def fits_without_borrowing(
+    node: QuotaNode, requests: Iterable[tuple[FlavorResource, int]]
+) -> tuple[bool, list[tuple[FlavorResource, int]]]:
+    """Whether the node holds the requests in its own subtree quota, and what it would have to ask of its parent."""
+    fits = True
+    rest: list[tuple[FlavorResource, int]] = []
+    for key, amount in requests:
+        cell = node.cells.get(key)
+        usage, subtree, local = (cell.usage, cell.subtree, cell.local) if cell else (0, 0, 0)
+        if usage + amount > subtree:
+            fits = False
+        rest.append((key, max(0, amount - max(0, local - usage))))
+    return fits, rest
+
+
+def is_within_nominal(node: QuotaNode, keys: Iterable[FlavorResource]) -> bool:
+    """Whether the node uses no more than its subtree quota of each (flavor, resource)."""
+    cells = node.cells
+    for key in keys:
+        cell = cells.get(key)
+        if cell is not None and cell.usage > cell.subtree:
+            return False
+    return True
+
+
+def add_usage(amounts: CellAmounts) -> None:
+    """Charge amounts."""
+    for cell, amount in amounts:
+        cell.add(amount)
+
+
+def remove_usage(amounts: CellAmounts) -> None:
+    """Give amounts back."""
+    for cell, amount in amounts:
+        cell.remove(amount)

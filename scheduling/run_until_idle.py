@@ -1,0 +1,43 @@
+"""Cycles until nothing more happens while the clock stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduling.model.decisions import CycleResult
+from scheduling.world import World
+
+IDLE_CYCLES = 8
+"""Cycles without a decision that are run in a row, beside two per ClusterQueue and one per ClusterQueue still
+active."""
+
+
+def settle(world: World, now: float, *, limit_idle: bool = False) -> Iterator[CycleResult]:
+    """Run cycles at one instant: until no ClusterQueue has an active workload, or a cycle decided nothing and left all
+    active workloads active. The caller may act between cycles. `limit_idle` also ends it after `IDLE_CYCLES` and more
+    cycles in a row that decided nothing, as recorded runs of Kueue do.
+
+    It ends: workloads that preempt each other in circles get a pause (`scheduling.state.preemption_loops`).
+    """
+    queues = len(world.cluster_queue_names())
+    idle = 0
+    yield from _said(world)
+    while world.has_active():
+        result = world.run_cycle(now)
+        yield result
+        yield from _said(world)
+        if result.decided:
+            idle = 0
+        elif not result.progressed:
+            return
+        else:
+            idle += 1
+            if limit_idle and idle > IDLE_CYCLES + 2 * queues + world.active_queue_count():
+                return
+
+
+def _said(world: World) -> Iterator[CycleResult]:
+    """What is said outside of a cycle, as results without decisions."""
+    for said in (world.pause_circles(), world.take_outcomes()):
+        if said is not None:
+            yield said

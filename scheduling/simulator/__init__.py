@@ -1,0 +1,1 @@
+"""A virtual cluster with its clock, and the scenarios it runs."""

@@ -1,0 +1,1 @@
+"""What is known between cycles: pending queues, usage, hierarchy."""

@@ -1,0 +1,222 @@
+"""Where a workload belongs by its own state: a queue, quota, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from scheduling.model.decisions import (
+    ConditionType,
+    PendingReason,
+    StopPolicy,
+)
+from scheduling.model.placement import Placement
+from scheduling.model.resources import FlavorResource
+from scheduling.model.topology import TopologyDomain, TopologyUsage
+from scheduling.model.workload import Admission, PodSetAssignment, Workload
+from scheduling.quota.cells import Cell
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.second_pass import SecondPass, first_attempt, waits_for_topology
+from scheduling.state.state import State
+from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo
+
+_REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
+
+
+class Placer:
+    """Puts workloads where they belong and takes them out again."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state."""
+        self._state = state
+        self.stranded: dict[str, None] = {}
+        """Workloads that hold quota of a ClusterQueue that is not there."""
+
+    def put(self, info: WorkloadInfo) -> None:
+        """Put a workload, which is nowhere, where it belongs."""
+        workload = info.workload
+        if workload.holds_quota:
+            self._put_on_quota(info)
+            return
+        cq = self._queue_for(info)
+        if cq is not None:
+            self._state.enqueue(info, cq)
+
+    def take(self, info: WorkloadInfo) -> None:
+        """Take a workload out of wherever it is."""
+        self.stranded.pop(info.key, None)
+        if info.place is Place.RESERVING:
+            self._state.discharge(info)
+        else:
+            self._state.dequeue(info)
+
+    def update_reserving(self, before: WorkloadInfo, workload: Workload) -> bool:
+        """Take over a new version of a workload that holds quota and goes on to hold the same; False if it does not."""
+        if before.place is not Place.RESERVING or not workload.holds_quota:
+            return False
+        known = before.workload
+        if workload.admission != before.admission or workload.reclaimable_pods != known.reclaimable_pods:
+            return False
+        if workload.pod_sets != known.pod_sets or workload.queue_name != known.queue_name:
+            return False
+        if _replicas(workload.placement) != _replicas(before.placement):
+            return False
+        state = self._state
+        state.journal.note_once(before)
+        if before.current() != workload:  # any news is a removal and an addition
+            cq = state.cluster_queues[before.cluster_queue]
+            state.journal.note_once(cq)
+            cq.generation += 1
+        before.changes = ()
+        was_admitted = before.admitted
+        before.set_status(workload, state.configuration)
+        state.rank_changed(before)
+        state.readiness.watch(before, state.configuration)
+        if state.history is not None and before.admitted and not was_admitted:
+            state.history.admit(before)
+        if before.priority != known.effective_priority:
+            state.touched.add(before.cluster_queue)
+        self._note_second_pass(before)
+        return True
+
+    def _note_second_pass(self, info: WorkloadInfo) -> None:
+        waiting, now = self._state.second_pass, self._state.now
+        if waits_for_topology(info.workload):
+            waiting.setdefault(info.key, first_attempt(info, now))
+        elif _lost_a_node(info):
+            waiting[info.key] = SecondPass(info, now)
+        else:
+            waiting.pop(info.key, None)
+
+    def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
+        """Exchange a parked workload for its new version when nothing changed that could let it in."""
+        state = self._state
+        if before.place is not Place.PARKED or _reactivates(before.workload, info.workload):
+            return False
+        cq = self._queue_for(info)
+        if cq is None or cq.name != before.cluster_queue:
+            return False
+        sticky = cq.queue.sticky == before.key
+        state.dequeue(before)
+        state.forget(before)
+        state.insert(info)
+        info.cluster_queue = cq.name
+        cq.queue.park(info)
+        if sticky:
+            cq.queue.sticky = info.key
+        return True
+
+    def domain_nodes(self, assignment: PodSetAssignment, domain: TopologyDomain) -> frozenset[str]:
+        """The nodes of a topology domain that a pod set was assigned; none where domain or topology are gone."""
+        flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
+        return flavor.node_names(domain) if flavor is not None else frozenset()
+
+    def _put_on_quota(self, info: WorkloadInfo) -> None:
+        state, workload = self._state, info.workload
+        admission = workload.admission
+        if admission is None:
+            return
+        info.admission = admission
+        info.set_status(workload, state.configuration)
+        cq = state.cluster_queues.get(admission.cluster_queue)
+        if cq is None:
+            self.stranded[info.key] = None
+            return
+        usage: dict[Cell, int] = {}
+        for assignment in admission.pod_set_assignments:
+            _add_usage(usage, cq, assignment, _remaining(info, assignment))
+        info.topology_usage = topology_charges(info, admission, state.topology_flavors)
+        info.place_as_stated()
+        state.charge(info, cq, tuple(usage.items()))
+        self._note_second_pass(info)
+
+    def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
+        """The ClusterQueue in whose queue a workload without quota belongs; None when it may not be queued."""
+        local_queue = self._state.local_queues.get(info.queue_key)
+        if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
+            return None
+        return self._state.cluster_queues.get(local_queue.cluster_queue) if is_queueable(info.workload) else None
+
+
+def _lost_a_node(info: WorkloadInfo) -> bool:
+    """Whether pods of a running workload may move away from a node that failed."""
+    workload = info.workload
+    moves = bool(workload.unhealthy_nodes and info.topology_usage) and not workload.single_pod
+    return moves and info.admitted and not info.evicted
+
+
+def _replicas(placement: Placement | None) -> set[tuple[str, int]]:
+    """The pods that hold a place. Where each is follows from decisions alone: only that one is gone can be news."""
+    return {(pod.pod_set, pod.replica) for pod in placement.pods} if placement is not None else set()
+
+
+def is_queueable(workload: Workload) -> bool:
+    """Whether nothing about the workload itself keeps it out of its queue."""
+    if not workload.active or workload.admission_gates or workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
+        return False
+    reserved = workload.condition(ConditionType.QUOTA_RESERVED)
+    return reserved is None or reserved.reason != PendingReason.ON_HOLD
+
+
+def topology_charges(
+    info: WorkloadInfo, admission: Admission, topologies: Collection[str]
+) -> tuple[TopologyCharge, ...]:
+    """What an admission of the workload uses of the topologies of its flavors; pod sets that are all done use none."""
+    requests = {ps.name: ps.node_requests for ps in info.pod_sets}
+    charges: list[TopologyCharge] = []
+    for assignment in admission.pod_set_assignments:
+        topology, flavor = assignment.topology_assignment, topology_flavor(assignment, topologies)
+        if topology is not None and flavor is not None and _remaining(info, assignment) > 0:
+            usage = TopologyUsage(requests.get(assignment.name, {}), topology.domains)
+            charges.append(TopologyCharge(flavor, usage))
+    return tuple(charges)
+
+
+def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -> str | None:
+    """The flavor whose topology a pod set is assigned in: the one that has a topology now, else the first."""
+    names = assignment.flavors.values()
+    return next((name for name in names if name in topologies), next(iter(names), None))
+
+
+def _remaining(info: WorkloadInfo, assignment: PodSetAssignment) -> int:
+    """How many pods of an assignment are charged: those that may still run, and no more than were admitted.
+
+    Pods that were reclaimed before the admission are not in its count; those since then are.
+    """
+    counts = (ps.count for ps in info.pod_sets if ps.name == assignment.name)
+    return min(assignment.count, next(counts, assignment.count))
+
+
+def _add_usage(usage: dict[Cell, int], cq: ClusterQueueState, assignment: PodSetAssignment, remaining: int) -> None:
+    """Charge the pods that still need their resources: usage / count * remaining, in whole numbers."""
+    for resource, flavor in assignment.flavors.items():
+        group = cq.group_of.get(resource)
+        slot = next((s for s in group.flavors if s.name == flavor), None) if group else None
+        if slot is not None and resource not in slot.cells:
+            continue
+        amount = assignment.resource_usage.get(resource, 0)
+        if assignment.count and remaining != assignment.count:
+            amount = amount // assignment.count * remaining
+        cell = cq.node.cell(FlavorResource(flavor, resource))
+        usage[cell] = usage.get(cell, 0) + amount
+
+
+def _reactivates(before: Workload, after: Workload) -> bool:
+    if any(before.conditions.get(type_) != after.conditions.get(type_) for type_ in _REACTIVATING_CONDITIONS):
+        return True
+    return _deciding(before) != _deciding(after)
+
+
+def _deciding(workload: Workload) -> tuple[object, ...]:
+    return (
+        workload.pod_sets,
+        workload.queue_name,
+        workload.priority,
+        workload.priority_boost,
+        workload.active,
+        workload.reclaimable_pods,
+        workload.requeue_state,
+        workload.admission_checks,
+        workload.closed_preemption_gates,
+        workload.allowed_flavors,
+        workload.replaces,
+    )

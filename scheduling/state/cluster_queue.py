@@ -1,0 +1,149 @@
+"""A ClusterQueue as the world holds it: its spec, its quota cells, who uses it and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduling.model.cluster_queue import ClusterQueue
+from scheduling.model.cohort import PreemptionProtection
+from scheduling.model.decisions import (
+    AdmissionMode,
+    ClusterQueueReason,
+    QueueingStrategy,
+    ReclaimWithinCohortPolicy,
+    WithinClusterQueuePolicy,
+)
+from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.resources import FlavorResource
+from scheduling.quota.cells import Cell, QuotaNode
+from scheduling.quota.tree import set_quotas
+from scheduling.state.pending_queue import PendingQueue, QueueState
+from scheduling.state.workload_info import WorkloadInfo
+
+Ranking = tuple[list[WorkloadInfo], list[WorkloadInfo]]
+
+
+class FlavorSlot:
+    """A flavor of a resource group with its cells; a covered resource without a cell is not limited.
+
+    `selective`: the flavor has labels or taints, so that pods must be checked against it.
+    """
+
+    __slots__ = ("cells", "flavor", "name", "selective", "topology")
+
+    def __init__(self, name: str, flavor: ResourceFlavor | None, cells: dict[str, Cell]) -> None:
+        """The flavor object is None while it does not exist."""
+        self.name = name
+        self.flavor = flavor
+        self.cells = cells
+        self.topology = flavor is not None and flavor.topology_name is not None
+        self.selective = flavor is None or self.topology or bool(flavor.node_labels or flavor.node_taints)
+
+
+class GroupState:
+    """A resource group with its flavors in order."""
+
+    __slots__ = ("covered", "flavors", "last")
+
+    def __init__(self, covered: tuple[str, ...], flavors: list[FlavorSlot]) -> None:
+        """Covered resources and flavors, as in the spec."""
+        self.covered = covered
+        self.flavors = flavors
+        self.last = len(flavors) - 1
+
+
+class ClusterQueueState:
+    """The running state of one ClusterQueue. `generation` grows with each workload that leaves or arrives and with each
+    change of quota in its tree."""
+
+    __slots__ = (
+        "_ranking",
+        "active",
+        "can_preempt",
+        "generation",
+        "group_of",
+        "groups",
+        "inactive_message",
+        "inactive_reason",
+        "name",
+        "node",
+        "protections",
+        "queue",
+        "spec",
+        "strict",
+        "topology_only",
+        "workloads",
+    )
+
+    def __init__(self, spec: ClusterQueue) -> None:
+        """A new ClusterQueue without flavors yet (`set_spec` fills them in)."""
+        self.name = spec.name
+        self.spec = spec
+        self.node = QuotaNode(spec.name)
+        self.queue = PendingQueue()
+        self.workloads: dict[str, WorkloadInfo] = {}
+        self._ranking: Ranking | None = None
+        self.generation = 0
+        self.active = True
+        self.inactive_reason = ClusterQueueReason.READY
+        self.inactive_message = ""
+        self.groups: list[GroupState] = []
+        self.group_of: dict[str, GroupState] = {}
+        self.strict = False
+        self.topology_only = False
+        self.can_preempt = False
+        self.protections: tuple[PreemptionProtection, ...] = ()
+
+    def set_spec(self, spec: ClusterQueue, flavors: Mapping[str, ResourceFlavor]) -> None:
+        """Take over a spec; usage stays. The tree must be rebuilt afterwards."""
+        self.spec = spec
+        self.node.weight = spec.fair_weight
+        self.strict = spec.queueing_strategy is QueueingStrategy.STRICT_FIFO
+        self.can_preempt = (
+            spec.preemption.within_cluster_queue is not WithinClusterQueuePolicy.NEVER
+            or spec.preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
+        )
+        set_quotas(self.node, spec.resource_groups)
+        self.groups = [
+            GroupState(
+                group.covered_resources,
+                [
+                    FlavorSlot(
+                        flavor.name,
+                        flavors.get(flavor.name),
+                        {name: self.node.cell(FlavorResource(flavor.name, name)) for name in flavor.resources},
+                    )
+                    for flavor in group.flavors
+                ],
+            )
+            for group in spec.resource_groups
+        ]
+        self.group_of = {resource: group for group in self.groups for resource in group.covered}
+        self.topology_only = all(slot.topology for group in self.groups for slot in group.flavors)
+
+    @property
+    def usage_based(self) -> bool:
+        """Whether its LocalQueues are ordered by their past usage, where the configuration has that on."""
+        return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
+
+    def ranking(self) -> Ranking:
+        """Who holds quota here in the order of preemption within one queue: those that are stopping already, and
+        the others; by lower priority, later reservation, uid. Kept until `forget_ranking`."""
+        if self._ranking is None:
+            ranked = sorted(self.workloads.values(), key=lambda info: (info.priority, -info.reserved_at, info.uid))
+            self._ranking = ([info for info in ranked if info.evicted], [info for info in ranked if not info.evicted])
+        return self._ranking
+
+    def forget_ranking(self) -> None:
+        """Somebody came, left, or was told to stop."""
+        self._ranking = None
+
+    def snapshot(self) -> tuple[int, QueueState]:
+        """Generation and queue as they are."""
+        return self.generation, self.queue.snapshot()
+
+    def restore(self, values: tuple[int, QueueState]) -> None:
+        """Go back to a snapshot."""
+        self.generation = values[0]
+        self._ranking = None
+        self.queue.restore(values[1])

@@ -1,0 +1,137 @@
+"""Queues, cohorts and flavors: which ClusterQueues are active, and the tree that is built from them all."""
+
+from __future__ import annotations
+
+from scheduling.model.cluster_queue import ClusterQueue
+from scheduling.model.cohort import PreemptionProtection
+from scheduling.model.decisions import ClusterQueueReason, StopPolicy
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.preemption_loops import stir
+from scheduling.state.state import State
+
+Root = tuple[str, str]
+
+
+class Structure:
+    """Keeps what follows from configuration objects. Changes are collected, and applied by `settle` before anyone reads
+    a number."""
+
+    def __init__(self, state: State) -> None:
+        """Of this state."""
+        self._state = state
+        self._dirty = True
+        self._changed_queues: set[str] = set()
+        self._changed_cohorts: set[str] = set()
+        self._roots: dict[str, Root] = {}
+
+    def queue_changed(self, name: str) -> None:
+        """A ClusterQueue is new or another: its tree, the old and the new, is computed anew."""
+        self._dirty = True
+        self._changed_queues.add(name)
+
+    def cohort_changed(self, name: str) -> None:
+        """A cohort is new or another."""
+        self._dirty = True
+        self._changed_cohorts.add(name)
+
+    def references_changed(self) -> None:
+        """Flavors, topologies or checks came, went or changed: ClusterQueues may become active or inactive."""
+        self._dirty = True
+        self._state.matcher.clear()
+        self._changed_queues.update(self._state.cluster_queues)
+
+    def settle(self) -> None:
+        """Apply what was collected."""
+        if not self._dirty:
+            return
+        self._dirty = False
+        state = self._state
+        for name in self._changed_queues & state.cluster_queues.keys():
+            cq = state.cluster_queues[name]
+            cq.set_spec(cq.spec, state.flavors)
+        state.tree.find_cycles(state.cohorts)
+        state.tree.rebuild(
+            state.cohorts, [(cq.node, cq.spec.cohort_name, self._is_active(cq)) for cq in state.cluster_queues.values()]
+        )
+        state.members = {}
+        for cq in state.cluster_queues.values():
+            state.members.setdefault(id(cq.node.root), []).append(cq)
+            cq.protections = self._protections(cq)
+        self._touch_changed_trees()
+
+    def _touch_changed_trees(self) -> None:
+        """New generations and a chance for the parked ones in every tree that changed, as it was and as it is."""
+        state = self._state
+        before, self._roots = self._roots, {}
+        for name, cq in state.cluster_queues.items():
+            self._roots[f"queue {name}"] = (type(cq.node.root).__name__, cq.node.root.name)
+        for name, cohort in state.tree.cohorts.items():
+            self._roots[f"cohort {name}"] = (type(cohort.root).__name__, cohort.root.name)
+        keys = {f"queue {name}" for name in self._changed_queues}
+        keys |= {f"cohort {name}" for name in self._changed_cohorts}
+        changed = {roots[key] for roots in (before, self._roots) for key in keys if key in roots}
+        reached = [name for name in state.cluster_queues if self._roots[f"queue {name}"] in changed]
+        for name in reached:
+            state.cluster_queues[name].generation += 1
+        state.touched.update(reached)
+        stir(state, reached)
+        self._changed_queues.clear()
+        self._changed_cohorts.clear()
+
+    def _protections(self, cq: ClusterQueueState) -> tuple[PreemptionProtection, ...]:
+        specs = [cq.spec.protection]
+        specs += [self._state.cohorts[n.name].protection for n in cq.node.ancestors() if n.name in self._state.cohorts]
+        return tuple(p for p in specs if p.minimum_run_seconds > 0 or p.cool_down_seconds > 0)
+
+    def _is_active(self, cq: ClusterQueueState) -> bool:
+        reason, message = self._inactive_reason(cq.spec)
+        was_active, cq.active = cq.active, reason is ClusterQueueReason.READY
+        cq.inactive_reason, cq.inactive_message = reason, message
+        if cq.active and not was_active:
+            self._state.touched.add(cq.name)
+        if cq.active and cq.queue.active:
+            self._state.ready[cq.name] = cq
+        return cq.active
+
+    def _inactive_reason(self, spec: ClusterQueue) -> tuple[ClusterQueueReason, str]:
+        """The first reason that applies, and every problem in words."""
+        problems = list(self._problems(spec))
+        if not problems:
+            return ClusterQueueReason.READY, "Can admit new workloads"
+        return problems[0][0], "Can't admit new workloads: " + ", ".join(text for _, text in problems)
+
+    def problems(self) -> dict[str, str]:
+        """What is wrong with each inactive ClusterQueue, in words; a stop policy is not."""
+        found = {}
+        for name, cq in self._state.cluster_queues.items():
+            if not cq.active:
+                texts = [text for reason, text in self._problems(cq.spec) if reason is not ClusterQueueReason.STOPPED]
+                if texts:
+                    found[name] = ", ".join(texts)
+        return found
+
+    def _problems(self, spec: ClusterQueue) -> list[tuple[ClusterQueueReason, str]]:
+        state = self._state
+        found: list[tuple[ClusterQueueReason, str]] = []
+        if spec.terminating:
+            found.append((ClusterQueueReason.TERMINATING, "it is being deleted"))
+        if spec.stop_policy is not StopPolicy.NONE:
+            found.append((ClusterQueueReason.STOPPED, f"it is stopped ({spec.stop_policy})"))
+        flavors = [flavor.name for group in spec.resource_groups for flavor in group.flavors]
+        missing = [name for name in flavors if name not in state.flavors]
+        if missing:
+            found.append((ClusterQueueReason.FLAVOR_NOT_FOUND, f"flavors not found: {', '.join(missing)}"))
+        checks = [rule.name for rule in spec.admission_checks]
+        missing = [name for name in checks if name not in state.checks]
+        if missing:
+            found.append((ClusterQueueReason.ADMISSION_CHECK_NOT_FOUND, f"checks not found: {', '.join(missing)}"))
+        inactive = [name for name in checks if name in state.checks and not state.checks[name].active]
+        if inactive:
+            found.append((ClusterQueueReason.ADMISSION_CHECK_INACTIVE, f"inactive checks: {', '.join(inactive)}"))
+        topologies = [t for name in flavors if name in state.flavors and (t := state.flavors[name].topology_name)]
+        missing = [name for name in topologies if name not in state.topologies]
+        if missing:
+            found.append((ClusterQueueReason.TOPOLOGY_NOT_FOUND, f"topologies not found: {', '.join(missing)}"))
+        if spec.cohort_name in state.tree.cyclic:
+            found.append((ClusterQueueReason.COHORT_CYCLE, f"cohort {spec.cohort_name} is in or below a cycle"))
+        return found

@@ -1,0 +1,177 @@
+"""Who waits in one ClusterQueue: the active ones in order, the parked ones, and what is remembered between cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush
+
+from scheduling.model.decisions import PendingReason
+from scheduling.state.workload_info import Place, WorkloadInfo
+
+HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
+Verdict = tuple[PendingReason, str]
+"""Why workloads of a shape were parked."""
+UsageOf = Callable[[WorkloadInfo], float]
+QueueState = tuple[
+    dict[str, HeapItem],
+    dict[str, WorkloadInfo],
+    dict[Hashable, Verdict],
+    dict[str, list[HeapItem]],
+    str,
+    dict[Hashable, dict[str, None]] | None,
+]
+
+
+class PendingQueue:
+    """The queue of one ClusterQueue.
+
+    `active` is ordered by priority, then queue-order time, then uid; the sticky preemptor goes before all of them, and
+    with admission fair sharing LocalQueues with less usage before everything. `parked` waits for an event.
+    """
+
+    __slots__ = ("_by_shape", "_heaps", "_serial", "_usage_of", "active", "parked", "parked_shapes", "sticky")
+
+    def __init__(self) -> None:
+        """An empty queue."""
+        self.active: dict[str, HeapItem] = {}
+        self.parked: dict[str, WorkloadInfo] = {}
+        self.parked_shapes: dict[Hashable, Verdict] = {}
+        self.sticky = ""
+        self._usage_of: UsageOf | None = None
+        self._heaps: dict[str, list[HeapItem]] = {}
+        self._serial = 0
+        self._by_shape: dict[Hashable, dict[str, None]] | None = None
+
+    def order_by_usage(self, usage_of: UsageOf | None) -> None:
+        """Order LocalQueues by their usage from now on (admission fair sharing), or, with None, not any more."""
+        if usage_of is None and self._usage_of is None:
+            return
+        self._usage_of = usage_of
+        self._heaps = {}
+        for item in self.active.values():
+            heappush(self._heap_of(item[5]), item)
+
+    def _heap_of(self, info: WorkloadInfo) -> list[HeapItem]:
+        """The heap of its LocalQueue where these are told apart, else the only one. Left items stay until they
+        surface."""
+        key = info.queue_key if self._usage_of is not None else ""
+        heap = self._heaps.get(key)
+        if heap is None:
+            heap = self._heaps[key] = []
+        return heap
+
+    def push(self, info: WorkloadInfo) -> None:
+        """Make it active."""
+        self._serial += 1
+        item = (*info.order, self._serial, info)
+        self.active[info.key] = item
+        info.place = Place.ACTIVE
+        heappush(self._heap_of(info), item)
+        if self._by_shape is not None:
+            self._by_shape.setdefault(info.shape, {})[info.key] = None
+
+    def push_unless_parked(self, info: WorkloadInfo) -> Verdict | None:
+        """Make it active, unless one of its shape was parked since the last event: then it is parked at once, and what
+        was said of that one is returned."""
+        verdict = self.parked_shapes.get(info.shape) if self.parked_shapes else None
+        if verdict is None:
+            self.push(info)
+        else:
+            self.park(info)
+        return verdict
+
+    def park(self, info: WorkloadInfo) -> None:
+        """Set it aside until an event wakes it. It must not be active."""
+        self.parked[info.key] = info
+        info.place = Place.PARKED
+
+    def park_shape(self, shape: Hashable, verdict: Verdict) -> list[WorkloadInfo]:
+        """Park every active workload of a shape, and those that come until the next event; returns them."""
+        if self._by_shape is None:
+            self._by_shape = {}
+            for key, item in self.active.items():
+                self._by_shape.setdefault(item[5].shape, {})[key] = None
+        self.parked_shapes[shape] = verdict
+        moved = [self.active.pop(key)[5] for key in self._by_shape.pop(shape, ())]
+        for info in moved:
+            self.park(info)
+        return moved
+
+    def wake(self, may_wake: Callable[[WorkloadInfo], bool]) -> list[WorkloadInfo]:
+        """Make the parked workloads active that may be; returns them."""
+        self.parked_shapes.clear()
+        woken = [info for info in self.parked.values() if may_wake(info)]
+        for info in woken:
+            del self.parked[info.key]
+            self.push(info)
+        return woken
+
+    def discard(self, info: WorkloadInfo) -> None:
+        """Take it out, wherever it is, and forget that it was sticky: it left the ClusterQueue."""
+        key = info.key
+        if self.active.pop(key, None) is not None and self._by_shape is not None:
+            self._by_shape.get(info.shape, {}).pop(key, None)
+        self.parked.pop(key, None)
+        if self.sticky == key:
+            self.sticky = ""
+        info.place = Place.NOWHERE
+
+    def pop(self) -> WorkloadInfo | None:
+        """Take out the head; None when nobody is active."""
+        item = self._first()
+        if item is None:
+            return None
+        info = item[5]
+        del self.active[info.key]
+        if self._by_shape is not None:
+            self._by_shape.get(info.shape, {}).pop(info.key, None)
+        info.place = Place.NOWHERE
+        return info
+
+    def _first(self) -> HeapItem | None:
+        if not self.active:
+            self._heaps.clear()
+            return None
+        usage_of = self._usage_of
+        if usage_of is None:
+            return self.active.get(self.sticky) or self._first_of("")
+        sticky = self.active.get(self.sticky)
+        firsts = [sticky] if sticky is not None else []
+        firsts += [item for item in map(self._first_of, list(self._heaps)) if item is not None]
+        return min(firsts, key=lambda item: (usage_of(item[5]), item[3] != self.sticky, item))
+
+    def _first_of(self, key: str) -> HeapItem | None:
+        """The first active item of a heap; an empty heap is dropped."""
+        heap, active = self._heaps[key], self.active
+        if len(heap) > 64 and len(heap) > 4 * len(active):
+            heap = self._heaps[key] = [item for item in heap if active.get(item[3]) is item]
+            heapify(heap)
+        while heap:
+            item = heap[0]
+            if active.get(item[3]) is item:
+                return item
+            heappop(heap)
+        del self._heaps[key]
+        return None
+
+    def in_order(self) -> list[WorkloadInfo]:
+        """Everyone who waits, parked or not, in the order of the queue."""
+        waiting: Iterable[WorkloadInfo] = (*(item[5] for item in self.active.values()), *self.parked.values())
+        usage_of = self._usage_of
+        return sorted(
+            waiting, key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self.sticky, info.order)
+        )
+
+    def snapshot(self) -> QueueState:
+        """A copy of the state, to undo to."""
+        shapes = None if self._by_shape is None else {shape: dict(keys) for shape, keys in self._by_shape.items()}
+        heaps = {key: list(heap) for key, heap in self._heaps.items()}
+        return (dict(self.active), dict(self.parked), dict(self.parked_shapes), heaps, self.sticky, shapes)
+
+    def restore(self, state: QueueState) -> None:
+        """Go back to a snapshot. The places of the workloads follow."""
+        self.active, self.parked, self.parked_shapes, self._heaps, self.sticky, self._by_shape = state
+        for item in self.active.values():
+            item[5].place = Place.ACTIVE
+        for info in self.parked.values():
+            info.place = Place.PARKED

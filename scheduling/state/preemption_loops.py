@@ -1,0 +1,156 @@
+"""Preemption in circles: seen by counting, and given a pause that grows.
+
+H preempts L; the room goes to X; L reclaims it from X and is admitted; that wakes H, which preempts L again: every step
+is right, and together they never end. Whoever goes round preempts nobody for a while, as if it had found no candidates,
+until something changes in its tree of cohorts or the pause is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from scheduling.model.workload import Workload
+    from scheduling.state.state import State
+
+PREEMPTIONS_PER_WORKLOAD = 16
+"""How often one workload may be preempted, with nothing else changing, before that counts as going in circles."""
+PREEMPTIONS_ONCE_SEEN = 2
+"""The same for one that went in circles before: it has to show less."""
+FIRST_PAUSE_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 3600.0
+
+
+class Pause(NamedTuple):
+    """How often in a row the workload was paused, and until when; a lifted pause is over."""
+
+    times: int
+    until: float
+    lifted: bool = False
+
+
+class Circles:
+    """Counts who preempts whom, and knows who has a pause. Times are seconds since the epoch."""
+
+    def __init__(self) -> None:
+        """Nothing seen."""
+        self._preempted: Counter[str] = Counter()
+        self._preemptors: dict[str, frozenset[str]] = {}
+        self._pauses: dict[str, Pause] = {}
+
+    def __bool__(self) -> bool:
+        """Whether anything is known."""
+        return bool(self._preempted or self._pauses)
+
+    def snapshot(self) -> tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]:
+        """What is known, to undo to."""
+        return self._preempted.copy(), dict(self._preemptors), dict(self._pauses)
+
+    def restore(self, values: tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]) -> None:
+        """Go back to a snapshot."""
+        self._preempted, self._preemptors, self._pauses = values
+
+    def note(self, victim: str, preemptor: str) -> None:
+        """One workload preempts another."""
+        self._preempted[victim] += 1
+        self._preemptors[victim] = self._preemptors.get(victim, frozenset()) | {preemptor}
+
+    def paused_until(self, key: str, now: float) -> float | None:
+        """Until when the workload preempts nobody; None when it may."""
+        pause = self._pauses.get(key)
+        return pause.until if pause is not None and not pause.lifted and pause.until > now else None
+
+    def close(self, now: float) -> dict[str, float]:
+        """Pause those that go in circles, if any do: key -> until. They count anew."""
+        if all(count < self._limit(key) for key, count in self._preempted.items()):
+            return {}
+        victims = {key for key, count in self._preempted.items() if 2 * count > self._limit(key)}
+        concerned = victims.union(*(self._preemptors[victim] for victim in victims))
+        for key in concerned:
+            self._pauses[key] = self._next_pause(key, now)
+            self._preempted.pop(key, None)
+            self._preemptors.pop(key, None)
+        return {key: self._pauses[key].until for key in sorted(concerned)}
+
+    def _limit(self, key: str) -> int:
+        return PREEMPTIONS_ONCE_SEEN if key in self._pauses else PREEMPTIONS_PER_WORKLOAD
+
+    def _next_pause(self, key: str, now: float) -> Pause:
+        """Twice as long as the one before; one that is long over does not count any more."""
+        before = self._pauses.get(key)
+        times = before.times if before is not None and now < before.until + LONGEST_PAUSE_SECONDS else 0
+        seconds = min(FIRST_PAUSE_SECONDS * 2**times, LONGEST_PAUSE_SECONDS)
+        return Pause(min(times + 1, 16), now + seconds)
+
+    def forget(self, key: str) -> None:
+        """The workload is gone."""
+        self._preempted.pop(key, None)
+        self._preemptors.pop(key, None)
+        self._pauses.pop(key, None)
+
+    def lift(self, keys: Iterable[str]) -> list[str]:
+        """These count anew, and those of them that are paused may preempt again: returns them."""
+        lifted: list[str] = []
+        for key in keys:
+            self._preempted.pop(key, None)
+            self._preemptors.pop(key, None)
+            pause = self._pauses.get(key)
+            if pause is not None and not pause.lifted:
+                self._pauses[key] = pause._replace(lifted=True)
+                lifted.append(key)
+        return lifted
+
+    def known(self) -> list[str]:
+        """All workloads of which something is known."""
+        return [*{**self._preempted, **self._pauses}]
+
+
+def stir(state: State, queues: Iterable[str]) -> None:
+    """Something that may change decisions happened in these ClusterQueues: in their trees of cohorts, those who went in
+    circles may try again."""
+    if not state.circles:
+        return
+    known_queues = (state.cluster_queues[name] for name in queues if name in state.cluster_queues)
+    reached = {member.name for cq in known_queues for member in state.tree_of(cq)}
+    known = ((key, state.workloads.get(key)) for key in state.circles.known())
+    for key in state.circles.lift([key for key, info in known if info is None or info.cluster_queue in reached]):
+        info = state.workloads.get(key)
+        if info is not None:
+            state.touched.add(info.cluster_queue)
+
+
+def wake_at(state: State, cluster_queue: str, until: float) -> None:
+    """Look at the parked workloads of a ClusterQueue again at that time."""
+    state.protected[cluster_queue] = min(until, state.protected.get(cluster_queue, until))
+
+
+def is_news(before: Workload, after: Workload) -> bool:
+    """Whether a new version of a workload differs in what its owner or the cluster says of it, not only in what was
+    decided."""
+    return _said(before) != _said(after)
+
+
+def _said(workload: Workload) -> tuple[object, ...]:
+    return (
+        workload.pod_sets,
+        workload.queue_name,
+        workload.effective_priority,
+        workload.active,
+        workload.reclaimable_pods,
+        workload.admission_gates,
+        workload.closed_preemption_gates,
+        workload.allowed_flavors,
+        workload.never_reclaimed,
+    )
+
+
+def describe_pause(until: float) -> str:
+    """What is said on a workload that has a pause."""
+    at = datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (
+        f"workloads preempt each other in circles: it preempts nobody until {at}, unless something else changes in its "
+        "tree of cohorts before that"
+    )

@@ -1,0 +1,77 @@
+"""Workloads that are decided on again while they hold quota.
+
+* A topology that had to wait for admission checks: a ProvisioningRequest makes the nodes, MultiKueue finds the
+  cluster. The first pass reserves quota and notes `delayedTopologyRequest: Pending`; once all checks are Ready
+  the second one places the pods, in their topology and on devices, and they are admitted. Tried after 1, 2, 4 ... 30
+  seconds.
+* A failed node (`node_replacement`).
+
+Beyond Kueue: where devices are registered, pods that ask for them wait for provisioned nodes as well, with or without a
+topology, since there is nothing to place them on before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from scheduling.model.admission_check import AdmissionCheck
+from scheduling.model.cluster_queue import ClusterQueue
+from scheduling.model.decisions import AdmissionCheckStatus, ConditionType
+from scheduling.model.workload import Workload
+from scheduling.state.workload_info import WorkloadInfo
+
+PROVISIONING = "kueue.x-k8s.io/provisioning-request"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+PENDING = "Pending"
+READY = "Ready"
+MOST_DELAY_SECONDS = 30.0
+
+
+class SecondPass(NamedTuple):
+    """A workload that is to be decided on again, when, and how often that failed already."""
+
+    info: WorkloadInfo
+    due: float
+    failures: int = 0
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is its turn; not while it is told to stop."""
+        return self.due <= now and not self.info.evicted
+
+    def again(self, now: float) -> SecondPass:
+        """The next attempt, after another failure."""
+        failures = self.failures + 1
+        return SecondPass(self.info, now + min(MOST_DELAY_SECONDS, 2.0 ** min(failures, 10)), failures)
+
+
+def first_attempt(info: WorkloadInfo, now: float) -> SecondPass:
+    """The attempt that follows the checks of a workload."""
+    return SecondPass(info, now + 1.0)
+
+
+def waits_for_topology(workload: Workload) -> bool:
+    """Whether all that a workload lacks is the topology that was delayed for its checks."""
+    if any(map(workload.is_true, (ConditionType.ADMITTED, ConditionType.EVICTED))):
+        return False
+    if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
+        return False
+    return bool(workload.admission_checks) and is_delayed(workload)
+
+
+def is_delayed(workload: Workload) -> bool:
+    """Whether pods of a workload that holds quota are still to be placed."""
+    assignments = workload.admission.pod_set_assignments if workload.admission is not None else ()
+    return any(assignment.delayed_topology_request == PENDING for assignment in assignments)
+
+
+def is_delayed_in(queue: ClusterQueue, checks: Mapping[str, AdmissionCheck], flavor: str) -> bool:
+    """Whether pods in the flavor are placed only after the ClusterQueue's admission checks: with MultiKueue in any
+    flavor, with a ProvisioningRequest in those that it is made for."""
+    for rule in queue.admission_checks:
+        controller = checks[rule.name].controller_name if rule.name in checks else ""
+        if controller == MULTIKUEUE:
+            return True
+        if controller == PROVISIONING and (not rule.on_flavors or flavor in rule.on_flavors):
+            return True
+    return False

@@ -1,0 +1,391 @@
+"""Everything that the cycle reads and changes, and the journal that takes changes back.
+
+`State` knows how a workload moves between its places (queue, parked, quota); `scheduling.world.World` is the door
+for everyone else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from scheduling.devices.search.fleet import Fleet
+from scheduling.lifecycle.conditions import pending
+from scheduling.model.admission_check import AdmissionCheck
+from scheduling.model.cohort import Cohort
+from scheduling.model.configuration import Configuration
+from scheduling.model.decisions import DecisionKind, Outcome, PendingReason
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.node import Node
+from scheduling.model.pod_defaults import PodDefaults
+from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.selectors import matches_node_selector
+from scheduling.model.topology import Topology
+from scheduling.model.vendor import DeviceVendor
+from scheduling.model.workload import Admission
+from scheduling.quota.cells import CellAmounts, add_usage, remove_usage
+from scheduling.quota.tree import CohortTree
+from scheduling.state.admission_fair_sharing import usage_history
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.flavor_matching import FlavorMatcher
+from scheduling.state.journal import Journal
+from scheduling.state.pods_ready import Readiness
+from scheduling.state.preemption_loops import Circles
+from scheduling.state.second_pass import SecondPass
+from scheduling.state.what_if import Simulation
+from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo
+from scheduling.state.workloads import Workloads
+from scheduling.topology.flavor import TopologyFlavors
+
+
+class State:
+    """The data behind a World."""
+
+    def __init__(self, configuration: Configuration, vendors: Sequence[DeviceVendor]) -> None:
+        """Nothing in it."""
+        self.configuration = configuration
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.flavors: dict[str, ResourceFlavor] = {}
+        self.topologies: dict[str, Topology] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        self.checks: dict[str, AdmissionCheck] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.cluster_queues: dict[str, ClusterQueueState] = {}
+        self.workloads = Workloads()
+        self.by_local_queue: dict[str, dict[str, None]] = {}
+        self.tree = CohortTree()
+        self.members: dict[int, list[ClusterQueueState]] = {}
+        self.topology_flavors = TopologyFlavors(balanced_placement=configuration.balanced_placement)
+        self.matcher = FlavorMatcher(self.topology_flavors)
+        self.simulation = Simulation(self.topology_flavors)
+        self.vendors = tuple(vendors)
+        self.fleet = Fleet(self.vendors)
+        self.pod_defaults = PodDefaults()
+        self.has_devices = False
+        self.now, self.cycle = 0.0, 0
+        self.ready: dict[str, ClusterQueueState] = {}
+        """ClusterQueues that may have active workloads."""
+        self.touched: set[str] = set()
+        """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
+        self.waiting_for_devices: set[str] = set()
+        """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
+        self.readiness = Readiness()
+        self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
+        self.history = usage_history(configuration.admission_fair_sharing)
+        """Past usage of LocalQueues; None without admission fair sharing."""
+        self.protected: dict[str, float] = {}
+        """Per ClusterQueue whose workloads may not preempt (all are protected, or they have a pause): until when."""
+        self.circles = Circles()
+        self.said: list[Outcome] = []
+        """What was said outside of a cycle and nobody has taken yet."""
+        self.journal = Journal()
+
+    # -- the journal ------------------------------------------------------------------------------------------------
+
+    def start_journal(self) -> None:
+        """Remember from now on how to go back."""
+        self.journal.open()
+        for thing in (self, self.circles, self.readiness, self.history):
+            if thing is not None:
+                self.journal.note_once(thing)
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """The small things that a cycle changes."""
+        return (
+            self.now,
+            self.cycle,
+            dict(self.ready),
+            set(self.touched),
+            set(self.waiting_for_devices),
+            dict(self.second_pass),
+            list(self.said),
+            dict(self.protected),
+        )
+
+    def restore(self, values: tuple[Any, ...]) -> None:
+        """Go back to a snapshot."""
+        self.now, self.cycle, self.ready, self.touched = values[:4]
+        self.waiting_for_devices, self.second_pass, self.said = values[4:7]
+        self.protected.clear()
+        self.protected.update(values[7])
+
+    # -- configuration -------------------------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> None:
+        """The time goes on."""
+        self.now = max(self.now, now)
+
+    def set_configuration(self, configuration: Configuration) -> None:
+        """Take over a configuration while no workload is known."""
+        self.configuration = configuration
+        self.history = usage_history(configuration.admission_fair_sharing)
+        if self.history is not None:
+            for queue in self.local_queues.values():
+                self.history.set_local_queue(queue)
+        self.topology_flavors = TopologyFlavors(balanced_placement=configuration.balanced_placement)
+        self.topology_flavors.set_nodes(self.fleet.nodes.values())
+        for name in self.flavors:
+            self.sync_topology_flavor(name)
+        self.matcher = FlavorMatcher(self.topology_flavors)
+        self.simulation = Simulation(self.topology_flavors)
+
+    def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
+        """Read device requests by these rows from now on; what is held stays held."""
+        self.vendors = tuple(vendors)
+        self.fleet = self.fleet.with_vendors(self.vendors)
+        for info in self.workloads.values():
+            for pod_set in info.pod_sets:
+                pod_set.devices = None
+
+    def sync_topology_flavor(self, name: str) -> None:
+        """Let the flavor's topology tree follow the flavor and its topology; usage stays."""
+        holders = [
+            charge.usage for info in self.workloads.values() for charge in info.topology_usage if charge.flavor == name
+        ]
+        for usage in holders:
+            self.topology_flavors.remove_usage(name, usage)
+        flavor = self.flavors.get(name)
+        topology = self.topologies.get(flavor.topology_name) if flavor and flavor.topology_name else None
+        if flavor is None or topology is None:
+            self.topology_flavors.delete_flavor(name)
+            return
+        self.topology_flavors.set_flavor(name, topology, flavor.node_labels, flavor.tolerations)
+        for usage in holders:
+            self.topology_flavors.add_usage(name, usage)
+
+    def set_node(self, node: Node) -> None:
+        """Add or replace a node; those who wait for a flavor that reaches it get a chance."""
+        before = self.fleet.nodes.get(node.name)
+        if before != node:
+            self.fleet.set_node(node)
+            self.topology_flavors.set_node(node)
+            self._node_changed(before, node)
+
+    def device_resources(self) -> frozenset[str]:
+        """The resources that are placed as devices, not counted per node: none while no node has a device."""
+        return self.fleet.settings.device_resources if self.has_devices else frozenset()
+
+    def delete_node(self, name: str) -> None:
+        """Forget a node."""
+        before = self.fleet.nodes.get(name)
+        if before is not None:
+            self.fleet.delete_node(name)
+            self.topology_flavors.delete_node(name)
+            self._node_changed(before, None)
+
+    def _node_changed(self, before: Node | None, after: Node | None) -> None:
+        """Give those a chance whose flavors reach a node that offers more than before, and everyone when devices begin
+        or cease to count: they do while some node has any."""
+        had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
+        if had_devices != self.has_devices:
+            self.touched.update(self.cluster_queues)
+        if before is not None and before.found_usage != (after.found_usage if after is not None else {}):
+            self.wake_waiting_for_devices()  # a ResourceQuota may have come free, on whatever node
+        if after is None or (before is not None and not after.offers_more_than(before)):
+            return
+        reached = {
+            flavor.name
+            for flavor in self.flavors.values()
+            if (self.has_devices or flavor.topology_name is not None)
+            and matches_node_selector(flavor.node_labels, after.labels)
+        }
+        for cq in self.cluster_queues.values():
+            if any(slot.name in reached for group in cq.groups for slot in group.flavors):
+                self.touched.add(cq.name)
+
+    # -- workloads come and go -----------------------------------------------------------------------------------------
+
+    def insert(self, info: WorkloadInfo) -> None:
+        """Know a workload (placed nowhere yet)."""
+        self._insert_again(info)
+        self.journal.note(self._forget, info)
+
+    def forget(self, info: WorkloadInfo) -> None:
+        """Do not know it any more; it must have left its place."""
+        self._forget(info)
+        self.journal.note(self._insert_again, info)
+
+    def _forget(self, info: WorkloadInfo) -> None:
+        del self.workloads[info.key]
+        self.by_local_queue.get(info.queue_key, {}).pop(info.key, None)
+
+    def _insert_again(self, info: WorkloadInfo) -> None:
+        self.workloads[info.key] = info
+        self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
+
+    def rank_changed(self, info: WorkloadInfo) -> None:
+        """A workload that holds quota was told to stop, or changed its priority."""
+        cq = self.cluster_queues[info.cluster_queue]
+        cq.forget_ranking()
+        self.journal.note(cq.forget_ranking)
+
+    def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
+        """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue."""
+        replaced = cq.workloads.get(info.workload.replaces) if info.workload.replaces is not None else None
+        return replaced if replaced is not None and not replaced.evicted else None
+
+    def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
+        """The ClusterQueue of a workload: where it holds quota, else where its LocalQueue leads; None if missing."""
+        if info.place is Place.RESERVING and info.admission is not None:
+            return self.cluster_queues.get(info.admission.cluster_queue)
+        local_queue = self.local_queues.get(info.queue_key)
+        return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
+
+    def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
+        """Put a workload into a queue: parked while it backs off or when its like is parked, else active."""
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
+        info.cluster_queue = cq.name
+        if not info.backoff_expired(self.now):
+            cq.queue.park(info)
+        else:
+            verdict = cq.queue.push_unless_parked(info)
+            if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
+                self.said.append(self.refuse(info, cq.name, DecisionKind.PARK, *verdict))
+        if cq.queue.active:
+            self.ready[cq.name] = cq
+
+    def dequeue(self, info: WorkloadInfo) -> None:
+        """Take a waiting workload out of its queue."""
+        cq = self.cluster_queues.get(info.cluster_queue)
+        if cq is None or info.place not in (Place.ACTIVE, Place.PARKED):
+            return
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
+        cq.queue.discard(info)
+
+    def charge(self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, *, charged: bool = False) -> None:
+        """Let a workload hold quota; `charged`: the cells have been charged already."""
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
+        if not charged:
+            add_usage(usage)
+            self._charge_topology(info.topology_usage)
+        if info.placement is not None:
+            self.fleet.reserve(info.key, info.placement)
+            self.journal.note(self.fleet.release, info.key)
+        info.usage = usage
+        info.keys = frozenset(cell.key for cell, _ in usage)
+        info.cluster_queue = cq.name
+        info.place = Place.RESERVING
+        cq.workloads[info.key] = info
+        cq.forget_ranking()
+        cq.generation += 1
+        self.journal.note(self._uncharge, info, cq, usage, info.topology_usage)
+        self.readiness.watch(info, self.configuration)
+
+    def _uncharge(
+        self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
+    ) -> None:
+        remove_usage(usage)
+        for flavor, charge in topology:
+            self.topology_flavors.remove_usage(flavor, charge)
+        del cq.workloads[info.key]
+        cq.forget_ranking()
+
+    def discharge(self, info: WorkloadInfo) -> None:
+        """Give back what a workload holds, and note that its tree was touched."""
+        cq = self.cluster_queues[info.cluster_queue]
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
+        self._uncharge(info, cq, info.usage, info.topology_usage)
+        self.journal.note(self._recharge, info, cq, info.usage, info.topology_usage)
+        if info.placement is not None:
+            placement = self.fleet.release(info.key)
+            self.journal.note(self.fleet.reserve, info.key, placement)
+            info.placement = None
+            self.wake_waiting_for_devices()
+        info.usage = ()
+        info.keys = frozenset()
+        info.topology_usage = ()
+        info.place = Place.NOWHERE
+        cq.generation += 1
+        self.readiness.forget(info.key)
+        self.second_pass.pop(info.key, None)
+        self.touched.add(cq.name)
+        if self.history is not None:
+            self.history.cancel(info)
+
+    def move(self, info: WorkloadInfo, admission: Admission, topology: tuple[TopologyCharge, ...]) -> None:
+        """Let a workload that holds quota use other topology domains for it."""
+        cq = self.cluster_queues[info.cluster_queue]
+        self.journal.note_once(cq)
+        self.journal.note_once(info)
+        before = info.topology_usage
+        self._exchange_topology(before, topology)
+        self.journal.note(self._exchange_topology, topology, before)
+        info.topology_usage = topology
+        info.admission = admission
+        cq.generation += 1
+
+    def _exchange_topology(self, before: tuple[TopologyCharge, ...], after: tuple[TopologyCharge, ...]) -> None:
+        for flavor, charge in before:
+            self.topology_flavors.remove_usage(flavor, charge)
+        self._charge_topology(after)
+
+    def _recharge(
+        self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, topology: tuple[TopologyCharge, ...]
+    ) -> None:
+        add_usage(usage)
+        self._charge_topology(topology)
+        cq.workloads[info.key] = info
+        cq.forget_ranking()
+
+    def _charge_topology(self, charges: tuple[TopologyCharge, ...]) -> None:
+        for flavor, charge in charges:
+            self.topology_flavors.add_usage(flavor, charge)
+
+    def refuse(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> Outcome:
+        """Note why a workload waits."""
+        self.journal.note_once(info)
+        info.outcome = (reason, message)
+        now = self.now
+        info.change(lambda workload: pending(workload, reason.value, message, now))
+        return Outcome(info.key, cq, kind, reason, message, self.cycle)
+
+    # -- queues --------------------------------------------------------------------------------------------------------
+
+    def wake_waiting_for_devices(self) -> None:
+        """Devices became free, or what a namespace may have of them grew."""
+        self.touched |= self.waiting_for_devices
+        self.waiting_for_devices = set()
+
+    def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
+        """Every ClusterQueue of the tree of cohorts, or the lone ClusterQueue."""
+        root = cq.node.root
+        return [cq] if root is cq.node else self.members.get(id(root), [cq])
+
+    def wake_parked(self) -> None:
+        """Make workloads active again whose tree was touched."""
+        due = [name for name, until in self.protected.items() if until <= self.now]
+        for name in due:
+            del self.protected[name]
+        touched, self.touched = self.touched.union(due), set()
+        trees: dict[int, list[ClusterQueueState]] = {}
+        for cq in filter(None, map(self.cluster_queues.get, touched)):
+            trees.setdefault(id(cq.node.root), self.tree_of(cq))
+        for members in trees.values():
+            for cq in members:
+                if cq.active and (cq.queue.parked or cq.queue.parked_shapes):
+                    self.journal.note_once(cq)
+                    cq.queue.wake(partial(self._may_wake, cq))
+                    if cq.queue.active:
+                        self.ready[cq.name] = cq
+
+    def _may_wake(self, cq: ClusterQueueState, info: WorkloadInfo) -> bool:
+        return info.backoff_expired(self.now) and self.namespace_matches(info, cq)
+
+    def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
+        """Whether the ClusterQueue selects the workload's namespace."""
+        labels = self.namespaces.get(info.workload.namespace)
+        selector = cq.spec.namespace_selector
+        return labels is not None and selector is not None and selector.matches(labels)
+
+    def ready_queues(self) -> Iterator[ClusterQueueState]:
+        """The active ClusterQueues that have an active workload."""
+        for name, cq in list(self.ready.items()):
+            if not cq.queue.active:
+                del self.ready[name]
+            elif cq.active:
+                yield cq

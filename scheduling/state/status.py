@@ -1,0 +1,124 @@
+"""Numbers to show: usage of ClusterQueues and cohorts, and who waits in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.model.decisions import ClusterQueueReason, PendingReason
+from scheduling.quota.cells import CohortNode, QuotaNode
+from scheduling.quota.fair_sharing import dominant_resource_share
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.workload_info import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One row of a usage table, in base units. `subtree_quota` is what the node and those below it may lend and use
+    together (for a ClusterQueue: its nominal quota). `listed`: the node gives it a quota; what it uses without one is
+    what workloads hold since the quota was taken off."""
+
+    flavor: str
+    resource: str
+    nominal: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+    subtree_quota: int
+    used: int
+    borrowed: int
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueueView:
+    """A ClusterQueue now. `weighted_share` is not rounded, may be infinite, and is computed without fair sharing
+    too."""
+
+    name: str
+    cohort: str
+    active: bool
+    reason: ClusterQueueReason
+    message: str
+    pending: int
+    inadmissible: int
+    reserving: int
+    admitted: int
+    weighted_share: float
+    usage: tuple[Usage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CohortView:
+    """A Cohort now (implicit ones too)."""
+
+    name: str
+    parent: str
+    weighted_share: float
+    usage: tuple[Usage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingView:
+    """A waiting workload: its 0-based place in the ClusterQueue, whether it is parked, and why it waits."""
+
+    workload: str
+    position: int
+    inadmissible: bool
+    reason: PendingReason
+    message: str
+
+
+def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
+    """The usage of every (flavor, resource) that the node lists or uses, in the order of its spec."""
+    return tuple(
+        Usage(
+            key.flavor,
+            key.resource,
+            cell.nominal,
+            cell.borrowing_limit,
+            cell.lending_limit,
+            cell.subtree,
+            cell.usage,
+            max(0, cell.usage - cell.subtree) if node.parent is not None else 0,
+            cell.listed,
+        )
+        for key, cell in node.cells.items()
+        if cell.listed or cell.usage
+    )
+
+
+def cluster_queue_view(cq: ClusterQueueState) -> ClusterQueueView:
+    """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible."""
+    active, parked = len(cq.queue.active), len(cq.queue.parked)
+    return ClusterQueueView(
+        cq.name,
+        cq.spec.cohort_name,
+        cq.active,
+        cq.inactive_reason,
+        cq.inactive_message,
+        active if cq.active else 0,
+        parked if cq.active else active + parked,
+        len(cq.workloads),
+        sum(info.admitted for info in cq.workloads.values()),
+        dominant_resource_share(cq.node).weighted,
+        usage_of(cq.node),
+    )
+
+
+def cohort_view(node: CohortNode) -> CohortView:
+    """A cohort's numbers."""
+    parent = node.parent.name if node.parent else ""
+    return CohortView(node.name, parent, dominant_resource_share(node).weighted, usage_of(node))
+
+
+def pending_views(cq: ClusterQueueState) -> tuple[PendingView, ...]:
+    """Who waits, in the order of the queue."""
+    return tuple(
+        PendingView(
+            info.key,
+            position,
+            not cq.active or info.place is Place.PARKED,
+            info.outcome[0] if info.outcome else PendingReason.PENDING_EVALUATION,
+            info.outcome[1] if info.outcome else "",
+        )
+        for position, info in enumerate(cq.queue.in_order())
+    )

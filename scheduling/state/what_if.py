@@ -1,0 +1,30 @@
+"""Taking usage away and putting it back: what-if on the live numbers, undone by its exact inverse."""
+
+from __future__ import annotations
+
+from scheduling.quota.cells import add_usage, remove_usage
+from scheduling.state.workload_info import WorkloadInfo
+from scheduling.topology.flavor import TopologyFlavors
+
+
+class Simulation:
+    """Removes and restores whole workloads. `removed` holds those whose devices count as free meanwhile."""
+
+    def __init__(self, topologies: TopologyFlavors) -> None:
+        """Nothing is removed."""
+        self._topologies = topologies
+        self.removed: dict[str, WorkloadInfo] = {}
+
+    def remove(self, info: WorkloadInfo) -> None:
+        """As if the workload had stopped."""
+        remove_usage(info.usage)
+        for flavor, usage in info.topology_usage:
+            self._topologies.remove_usage(flavor, usage)
+        self.removed[info.key] = info
+
+    def restore(self, info: WorkloadInfo) -> None:
+        """Undo `remove`."""
+        add_usage(info.usage)
+        for flavor, usage in info.topology_usage:
+            self._topologies.add_usage(flavor, usage)
+        del self.removed[info.key]

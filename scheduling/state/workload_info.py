@@ -1,0 +1,306 @@
+"""What the core keeps about a workload while it lives: requests as integers, its place, its last attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from enum import Enum, auto
+from operator import attrgetter
+from typing import NamedTuple
+
+from scheduling.model.configuration import Configuration
+from scheduling.model.decisions import ConditionStatus, ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
+from scheduling.model.placement import Placement, PodDeviceRequest
+from scheduling.model.pod_defaults import PodDefaults
+from scheduling.model.quantity import to_amount
+from scheduling.model.resources import FlavorResource, pod_requests
+from scheduling.model.topology import TopologyUsage
+from scheduling.model.workload import Admission, PodSet, Workload
+from scheduling.quota.cells import CellAmounts
+from scheduling.state.workload_shape import shape_of
+
+_PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
+
+
+class Place(Enum):
+    """Where the world holds a workload."""
+
+    NOWHERE = auto()
+    """Not queueable now: gated, deactivated, without a LocalQueue or ClusterQueue, finished."""
+    ACTIVE = auto()
+    PARKED = auto()
+    RESERVING = auto()
+
+
+class TopologyCharge(NamedTuple):
+    """What a pod set uses of a flavor's topology."""
+
+    flavor: str
+    usage: TopologyUsage
+
+
+class PodSetRequests:
+    """A pod set with the amounts it asks for. `count` is after reclaimable pods; `per_pod` are quota amounts of one pod
+    (transformed), `requests` those of all pods."""
+
+    __slots__ = ("_node_requests", "count", "devices", "min_count", "name", "per_pod", "pod_set", "requests")
+
+    def __init__(self, pod_set: PodSet, count: int, per_pod: dict[str, int]) -> None:
+        """Requests of `count` pods."""
+        self.pod_set = pod_set
+        self.name = pod_set.name
+        self.count = count
+        self.min_count = pod_set.min_count
+        self.per_pod = per_pod
+        self.requests = per_pod if count == 1 else {name: value * count for name, value in per_pod.items()}
+        self._node_requests: dict[str, int] | None = None
+        self.devices: PodDeviceRequest | None = None
+
+    @property
+    def node_requests(self) -> dict[str, int]:
+        """What one pod asks of its node, in base units: from the pod's spec, not transformed."""
+        if self._node_requests is None:
+            effective = self.pod_set.template.effective_requests()
+            self._node_requests = {name: to_amount(name, value) for name, value in effective.items()}
+        return self._node_requests
+
+    @property
+    def own_resources(self) -> AbstractSet[str]:
+        """The resources that the pod's spec names."""
+        return self.node_requests.keys()
+
+    def scaled_to(self, count: int) -> PodSetRequests:
+        """The same pods, `count` of them (partial admission)."""
+        if count == self.count:
+            return self
+        scaled = PodSetRequests(self.pod_set, count, self.per_pod)
+        scaled.devices = self.devices
+        return scaled
+
+
+class Attempt:
+    """Kueue's LastAssignment: how far the search through the flavors came, to go on from there.
+
+    `tried` holds per pod set and resource the index of the last flavor tried, -1 when it was the last of its group.
+    """
+
+    __slots__ = ("cycle", "generation", "tried")
+
+    def __init__(self, cycle: int, generation: int, tried: list[dict[str, int]]) -> None:
+        """An attempt made in that cycle, against that generation of the ClusterQueue."""
+        self.cycle = cycle
+        self.generation = generation
+        self.tried = tried
+
+    def is_outdated(self, cycle: int, generation: int) -> bool:
+        """Whether the search starts over. (A workload of another shape starts without an attempt.)"""
+        return cycle - self.cycle > 1 and generation > self.generation
+
+    @property
+    def has_flavors_left(self) -> bool:
+        """Whether some group stopped before its last flavor."""
+        return any(index != -1 for resources in self.tried for index in resources.values())
+
+
+class WorkloadInfo:
+    """The core's own record of a workload. Fields other than those set in `__init__` follow its place."""
+
+    __slots__ = (
+        "_exceeded",
+        "_shape",
+        "admission",
+        "admitted",
+        "apart",
+        "asks_for_topology",
+        "attempt",
+        "changes",
+        "cluster_queue",
+        "evicted",
+        "groups",
+        "key",
+        "keys",
+        "order",
+        "outcome",
+        "place",
+        "placement",
+        "pod_sets",
+        "preempted_at",
+        "priority",
+        "queue_key",
+        "requeue_at",
+        "requeued_false",
+        "reserved_at",
+        "timestamp",
+        "topology_usage",
+        "uid",
+        "usage",
+        "workload",
+    )
+
+    def __init__(
+        self,
+        workload: Workload,
+        configuration: Configuration,
+        pod_defaults: PodDefaults | None = None,
+        *,
+        apart: bool = False,
+    ) -> None:
+        """The record of a workload that is not placed yet; its pod sets are as `pod_defaults` completes them. `apart`:
+        equal workloads of other namespaces may fare otherwise, since its own has a quota of devices."""
+        self.workload = workload
+        self.key = workload.key
+        self.uid = workload.uid
+        self.queue_key = workload.queue_key
+        self.cluster_queue = ""
+        self.place = Place.NOWHERE
+        self.priority = workload.effective_priority
+        self.timestamp = queue_order_timestamp(workload, configuration)
+        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        self.pod_sets = _pod_sets(workload, configuration, pod_defaults)
+        self.groups = _groups(workload)
+        self.asks_for_topology = any(
+            ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
+        )
+        self.apart = apart
+        self._shape: Hashable = None
+        self._exceeded: str | None = None
+        self.attempt: Attempt | None = None
+        self.changes: tuple[Callable[[Workload], Workload], ...] = ()
+        self.outcome = _last_outcome(workload)
+        self.usage: CellAmounts = ()
+        self.keys: frozenset[FlavorResource] = frozenset()
+        """The (flavor, resource) pairs that it holds quota of."""
+        self.topology_usage: tuple[TopologyCharge, ...] = ()
+        self.placement: Placement | None = None
+        self.admission: Admission | None = None
+        self.admitted = False
+        self.evicted = False
+        self.reserved_at = 0.0
+        self.preempted_at: float | None = workload.last_preempted_at
+        state = workload.requeue_state
+        self.requeue_at = state.requeue_at if state else None
+        self.requeued_false = workload.is_false(ConditionType.REQUEUED)
+
+    def set_status(self, workload: Workload, configuration: Configuration) -> None:
+        """Take over the status of a version of the workload that holds quota."""
+        self.workload = workload
+        self.priority = workload.effective_priority
+        self.timestamp = queue_order_timestamp(workload, configuration)
+        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+        reserved = workload.condition(ConditionType.QUOTA_RESERVED)
+        self.reserved_at = reserved.last_transition_time if reserved is not None else 0.0
+        self.admitted = workload.is_true(ConditionType.ADMITTED)
+        self.evicted = workload.is_true(ConditionType.EVICTED)
+
+    def leave_eviction_behind(self) -> None:
+        """It holds quota: from now on its age counts again, not the time of an eviction that it had before."""
+        self.timestamp = self.workload.created_at
+        self.order = (-self.priority, self.timestamp, self.uid, self.key)
+
+    def change(self, change: Callable[[Workload], Workload]) -> None:
+        """Note a change of the workload's status, made when somebody looks."""
+        self.changes += (change,)
+
+    def current(self) -> Workload:
+        """The workload with every decision in its status."""
+        if self.changes:
+            for change in self.changes:
+                self.workload = change(self.workload)
+            self.changes = ()
+        return self.workload
+
+    def snapshot(self) -> tuple[object, ...]:
+        """The record as it is, to undo to."""
+        return _SNAPSHOT(self)
+
+    def restore(self, values: tuple[object, ...]) -> None:
+        """Go back to a snapshot."""
+        for name, value in zip(WorkloadInfo.__slots__, values, strict=True):
+            setattr(self, name, value)
+
+    def backoff_expired(self, now: float) -> bool:
+        """Whether it may be queued: not Requeued=False, and past `requeueAt`."""
+        return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
+
+    def exceeded_limit(self) -> str | None:
+        """The first request of a pod that is above its limit, or None; computed once."""
+        if self._exceeded is None:
+            found = (ps.pod_set.template.exceeded_limit() for ps in self.pod_sets)
+            self._exceeded = next(filter(None, found), "")
+        return self._exceeded or None
+
+    def place_as_stated(self) -> None:
+        """Take over where its pods are from its status, with what they ask of their nodes once they are completed."""
+        stated = self.workload.placement
+        pairs = zip(self.pod_sets, self.workload.pod_sets, strict=True)
+        requests = {ps.name: ps.node_requests for ps, as_written in pairs if ps.pod_set is not as_written}
+        if stated is not None and requests:
+            pods = (replace(pod, requests=requests.get(pod.pod_set, pod.requests)) for pod in stated.pods)
+            stated = Placement(tuple(pods))
+        self.placement = stated
+
+    def can_be_reduced(self) -> bool:
+        """Whether some pod set may be admitted with fewer pods."""
+        return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
+
+    @property
+    def asks_for_devices(self) -> bool:
+        """Whether its pods were found to ask for devices; False before anybody has looked."""
+        return any(ps.devices is not None and ps.devices.asks_for_devices for ps in self.pod_sets)
+
+    @property
+    def shape(self) -> Hashable:
+        """Equal for workloads of one ClusterQueue that every cycle would treat alike; computed once."""
+        if self._shape is None:
+            self._shape = shape_of(self)
+        return self._shape
+
+
+_SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
+
+
+def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
+    """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
+    failed admission check. A preempted workload keeps its place."""
+    evicted = workload.condition(ConditionType.EVICTED)
+    if evicted is not None and workload.is_true(ConditionType.EVICTED):
+        if evicted.reason == EvictionReason.ADMISSION_CHECK:
+            return evicted.last_transition_time
+        ready = configuration.wait_for_pods_ready
+        by_eviction = ready is None or ready.requeuing_strategy.timestamp is RequeuingTimestamp.EVICTION
+        if evicted.reason == EvictionReason.PODS_READY_TIMEOUT and by_eviction:
+            return evicted.last_transition_time
+    return workload.created_at
+
+
+def _last_outcome(workload: Workload) -> tuple[PendingReason, str] | None:
+    """Why it waited, as its status says."""
+    verdict = workload.condition(ConditionType.QUOTA_RESERVED)
+    if verdict is None or verdict.status is not ConditionStatus.FALSE or verdict.reason not in _PENDING_REASONS:
+        return None
+    return PendingReason(verdict.reason), verdict.message
+
+
+def _pod_sets(
+    workload: Workload, configuration: Configuration, pod_defaults: PodDefaults | None
+) -> tuple[PodSetRequests, ...]:
+    found: list[PodSetRequests] = []
+    for stated in workload.pod_sets:
+        pod_set = pod_defaults.completed(workload.namespace, stated) if pod_defaults is not None else stated
+        per_pod = pod_requests(pod_set.template, configuration.transformations, configuration.exclude_resource_prefixes)
+        count = max(0, pod_set.count - workload.reclaimable_pods.get(pod_set.name, 0))
+        found.append(PodSetRequests(pod_set, count, per_pod))
+    return tuple(found)
+
+
+def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
+    """Indexes of pod sets that must share their flavors, in the order of first appearance."""
+    if len(workload.pod_sets) == 1:
+        return ((0,),)
+    groups: dict[str, list[int]] = {}
+    for index, pod_set in enumerate(workload.pod_sets):
+        request = pod_set.topology_request
+        name = f"group {request.group}" if request is not None and request.group else f"pod set {index}"
+        groups.setdefault(name, []).append(index)
+    return tuple(tuple(members) for members in groups.values())

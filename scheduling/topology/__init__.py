@@ -1,0 +1,1 @@
+"""One flavor's tree of topology domains: what fits where."""

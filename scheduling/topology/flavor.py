@@ -1,0 +1,286 @@
+"""Flavors with a topology: which nodes their trees are made of, what is free there, and placing workloads in them.
+
+`TopologyFlavors` is the part of the world that topology-aware scheduling reads; it routes nodes to the flavors that
+they match. Usage is added and removed by exact inverses, so that a caller can simulate and undo.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from scheduling.model.node import Node
+from scheduling.model.selectors import Toleration
+from scheduling.model.topology import (
+    PodSetTopologyRequest,
+    Topology,
+    TopologyAssignment,
+    TopologyDomain,
+    TopologyFailure,
+    TopologyRequest,
+    TopologyUsage,
+)
+from scheduling.topology.balanced import place_balanced
+from scheduling.topology.best_fit import Placed, TooSmall, place
+from scheduling.topology.capacities import Capacities, pods_that_fit
+from scheduling.topology.leaves import Selection, TopologyLeaves
+from scheduling.topology.request import (
+    PlacementPlan,
+    UnservableRequest,
+    level_problem,
+    make_plan,
+    pod_requests,
+    split_leader,
+)
+from scheduling.topology.tree import LeafKey
+from scheduling.topology.usage import LeafUsage
+
+
+class TopologyFlavor:
+    """One ResourceFlavor with a `topologyName`: the tree of its nodes' domains, with capacity and usage."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        node_labels: Mapping[str, str],
+        tolerations: Sequence[Toleration] = (),
+        usage: LeafUsage | None = None,
+        *,
+        balanced_placement: bool = False,
+    ) -> None:
+        self.topology = topology
+        self.node_labels = dict(node_labels)
+        self.tolerations = tuple(tolerations)
+        self.balanced_placement = balanced_placement
+        self.usage = LeafUsage() if usage is None else usage
+        self.leaves = TopologyLeaves(topology, node_labels, self.usage)
+
+    def is_defined_by(
+        self, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration]
+    ) -> bool:
+        """Whether the flavor is already the one that these make."""
+        return (self.topology, self.node_labels, self.tolerations) == (topology, dict(node_labels), tuple(tolerations))
+
+    def level_problem(self, request: TopologyRequest | None) -> str | None:
+        """Why the flavor's topology cannot serve the request (a level that it lacks), or None."""
+        return level_problem(self.topology, request)
+
+    def add_usage(self, usage: TopologyUsage) -> None:
+        """Charge the leaves with requests x count, and `pods` with count. Leaves without nodes are remembered."""
+        self.usage.add(usage)
+
+    def remove_usage(self, usage: TopologyUsage) -> None:
+        """The exact inverse of `add_usage`."""
+        self.usage.remove(usage)
+
+    def fits(self, usages: Iterable[TopologyUsage]) -> bool:
+        """Whether each (pod set, domain) entry, on its own and without `pods`, has room in its leaf."""
+        for usage in usages:
+            requests = tuple((resource, amount) for resource, amount in usage.requests.items() if amount > 0)
+            for domain in usage.domains:
+                free = self.leaves.free(domain.values)
+                if free is None:
+                    return False
+                if requests and pods_that_fit(requests, free, self.usage.of(domain.values)) < domain.count:
+                    return False
+        return True
+
+    def find_topology_assignments(
+        self,
+        requests: Sequence[PodSetTopologyRequest],
+        *,
+        simulate_empty: bool = False,
+        assumed: Iterable[TopologyUsage] = (),
+    ) -> dict[str, TopologyAssignment] | TopologyFailure:
+        """Place the pod sets of one workload (those that use this flavor, in the workload's order).
+
+        Groups are placed one after the other, each seeing what the earlier ones took; pod sets with count 0 are
+        left out. `simulate_empty` ignores the usage of other workloads. Nothing is charged: call `add_usage`.
+        """
+        taken = LeafUsage()
+        for usage in assumed:
+            taken.add(usage)
+        assignments: dict[str, TopologyAssignment] = {}
+        for group in _groups(requests):
+            placed = self.place_group(group, taken, simulate_empty=simulate_empty)
+            if isinstance(placed, TopologyFailure):
+                return placed
+            for request in group:
+                taken.add(request.usage(placed[request.pod_set]))
+            assignments.update(placed)
+        return assignments
+
+    def place_group(
+        self,
+        group: Sequence[PodSetTopologyRequest],
+        taken: LeafUsage,
+        *,
+        simulate_empty: bool = False,
+        within: tuple[str, ...] = (),
+    ) -> dict[str, TopologyAssignment] | TopologyFailure:
+        """Place pod sets that belong together, given what else the workload takes.
+
+        `within` keeps them in the domain with these values of the first levels.
+        """
+        try:
+            workers, leader = split_leader(group)
+            plan = make_plan(self.topology, workers, leader)
+        except UnservableRequest as problem:
+            return TopologyFailure(group[0].pod_set, str(problem))
+        tree = self.leaves.tree
+        if not tree.leaf_keys:
+            return TopologyFailure(workers.pod_set, f'topology "{self.topology.name}" has no nodes', 0, plan.wanted)
+        selection = Selection.of(workers, self.tolerations) if self.topology.ends_with_hostname else None
+        shape = plan.shape(simulate_empty)
+        capacities = self.leaves.capacities_within(within, shape, selection)
+        extra = {tree.leaf_numbers[leaf]: amounts for leaf, amounts in taken.items() if leaf in tree.leaf_numbers}
+        if extra:
+            capacities = capacities.with_assumed(extra)
+        if not simulate_empty:
+            capacities = self._limited(capacities, workers, leader)
+        balanced = place_balanced(plan, tree, capacities) if self.balanced_placement else None
+        placed = balanced or place(plan, tree, capacities)
+        if isinstance(placed, TooSmall):
+            return self._too_small(workers, plan, placed)
+        return self._assignments(workers, leader, placed)
+
+    def node_names(self, domain: TopologyDomain) -> frozenset[str]:
+        """The nodes of an assigned domain; empty if it is gone."""
+        return self.leaves.node_names(domain.values)
+
+    def together(self, kept: TopologyAssignment | None, gained: TopologyAssignment | None) -> TopologyAssignment:
+        """Both assignments as one, in the order of the domains; domains that are gone come first. One must be there."""
+        if kept is None or gained is None:
+            found = kept or gained
+            assert found is not None  # by contract
+            return found
+        counts = Counter({domain.values: domain.count for domain in kept.domains})
+        for domain in gained.domains:
+            counts[domain.values] += domain.count
+        numbers = self.leaves.tree.leaf_numbers
+        leaves = sorted(counts, key=lambda leaf: (numbers.get(leaf, -1), leaf))
+        return TopologyAssignment(kept.levels, tuple(TopologyDomain(leaf, counts[leaf]) for leaf in leaves))
+
+    def exclusions(self, request: PodSetTopologyRequest) -> dict[str, int]:
+        """Why leaves take none of the pods now, as reason -> number of leaves: `taint KEY`, `nodeSelector`,
+        `affinity`, or `resource NAME` for the first resource that lacks room for one pod."""
+        selection = Selection.of(request, self.tolerations) if self.topology.ends_with_hostname else None
+        return self.leaves.exclusions(pod_requests(request), selection)
+
+    @property
+    def leaf_count(self) -> int:
+        """The number of domains on the last level."""
+        return len(self.leaves.tree.leaf_keys)
+
+    def _limited(
+        self, capacities: Capacities, workers: PodSetTopologyRequest, leader: PodSetTopologyRequest | None
+    ) -> Capacities:
+        rooms = (workers.room, workers.room_beside_leader, leader.room if leader else None)
+        if all(room is None for room in rooms):
+            return capacities
+        return capacities.limited_to(*(None if room is None else self.leaves.room(room) for room in rooms))
+
+    def _too_small(self, workers: PodSetTopologyRequest, plan: PlacementPlan, found: TooSmall) -> TopologyFailure:
+        unit = "pods" if plan.slices.size == 1 else f"slices of {plan.slices.size} pods"
+        message = f'topology "{self.topology.name}" has room for {found.fitting} of {plan.wanted} {unit}'
+        if plan.required:
+            message += f' in one domain of "{self.topology.levels[plan.level]}"'
+        return TopologyFailure(workers.pod_set, message, found.fitting, plan.wanted, plan.slices.size)
+
+    def _assignments(
+        self, workers: PodSetTopologyRequest, leader: PodSetTopologyRequest | None, placed: Placed
+    ) -> dict[str, TopologyAssignment]:
+        assignments = {workers.pod_set: self._assignment(placed.workers)}
+        if leader is not None:
+            assignments[leader.pod_set] = self._assignment(placed.leaders)
+        return assignments
+
+    def _assignment(self, leaves: Iterable[tuple[int, int]]) -> TopologyAssignment:
+        keys: list[LeafKey] = self.leaves.tree.leaf_keys
+        domains = tuple(TopologyDomain(keys[leaf], count) for leaf, count in leaves)
+        return TopologyAssignment(self.topology.assigned_levels, domains)
+
+
+class TopologyFlavors(Mapping[str, TopologyFlavor]):
+    """The flavors with a topology, by name, and the nodes that they are built from.
+
+    Flavors whose topologies end with the hostname share the usage of the nodes that they share.
+    """
+
+    def __init__(self, *, balanced_placement: bool = False) -> None:
+        self._balanced_placement = balanced_placement
+        self._flavors: dict[str, TopologyFlavor] = {}
+        self._nodes: dict[str, Node] = {}
+        self._usage_by_hostname = LeafUsage()
+
+    def set_flavor(
+        self, name: str, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration] = ()
+    ) -> None:
+        """Add or change a flavor. A change of its topology's levels forgets its usage: add it again."""
+        before = self._flavors.get(name)
+        if before is not None and before.is_defined_by(topology, node_labels, tolerations):
+            return
+        if topology.ends_with_hostname:
+            usage = self._usage_by_hostname
+        elif before is not None and before.topology.levels == topology.levels:
+            usage = before.usage
+        else:
+            usage = LeafUsage()
+        flavor = TopologyFlavor(topology, node_labels, tolerations, usage, balanced_placement=self._balanced_placement)
+        for node in self._nodes.values():
+            flavor.leaves.set_node(node)
+        self._flavors[name] = flavor
+
+    def delete_flavor(self, name: str) -> None:
+        """Remove a flavor; unknown names are ignored."""
+        self._flavors.pop(name, None)
+
+    def set_nodes(self, nodes: Iterable[Node]) -> None:
+        """Replace all nodes."""
+        new = {node.name: node for node in nodes}
+        for name in [name for name in self._nodes if name not in new]:
+            self.delete_node(name)
+        for node in new.values():
+            self.set_node(node)
+
+    def set_node(self, node: Node) -> None:
+        """Add or change one node. A node that is not ready, unschedulable or lacks a level's label has no leaf."""
+        self._nodes[node.name] = node
+        for flavor in self._flavors.values():
+            flavor.leaves.set_node(node)
+
+    def delete_node(self, name: str) -> None:
+        """Remove a node; unknown names are ignored."""
+        if self._nodes.pop(name, None) is not None:
+            for flavor in self._flavors.values():
+                flavor.leaves.delete_node(name)
+
+    def add_usage(self, flavor: str, usage: TopologyUsage) -> None:
+        """Charge a flavor; one that is not there now is charged by whoever brings it back."""
+        if flavor in self._flavors:
+            self._flavors[flavor].add_usage(usage)
+
+    def remove_usage(self, flavor: str, usage: TopologyUsage) -> None:
+        """The exact inverse of `add_usage` while the flavor stays or stays away."""
+        if flavor in self._flavors:
+            self._flavors[flavor].remove_usage(usage)
+
+    def __getitem__(self, name: str) -> TopologyFlavor:
+        return self._flavors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._flavors)
+
+    def __len__(self) -> int:
+        return len(self._flavors)
+
+
+def _groups(requests: Iterable[PodSetTopologyRequest]) -> list[list[PodSetTopologyRequest]]:
+    """Pod sets by group name in order of first appearance, the others alone; those without pods left out."""
+    groups: dict[str, list[PodSetTopologyRequest]] = {}
+    for request in requests:
+        if request.count > 0:
+            group = request.topology.group if request.topology else None
+            key = f"group {group}" if group else f"pod set {request.pod_set}"
+            groups.setdefault(key, []).append(request)
+    return list(groups.values())

@@ -1,0 +1,76 @@
+"""What topology-aware workloads use of leaves, with a log of the leaves that changed.
+
+The log lets whoever derived something from the leaves bring it up to date by looking at the changed ones only. Flavors
+whose leaves are single nodes share one such book, since they may share nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Mapping, Sequence
+
+from scheduling.model.resources import PODS
+from scheduling.model.topology import TopologyUsage
+from scheduling.topology.tree import LeafKey
+
+_LONGEST_LOG = 65536
+
+
+class LeafUsage:
+    """Amounts used, by leaf and resource, in base units; leaves need not exist as nodes."""
+
+    __slots__ = ("_amounts", "_changed", "_forgotten")
+
+    def __init__(self) -> None:
+        self._amounts: dict[LeafKey, dict[str, int]] = {}
+        self._changed: list[LeafKey] = []
+        self._forgotten = 0
+
+    def of(self, leaf: LeafKey) -> Mapping[str, int]:
+        """The amounts of one leaf, a live view."""
+        return self._amounts.setdefault(leaf, {})
+
+    def items(self) -> ItemsView[LeafKey, dict[str, int]]:
+        """Leaves with their amounts."""
+        return self._amounts.items()
+
+    def add(self, usage: TopologyUsage) -> None:
+        """Charge requests x count, and `pods` with count, to each domain's leaf."""
+        self._charge(usage, 1)
+
+    def remove(self, usage: TopologyUsage) -> None:
+        """Undo one `add` of the same usage."""
+        self._charge(usage, -1)
+
+    def _charge(self, usage: TopologyUsage, sign: int) -> None:
+        for domain in usage.domains:
+            amounts = self._amounts.setdefault(domain.values, {})
+            pods = sign * domain.count
+            for resource, amount in usage.requests.items():
+                _charge(amounts, resource, amount * pods)
+            _charge(amounts, PODS, pods)
+            self.note(domain.values)
+
+    def note(self, leaf: LeafKey) -> None:
+        """Log that something about the leaf changed."""
+        if len(self._changed) >= _LONGEST_LOG:
+            self._forgotten += len(self._changed)
+            self._changed.clear()
+        self._changed.append(leaf)
+
+    @property
+    def position(self) -> int:
+        """Where the log ends now."""
+        return self._forgotten + len(self._changed)
+
+    def changed_since(self, position: int) -> Sequence[LeafKey] | None:
+        """The leaves that changed since then, with repetitions; None when that is forgotten."""
+        start = position - self._forgotten
+        return self._changed[start:] if start >= 0 else None
+
+
+def _charge(amounts: dict[str, int], resource: str, amount: int) -> None:
+    total = amounts.get(resource, 0) + amount
+    if total:
+        amounts[resource] = total
+    else:
+        amounts.pop(resource, None)

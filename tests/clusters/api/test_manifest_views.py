@@ -1,0 +1,121 @@
+"""Manifests over REST: applied with the user's rights, given back so that they apply again unchanged."""
+
+import pytest
+
+from queues.models import Cluster, ClusterQueue, Cohort, LocalQueue, Workload
+from scheduler.leader.engine import Engine
+from tests.accounts import EPOCH
+from tests.api_client import SchemaClient
+from tests.factories import make_cluster_queue
+
+URL = "/api/v1/manifests/"
+QUEUES = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Cohort
+metadata: {name: company}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: research}
+spec:
+  cohortName: company
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: on-demand, resources: [{name: cpu, nominalQuota: 4}]}]
+"""
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team-a, labels: {kueue.x-k8s.io/queue-name: main}}
+spec:
+  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}
+"""
+
+
+def apply(client: SchemaClient, text: str, **query: str):  # type: ignore[no-untyped-def]  # a test client's response
+    return client.post(URL, text.encode(), content_type="application/yaml", query_params=query)
+
+
+def test_apply_and_get(alice: SchemaClient) -> None:
+    body = apply(alice, QUEUES).json()
+    assert body["objects"] == [
+        {"kind": "Cohort", "namespace": "", "name": "company", "outcome": "created"},
+        {"kind": "ClusterQueue", "namespace": "", "name": "research", "outcome": "created"},
+    ]
+    for path in ("clusterqueue/research/", "cq/"):
+        got = alice.get(f"{URL}{path}")
+        assert got.headers["Content-Type"].startswith("application/yaml")
+        again = apply(alice, got.content.decode()).json()
+        assert [done["outcome"] for done in again["objects"]] == ["unchanged"]
+    assert alice.get(f"{URL}clusterqueue/research/", headers={"Accept": "application/yaml"}).status_code == 200
+
+
+def test_a_dry_run_stores_nothing(alice: SchemaClient) -> None:
+    body = apply(alice, QUEUES, dry_run="true").json()
+    assert body["dry_run"] is True
+    assert not Cohort.objects.exists()
+
+
+def test_prune(alice: SchemaClient) -> None:
+    apply(alice, QUEUES, set="base")
+    body = apply(alice, QUEUES.partition("---")[0], set="base", prune="true").json()
+    assert ("research", "pruned") in [(done["name"], done["outcome"]) for done in body["objects"]]
+    assert not ClusterQueue.objects.exists()
+    assert apply(alice, QUEUES, prune="true").status_code == 400
+    assert apply(alice, QUEUES, prune="perhaps").status_code == 400
+
+
+def test_a_submitter_applies_jobs_and_nothing_else(bob: SchemaClient, charlie: SchemaClient) -> None:
+    assert apply(bob, JOB).status_code == 200
+    assert Workload.objects.get().submitted_by == "bob"
+    refused = apply(bob, f"{JOB}---{QUEUES}")
+    assert refused.status_code == 403
+    assert [error["document"] for error in refused.json()["errors"]] == [1, 2]
+    assert apply(charlie, JOB).status_code == 403
+    assert "kind: Job" in bob.get(f"{URL}job/team-a/train/").content.decode()
+    assert bob.get(f"{URL}workload/").content.decode().count("kind: Workload") == 1
+    assert charlie.get(f"{URL}workload/").content.decode().strip() in {"", "[]"}
+    assert charlie.get(f"{URL}job/team-a/train/").status_code == 404
+    assert bob.get(f"{URL}clusterqueue/research/").status_code == 403
+
+
+def test_mistakes_are_located(alice: SchemaClient) -> None:
+    refused = apply(alice, QUEUES.replace("nominalQuota: 4", "nominalQuota: lots"))
+    assert refused.status_code == 400
+    [error] = refused.json()["errors"]
+    assert (error["document"], error["path"]) == (1, "spec.resourceGroups[0].flavors[0].resources[0].nominalQuota")
+    assert not Cohort.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("nonsense/", 400), ("clusterqueue/none/", 404), ("job/train/", 400), ("job/team-a/none/", 404)],
+)
+def test_what_there_is_not(alice: SchemaClient, path: str, status: int) -> None:
+    assert alice.get(f"{URL}{path}").status_code == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_elastic_job_changes_its_size_while_it_holds_quota(cluster: Cluster, alice: SchemaClient) -> None:
+    elastic = JOB.replace("image: i", "image: i, resources: {requests: {cpu: 1}}").replace(
+        "labels:", "annotations: {kueue.x-k8s.io/elastic-job: 'true'}, labels:"
+    )
+
+    def resize(parallelism: int) -> list[tuple[int, str]]:
+        answer = apply(alice, elastic.replace("spec:\n", f"spec:\n  parallelism: {parallelism}\n", 1))
+        assert answer.status_code == 200, answer.json()
+        Engine(cluster, "test").run()
+        rows = alice.get("/api/v1/workloads/").json()["results"]
+        details = [alice.get(f"/api/v1/workloads/{row['namespace']}/{row['name']}/").json() for row in rows]
+        return sorted((row["pod_sets"][0]["admitted_count"] or 0, row["status"]) for row in details)
+
+    make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 3_000}}, local_queue="")
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="team-a", name="main", cluster_queue_name="main", created_at=EPOCH
+    )
+    assert resize(3) == [(3, "Admitted")]
+    assert resize(5) == [(0, "Pending"), (3, "Admitted")]
+    assert resize(2) == [(2, "Admitted")]
+    assert resize(3) == [(2, "Finished"), (3, "Admitted")]
+    refused = apply(alice, elastic.replace("image: i,", "image: j,"))
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "spec.template")

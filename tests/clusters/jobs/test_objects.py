@@ -1,0 +1,234 @@
+"""What the cluster is told, as pure values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kubernetes.client import models
+
+from clusters.jobs.kinds import JOB_KINDS
+from clusters.jobs.objects import (
+    AdmittedWorkload,
+    CannotStart,
+    JobSource,
+    PodSetAdmission,
+    as_made,
+    placed_pod,
+    restored_job,
+    started_job,
+    ungated_pod,
+    waiting_job,
+)
+from gpus.vendors import VENDORS
+from scheduling.model.admission_check import PodSetUpdate
+from tests.simulated_cluster import job, pod
+
+UID = "0b0e7a52-0000-4000-8000-000000000001"
+FLAVOR = {"gpu": "on"}
+TOLERATION = {"key": "gpu", "operator": "Exists"}
+
+
+def source(kind: str = "Job", found: bool = False, manifest: dict[str, Any] | None = None, **spec: Any) -> JobSource:
+    return JobSource(JOB_KINDS[kind], manifest or job(**spec), UID, found)
+
+
+def workload(count: int = 1, nodes: tuple[str, ...] = (), queue: str = "queue") -> AdmittedWorkload:
+    pod_set = PodSetAdmission("main", count, FLAVOR, (TOLERATION,), nodes)
+    return AdmittedWorkload("job-train-1", "w-uid", queue, "main", (pod_set,))
+
+
+def test_a_started_job_has_its_flavors_nodes_and_tolerations() -> None:
+    manifest = job()
+    manifest["spec"]["template"]["spec"] |= {"nodeSelector": {"zone": "a"}, "tolerations": [TOLERATION]}
+    spec = started_job(source(manifest=manifest), workload())["spec"]
+    assert spec["suspend"] is False
+    assert spec["template"]["spec"]["nodeSelector"] == {"zone": "a", "gpu": "on"}
+    assert spec["template"]["spec"]["tolerations"] == [TOLERATION]
+    assert "schedulerName" not in spec["template"]["spec"]
+
+
+def test_where_we_chose_the_nodes_only_we_bind() -> None:
+    template = started_job(source(), workload(nodes=("n1",)))["spec"]["template"]
+    assert template["spec"]["schedulerName"] == "kueueweb"
+    assert template["metadata"]["labels"]["hami.io/webhook"] == "ignore"
+    assert template["metadata"]["labels"]["kueueweb.io/workload-uid"] == "w-uid"
+
+
+def test_server_fields_and_status_are_not_applied() -> None:
+    manifest = {**job(), "status": {"active": 1}}
+    manifest["metadata"] |= {"uid": "x", "resourceVersion": "7", "managedFields": [], "creationTimestamp": "t"}
+    told = started_job(source(manifest=manifest), workload())
+    assert sorted(told) == ["apiVersion", "kind", "metadata", "spec"]
+    assert sorted(told["metadata"]) == ["labels", "name", "namespace"]
+    assert told["metadata"]["labels"]["kueueweb.io/job-uid"] == UID
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "completions", "admitted", "told"),
+    [(4, 4, 4, 4), (4, 4, 2, 2), (4, 2, 2, 4), (4, None, 3, 3)],
+)
+def test_partial_admission_lowers_the_parallelism(
+    parallelism: int, completions: int | None, admitted: int, told: int
+) -> None:
+    spec: dict[str, Any] = {"parallelism": parallelism}
+    if completions is not None:
+        spec["completions"] = completions
+    assert started_job(source(**spec), workload(admitted))["spec"]["parallelism"] == told
+
+
+def test_a_selector_that_contradicts_the_flavor_can_not_start() -> None:
+    manifest = job()
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"gpu": "off"}
+    with pytest.raises(CannotStart, match="gpu=off"):
+        started_job(source(manifest=manifest), workload())
+
+
+UPDATE = PodSetUpdate(
+    "main", {"paid": "yes"}, {"request": "r-1"}, {"pool": "provisioned"}, ({"key": "new", "operator": "Exists"},)
+)
+
+
+def updated(*updates: PodSetUpdate) -> AdmittedWorkload:
+    (pod_set,) = workload().pod_sets
+    return replace(workload(), pod_sets=(replace(pod_set, updates=updates),))
+
+
+def test_what_admission_checks_add_is_in_the_template() -> None:
+    template = started_job(source(), updated(UPDATE))["spec"]["template"]
+    assert template["metadata"]["labels"]["paid"] == "yes"
+    assert template["metadata"]["annotations"]["request"] == "r-1"
+    assert template["spec"]["nodeSelector"] == {"gpu": "on", "pool": "provisioned"}
+    assert template["spec"]["tolerations"] == [TOLERATION, {"key": "new", "operator": "Exists"}]
+
+
+@pytest.mark.parametrize(
+    ("updates", "message"),
+    [
+        ((PodSetUpdate("main", node_selector={"gpu": "off"}),), "the node selector gpu=off, and it is on already"),
+        ((UPDATE, PodSetUpdate("main", {"paid": "no"})), "the label paid=no, and it is yes already"),
+        ((UPDATE, PodSetUpdate("main", annotations={"request": "r-2"})), "the annotation request=r-2"),
+    ],
+)
+def test_checks_that_contradict_can_not_start(updates: tuple[PodSetUpdate, ...], message: str) -> None:
+    with pytest.raises(CannotStart, match=message):
+        started_job(source(), updated(*updates))
+
+
+def test_a_pod_at_the_gate_gets_what_the_checks_add() -> None:
+    gated = pod()
+    gated["metadata"]["uid"] = "p-uid"
+    placed = placed_pod(gated, updated(UPDATE), 0, {})
+    assert placed["metadata"]["labels"]["paid"] == "yes"
+    assert placed["metadata"]["annotations"]["request"] == "r-1"
+    gated["spec"]["schedulingGates"] = [{"name": "kueueweb.io/placement"}]
+    ungated = ungated_pod(gated, updated(UPDATE).pod_sets[0], "")
+    assert ungated is not None
+    assert ungated["spec"]["nodeSelector"] == {"gpu": "on", "pool": "provisioned"}
+    assert ungated["spec"]["tolerations"] == [TOLERATION, {"key": "new", "operator": "Exists"}]
+
+
+def test_names_too_long_for_a_label_are_left_out() -> None:
+    labels = started_job(source(), workload(queue="q" * 64))["spec"]["template"]["metadata"]["labels"]
+    assert "kueue.x-k8s.io/local-queue-name" not in labels
+    assert labels["kueue.x-k8s.io/cluster-queue-name"] == "main"
+
+
+def test_of_a_found_job_only_the_directives_are_ours() -> None:
+    told = started_job(source(found=True), workload(nodes=("n1",)))
+    assert sorted(told["spec"]) == ["suspend", "template"]
+    assert sorted(told["spec"]["template"]["spec"]) == ["nodeSelector", "schedulingGates", "tolerations"]
+    assert told["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
+
+
+def test_a_found_job_gets_its_own_directives_back() -> None:
+    manifest = job(parallelism=3)
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a"}
+    told = restored_job(source(found=True, manifest=manifest))["spec"]
+    assert (told["suspend"], told["parallelism"]) == (True, 3)
+    assert told["template"]["spec"] == {"nodeSelector": {"zone": "a"}}
+
+
+def test_a_pod_is_its_own_template() -> None:
+    told = started_job(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))
+    assert (told["kind"], told["metadata"]["name"], told["spec"]["schedulerName"]) == ("Pod", "single", "kueueweb")
+    assert told["metadata"]["labels"]["kueueweb.io/job-uid"] == UID
+    assert told["metadata"]["labels"]["kueueweb.io/workload-uid"] == "w-uid"
+
+
+def test_pods_of_a_deployment_wait_at_the_gate() -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
+    manifest = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"replicas": 2, "template": template}}
+    told = waiting_job(source("Deployment", manifest=manifest))
+    assert told["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
+    assert told["spec"]["template"]["metadata"]["labels"]["app"] == "web"
+    assert told["spec"]["replicas"] == 2
+
+
+def test_the_gate_goes_and_ties_the_pod_to_its_node() -> None:
+    gated = pod(schedulingGates=[{"name": "kueueweb.io/placement"}, {"name": "other"}], nodeSelector={"a": "b"})
+    gated["metadata"]["uid"] = "1"
+    patch = ungated_pod(gated, workload().pod_sets[0], "n1")
+    assert patch is not None
+    assert patch["spec"]["schedulingGates"] == [{"name": "other"}]
+    assert patch["spec"]["nodeSelector"] == {"a": "b", "kubernetes.io/hostname": "n1"}
+    by_flavor = ungated_pod(gated, workload().pod_sets[0], "")
+    assert by_flavor is not None
+    assert by_flavor["spec"]["nodeSelector"] == {"a": "b", "gpu": "on"}
+    free = pod()
+    free["metadata"]["uid"] = "1"
+    assert ungated_pod(free, workload().pod_sets[0], "n1") is None
+
+
+def test_a_placed_pod_names_its_workload_and_its_replica() -> None:
+    patch = placed_pod({"metadata": {"uid": "1"}}, workload(), 2, {"hami.io/vgpu-node": "n1"})
+    assert patch["metadata"]["annotations"] == {
+        "kueue.x-k8s.io/workload": "job-train-1",
+        "kueueweb.io/replica": "2",
+        "hami.io/vgpu-node": "n1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (models.V1Job, started_job(source(), workload(nodes=("n1",)))),
+        (models.V1Pod, started_job(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))),
+    ],
+)
+def test_what_is_told_is_what_kubernetes_models_take(model: Any, told: dict[str, Any]) -> None:
+    read = model.from_dict(told)
+    assert read.spec is not None
+    assert not getattr(read, "additional_properties", {})
+    assert read.to_dict()["metadata"]["labels"] == told["metadata"]["labels"]
+
+
+class TestCompletedPods:
+    """Pods that we place pass HAMi's webhook by, so they are completed as it would."""
+
+    LIMITS = {"nvidia.com/gpumem": "3000"}
+    COMPLETED = {"nvidia.com/gpumem": "3000", "nvidia.com/gpu": 1}
+
+    def made(self, kind: str = "Job", found: bool = False) -> JobSource:
+        return replace(source(kind, found, limits=self.LIMITS), vendors=VENDORS)
+
+    def limits(self, told: dict[str, Any]) -> dict[str, Any]:
+        (container,) = told["spec"]["template"]["spec"]["containers"]
+        found: dict[str, Any] = container["resources"]["limits"]
+        return found
+
+    def test_of_jobs_of_ours(self) -> None:
+        assert self.limits(started_job(self.made(), workload(nodes=("n1",)))) == self.COMPLETED
+        assert self.limits(waiting_job(self.made())) == self.COMPLETED
+
+    def test_of_no_others(self) -> None:
+        assert "containers" not in started_job(self.made(found=True), workload())["spec"]["template"]["spec"]
+        assert self.limits(started_job(source(limits=self.LIMITS), workload(nodes=("n1",)))) == self.LIMITS
+
+    def test_those_that_are_there_stay_as_they_were_made(self) -> None:
+        plain = job(limits=self.LIMITS)
+        assert self.limits(started_job(as_made(self.made(), plain), workload())) == self.LIMITS
+        completed = job(limits={name: str(amount) for name, amount in self.COMPLETED.items()})
+        assert self.limits(started_job(as_made(self.made(), completed), workload())) == self.COMPLETED
+        assert self.limits(started_job(as_made(self.made(), None), workload())) == self.COMPLETED

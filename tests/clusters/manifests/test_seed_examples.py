@@ -1,0 +1,68 @@
+"""Every example manifest applies on a fresh database, alone and after the others; read back, it changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from clusters.manifests import apply_manifests, get_manifests, to_yaml
+from clusters.manifests.kinds import KINDS
+from queues.exceptions import UnsupportedKind
+from queues.models import Cluster, Namespace
+
+pytestmark = pytest.mark.django_db
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "manifests" / "seed-examples").glob("*.yaml"))
+NOT_TAKEN = {
+    "003-07-job-volcano-job.yaml": "a Job of Volcano",
+    "003-08-podgroup-pod-group.yaml": "a PodGroup of Volcano",
+    "003-09-queue-high-priority-queue.yaml": "a Queue of Volcano",
+    "003-10-queue-guaranteed-queue.yaml": "a Queue of Volcano",
+    "003-11-job-ai-mixed-job.yaml": "a Job of Volcano",
+    "003-12-horizontalpodautoscaler-inference-hpa.yaml": "a HorizontalPodAutoscaler of Kubernetes",
+    "003-15-queue-ai-training-queue.yaml": "a Queue of Volcano",
+    "003-16-job-distributed-training.yaml": "a Job of Volcano",
+}
+TAKEN = [path for path in EXAMPLES if path.name not in NOT_TAKEN]
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster.objects.create(name="default")
+
+
+def read_back(cluster: Cluster) -> str:
+    return to_yaml(manifest for kind in KINDS for manifest in get_manifests(cluster, kind))
+
+
+@pytest.mark.parametrize("path", TAKEN, ids=lambda path: path.name)
+def test_an_example_applies_alone_and_reads_back_unchanged(cluster: Cluster, path: Path) -> None:
+    result = apply_manifests(cluster, path.read_bytes(), user=None)
+    assert {applied.action for applied in result.objects} == {"created"}
+    again = apply_manifests(cluster, read_back(cluster), user=None)
+    assert {applied.action for applied in again.objects} == {"unchanged"}
+
+
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.name in NOT_TAKEN], ids=lambda path: path.name)
+def test_a_kind_that_is_not_taken_is_named_and_nothing_is_stored(cluster: Cluster, path: Path) -> None:
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: beside\n---\n"
+    with pytest.raises(UnsupportedKind) as caught:
+        apply_manifests(cluster, namespace + path.read_text(), user=None)
+    (error,) = caught.value.errors
+    assert error.document == 1
+    assert error.path == "kind"
+    assert error.rule.startswith(NOT_TAKEN[path.name])
+    assert not Namespace.objects.exists()
+
+
+def test_all_examples_apply_one_after_the_other(cluster: Cluster) -> None:
+    for path in TAKEN:
+        apply_manifests(cluster, path.read_bytes(), user=None)
+    again = apply_manifests(cluster, read_back(cluster), user=None)
+    assert {applied.action for applied in again.objects} == {"unchanged"}
+    cluster.refresh_from_db()
+    assert cluster.device_plugin_configuration["settings"]["split_count"] == 10
+    assert cluster.device_plugin_configuration["settings"]["resource_memory_name"] == "nvidia.com/gpumem"
+    assert [rule["input"] for rule in cluster.configuration["resources"]["transformations"]] == [
+        "nvidia.com/gpucores",
+        "nvidia.com/gpumem",
+    ]

@@ -1,0 +1,333 @@
+"""From a decision to running pods and back: the engine, the push, the cluster and the watcher together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+
+from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
+from clusters.push.sweep import PushReport, push_pending
+from gpus.models import Device, DeviceAllocation
+from queues.models import Cluster, Job, Pod, Workload
+from queues.services.workloads import cancel, hold, release
+from tests.clusters.system import System, deployment, gpu_job, queued
+from tests.simulated_cluster import job, pod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_job_runs_on_the_cards_that_were_decided_and_finishes(system: System) -> None:
+    system.submit(gpu_job(parallelism=2, completions=2, run_seconds=100))
+    system.turn()
+    system.turn()
+    row = system.workload()
+    assert (row.status, row.pushed_sequence, row.push_error) == ("Admitted", row.push_sequence, "")
+    decided = {
+        allocation.replica: (allocation.node.name, allocation.device_uuid)
+        for allocation in DeviceAllocation.objects.select_related("node")
+    }
+    running = system.pods()
+    assert [pod["status"]["phase"] for pod in running] == ["Running", "Running"]
+    told = {
+        int(pod["metadata"]["annotations"]["kueueweb.io/replica"]): (
+            pod["spec"]["nodeName"],
+            pod["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"].split(",")[0],
+        )
+        for pod in running
+    }
+    assert told == decided
+    assert {pod["metadata"]["annotations"]["hami.io/bind-phase"] for pod in running} == {"success"}
+    assert row.pods_ready_at is not None
+    assert list(Pod.objects.order_by("replica").values_list("replica", "phase", "ready")) == [
+        (0, "Running", True),
+        (1, "Running", True),
+    ]
+    system.turn(120)
+    row.refresh_from_db()
+    assert (row.status, row.reason) == ("Finished", "Succeeded")
+    assert not DeviceAllocation.objects.exists()
+    assert set(Device.objects.values_list("used_slots", flat=True)) == {0}
+
+
+def test_pods_carry_kueues_labels_and_the_flavors_nodes(system: System) -> None:
+    system.submit(gpu_job())
+    system.turn()
+    (pod,) = system.pods()
+    labels = pod["metadata"]["labels"]
+    assert labels["kueue.x-k8s.io/podset"] == "main"
+    assert labels["kueue.x-k8s.io/cluster-queue-name"] == "main"
+    assert labels["kueue.x-k8s.io/local-queue-name"] == "queue"
+    assert pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] == system.workload().name
+    assert pod["spec"]["nodeSelector"] == {"gpu": "on"}
+    assert pod["spec"]["schedulerName"] == "kueueweb"
+
+
+def test_the_namespace_is_made_where_the_cluster_lacks_it(system: System) -> None:
+    assert system.client.get(NODES, "", "node-01") is not None
+    system.submit(gpu_job())
+    system.engine.run()
+    assert system.push().pushed == 1
+    assert len(system.client.list(JOBS, "team").items) == 1
+
+
+def test_nothing_reaches_the_cluster_before_admission(system: System) -> None:
+    system.submit(gpu_job(mib=90_000))
+    system.turn()
+    assert (system.workload().status, system.client.list(JOBS).items) == ("Pending", ())
+
+
+def test_an_evicted_job_is_suspended_and_its_quota_is_free_only_when_its_pods_are_gone(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    key = (system.workload().namespace, system.workload().name)
+    hold(system.cluster, [key], actor="alice")
+    system.engine.run()
+    system.push()
+    row = system.workload()
+    (found,) = system.client.list(JOBS).items
+    assert found["spec"]["suspend"] is True
+    assert row.pods_stopped_at is None
+    assert DeviceAllocation.objects.filter(workload=row).exists()
+    system.advance(3)
+    assert system.push().stopped == 1
+    system.engine.run()
+    row = system.workload()
+    assert (row.quota_reserved_at, DeviceAllocation.objects.count()) == (None, 0)
+
+
+def test_a_released_job_runs_again(system: System) -> None:
+    system.submit(gpu_job(run_seconds=50))
+    system.turn()
+    key = (system.workload().namespace, system.workload().name)
+    hold(system.cluster, [key], actor="alice")
+    system.turn()
+    release(system.cluster, [key], actor="alice")
+    system.turn()
+    system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
+    system.turn(60)
+    assert system.workload().reason == "Succeeded"
+
+
+def test_a_cancelled_job_leaves_the_cluster_and_then_is_finished(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    key = (system.workload().namespace, system.workload().name)
+    cancel(system.cluster, [key], actor="alice")
+    system.engine.run()
+    system.push()
+    assert system.client.list(JOBS).items == ()
+    system.turn()
+    assert (system.pods(), system.workload().reason) == ([], "Cancelled")
+    assert not DeviceAllocation.objects.exists()
+
+
+def test_a_push_that_is_repeated_changes_nothing(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    before = [(pod["metadata"]["uid"], pod["metadata"]["resourceVersion"]) for pod in system.pods()]
+    Workload.objects.update(pushed_sequence=0)
+    assert system.push() == PushReport(pushed=1)
+    assert [(pod["metadata"]["uid"], pod["metadata"]["resourceVersion"]) for pod in system.pods()] == before
+
+
+def test_pods_of_one_node_get_their_cards_one_after_the_other(system: System) -> None:
+    system.submit(gpu_job(parallelism=4, completions=4, run_seconds=1000))
+    system.engine.run()
+    system.push()
+    bound = [pod["spec"].get("nodeName") for pod in system.pods()]
+    assert sum(node is not None for node in bound) == len({node for node in bound if node})
+    for _ in range(4):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"] * 4
+
+
+def test_a_failed_pod_is_replaced_in_its_place(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    system.turn()
+    (pod,) = system.pods()
+    system.client.delete(PODS, "team", pod["metadata"]["name"])
+    for _ in range(6):
+        system.turn(5)
+    (again,) = system.pods()
+    assert again["metadata"]["uid"] != pod["metadata"]["uid"]
+    assert again["status"]["phase"] == "Running"
+    annotation = "hami.io/vgpu-devices-allocated"
+    assert again["metadata"]["annotations"][annotation] == pod["metadata"]["annotations"][annotation]
+
+
+def test_a_job_that_fails_finishes_its_workload_as_failed(system: System) -> None:
+    system.submit(gpu_job(run_seconds=5, backoffLimit=0, annotations={"kueueweb.io/fail": "true"}))
+    system.turn()
+    system.turn(20)
+    row = system.workload()
+    assert (row.status, row.reason, "backoff limit" in row.message) == ("Finished", "Failed", True)
+
+
+def test_a_single_pod_runs_and_finishes(system: System) -> None:
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}
+    container = {"name": "main", "image": "app", "resources": {"limits": limits}}
+    annotations = {"kueueweb.io/run-seconds": "20"}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "single", "annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    system.submit(queued(manifest))
+    system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
+    system.turn(30)
+    assert system.workload().reason == "Succeeded"
+
+
+def test_a_deployment_that_is_applied_with_more_or_fewer_replicas_follows(system: System) -> None:
+    system.apply(deployment(2))
+    for _ in range(3):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"] * 2
+    system.apply(deployment(3))
+    for _ in range(3):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"] * 3
+    system.apply(deployment(1))
+    for _ in range(5):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
+    assert Workload.objects.filter(status="Admitted").count() == 1
+    assert DeviceAllocation.objects.count() == 1
+
+
+def test_each_pod_of_a_deployment_starts_with_its_own_workload(system: System) -> None:
+    system.submit(deployment(5))
+    for _ in range(5):
+        system.turn()
+    # Four cards of 32 GiB hold four of the five.
+    statuses = sorted(Workload.objects.values_list("status", flat=True))
+    assert statuses == ["Admitted"] * 4 + ["Pending"]
+    phases = sorted((pod["status"]["phase"], bool(pod["spec"].get("nodeName"))) for pod in system.pods())
+    assert phases == [("Pending", False)] + [("Running", True)] * 4
+    admitted = Workload.objects.filter(status="Admitted").order_by("pk")[0]
+    hold(system.cluster, [(admitted.namespace, admitted.name)], actor="alice")
+    for _ in range(4):
+        system.turn()
+    # Its pod went; the one that waited took the card.
+    assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted"] * 4 + ["Pending"]
+    assert sum(pod["status"]["phase"] == "Running" for pod in system.pods()) == 4
+    (found,) = system.client.list(DEPLOYMENTS).items
+    assert found["spec"]["replicas"] == 5
+
+
+def test_a_flavor_that_contradicts_the_pods_selector_finishes_the_workload(system: System) -> None:
+    system.submit(gpu_job())
+    system.engine.run()
+    Job.objects.update(
+        manifest={
+            **Job.objects.get().manifest,
+            "spec": {"template": {"spec": {"nodeSelector": {"gpu": "off"}, "containers": [{"name": "main"}]}}},
+        }
+    )
+    system.push()
+    row = system.workload()
+    assert (row.status, row.reason) == ("Finished", "FailedToStart")
+    assert "gpu=off" in row.message
+
+
+def test_another_job_of_the_same_name_is_left_alone_and_said(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    theirs = job()
+    theirs["metadata"]["namespace"] = "team"
+    uid = system.client.create(JOBS, theirs)["metadata"]["uid"]
+    system.submit(gpu_job())
+    system.engine.run()
+    assert system.push().failed == 1
+    row = system.workload()
+    assert (row.pushed_sequence, "another job of this name" in row.push_error) == (0, True)
+    found = system.client.get(JOBS, "team", "train")
+    assert found is not None
+    assert found["metadata"]["uid"] == uid
+
+
+def test_a_job_that_was_lost_is_pushed_again(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    system.client.delete(JOBS, "team", "train")
+    for _ in range(3):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
+    assert system.workload().status == "Admitted"
+
+
+def test_an_unreachable_cluster_costs_nothing_but_time(system: System) -> None:
+    system.submit(gpu_job())
+    system.engine.run()
+    nobody = connect("http://127.0.0.1:9", TokenBucket(10_000, 10_000))
+    assert push_pending(system.cluster, nobody) == PushReport()
+    assert system.push().pushed == 1
+
+
+def test_a_cluster_that_is_only_observed_is_told_nothing(system: System) -> None:
+    system.submit(gpu_job())
+    system.engine.run()
+    Cluster.objects.update(mode="observe")
+    system.cluster.refresh_from_db()
+    assert system.push() == PushReport()
+    assert system.client.list(JOBS).items == ()
+
+
+def test_a_pod_of_another_namespace_with_our_labels_gets_nothing_and_holds_nothing_up(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    (ours,) = system.pods()
+    liar = pod("liar", schedulerName="kueueweb", limits={"nvidia.com/gpu": "1"})
+    liar["metadata"]["labels"] = ours["metadata"]["labels"]
+    system.client.create(PODS, liar)
+    hold(system.cluster, [(system.workload().namespace, system.workload().name)], actor="alice")
+    for _ in range(3):
+        system.turn()
+    found = system.client.get(PODS, "default", "liar")
+    assert found is not None
+    assert (found["spec"].get("nodeName"), found["metadata"].get("annotations") or {}) == (None, {})
+    assert system.workload().quota_reserved_at is None
+
+
+def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
+    system.submit(gpu_job())
+    system.engine.run()
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow_clock() -> float:
+        entered.set()
+        assert go_on.wait(20)
+        return system.now()
+
+    reports: dict[str, PushReport] = {}
+
+    def sweep(name: str, clock: Callable[[], float]) -> None:
+        reports[name] = push_pending(system.cluster, system.client, clock)
+        connection.close()
+
+    first = threading.Thread(target=sweep, args=("first", slow_clock))
+    first.start()
+    assert entered.wait(20)
+    system.submit(gpu_job("later"))
+    system.engine.run()
+    second = threading.Thread(target=sweep, args=("second", system.now))
+    second.start()
+    while not a_sweep_waits():
+        threading.Event().wait(0.01)
+    assert push_pending(system.cluster, system.client, system.now) == PushReport()
+    go_on.set()
+    for thread in (first, second):
+        thread.join(20)
+    assert (reports["first"].pushed, reports["second"].pushed) == (1, 1)
+
+
+def a_sweep_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        return bool(cursor.fetchone()[0])

@@ -1,0 +1,169 @@
+"""Jobs that others made in the cluster and labelled for a queue."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from clusters.client import JOBS, NAMESPACES, JsonObject
+from queues.models import Job, Workload, WorkloadPriorityClass
+from queues.services.workloads import hold
+from tests.clusters.system import System, gpu_job, queued
+from tests.factories import START, make_cluster_queue
+from tests.simulated_cluster import job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def found(system: System) -> System:
+    """A system whose cluster has the namespace `team`."""
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    return system
+
+
+def live(system: System) -> JsonObject:
+    job = system.client.get(JOBS, "team", "train")
+    assert job is not None
+    return job
+
+
+def test_a_suspended_job_with_a_queue_gets_a_workload_and_is_started(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=50))
+    found.watcher.resync()
+    row = Job.objects.get()
+    assert (row.found_in_cluster, str(row.uid)) == (True, live(found)["metadata"]["uid"])
+    found.turn()
+    found.turn()
+    assert [pod["status"]["phase"] for pod in found.pods()] == ["Running"]
+    found.turn(60)
+    assert found.workload().reason == "Succeeded"
+
+
+def test_a_job_that_runs_without_admission_is_suspended(found: System) -> None:
+    found.client.create(JOBS, gpu_job(mib=90_000, run_seconds=1000))
+    found.watcher.resync()
+    found.turn()
+    assert live(found)["spec"]["suspend"] is True
+    assert (found.pods(), found.workload().status) == ([], "Pending")
+
+
+def test_eviction_gives_a_found_job_its_own_template_back(found: System) -> None:
+    manifest = gpu_job(suspend=True, run_seconds=1000)
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "gpu-zone-a"}
+    found.client.create(JOBS, manifest)
+    found.watcher.resync()
+    found.turn()
+    spec = live(found)["spec"]["template"]["spec"]
+    assert (spec["nodeSelector"], len(spec["schedulingGates"])) == ({"zone": "gpu-zone-a", "gpu": "on"}, 1)
+    hold(found.cluster, [(found.workload().namespace, found.workload().name)], actor="alice")
+    for _ in range(3):
+        found.turn()
+    spec = live(found)["spec"]["template"]["spec"]
+    assert (spec["nodeSelector"], spec.get("schedulingGates")) == ({"zone": "gpu-zone-a"}, None)
+    assert found.workload().quota_reserved_at is None
+
+
+def test_jobs_without_a_queue_or_with_an_owner_are_nobodys(found: System) -> None:
+    plain = job("plain", suspend=True)
+    plain["metadata"]["namespace"] = "team"
+    owned = queued(job("owned", suspend=True))
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "1"}
+    owned["metadata"]["ownerReferences"] = [owner]
+    for manifest in (plain, owned):
+        found.client.create(JOBS, manifest)
+    found.watcher.resync()
+    assert not Workload.objects.exists()
+
+
+def test_a_found_job_that_is_deleted_takes_its_workload_along(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000))
+    found.watcher.resync()
+    found.turn()
+    found.client.delete(JOBS, "team", "train")
+    found.turn()
+    row = found.workload()
+    assert (row.status, row.reason) == ("Finished", "OwnerNotFound")
+
+
+def test_a_found_job_that_can_not_be_read_is_logged_once(found: System, caplog: pytest.LogCaptureFixture) -> None:
+    manifest = queued(job(suspend=True))
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "soon"
+    found.client.create(JOBS, manifest)
+    with caplog.at_level(logging.WARNING, logger="clusters.sync.jobs"):
+        found.watcher.resync()
+        found.watcher.resync()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert not Workload.objects.exists()
+
+
+def test_a_label_on_somebody_elses_job_counts_for_nothing(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    liar = job("liar", run_seconds=1)
+    liar["metadata"]["labels"] = {"kueueweb.io/job-uid": str(Job.objects.get().uid)}
+    system.client.create(JOBS, liar)
+    for _ in range(3):
+        system.turn(10)
+    assert system.workload().status == "Admitted"
+
+
+def test_a_found_job_that_names_another_queue_or_class_is_followed(found: System) -> None:
+    make_cluster_queue(found.cluster, "small", quotas={"gpu-flavor": {"cpu": 0}}, local_queue="other")
+    WorkloadPriorityClass.objects.create(cluster=found.cluster, name="high", value=100, created_at=START)
+    found.client.create(JOBS, gpu_job(suspend=True, mib=90_000))
+    found.turn()
+    labels = {"kueue.x-k8s.io/queue-name": "other", "kueue.x-k8s.io/priority-class": "high"}
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": labels}})
+    found.turn()
+    row = found.workload()
+    assert (row.queue_name, row.cluster_queue_name, row.priority, row.priority_class_name) == (
+        "other", "small", 100, "high",
+    )  # fmt: skip
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/priority-class": None}}})
+    found.turn()
+    assert (found.workload().queue_name, found.workload().priority) == ("other", 0)
+
+
+def test_a_running_job_keeps_its_queue_and_may_change_its_class(
+    found: System, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, value in (("low", 1), ("high", 100)):
+        WorkloadPriorityClass.objects.create(cluster=found.cluster, name=name, value=value, created_at=START)
+    manifest = gpu_job(suspend=True, run_seconds=1000)
+    manifest["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "low"
+    found.client.create(JOBS, manifest)
+    found.turn()
+    found.turn()
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/priority-class": "high"}}})
+    found.turn()
+    assert (found.workload().status, found.workload().priority) == ("Admitted", 100)
+    found.client.patch(JOBS, "team", "train", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "other"}}})
+    with caplog.at_level(logging.WARNING, logger="clusters.sync.jobs"):
+        found.turn()
+        found.turn()
+    assert (found.workload().status, found.workload().queue_name) == ("Admitted", "queue")
+    assert len(caplog.records) == 1
+
+
+def test_a_job_that_is_made_anew_after_it_was_deleted_is_another_one(found: System) -> None:
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000))
+    found.turn()
+    found.client.delete(JOBS, "team", "train")
+    found.turn()
+    found.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000, mib=2000))
+    for _ in range(3):
+        found.turn()
+    assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted", "Finished"]
+
+
+def test_a_namesake_of_a_job_whose_end_was_missed_is_another_one(found: System) -> None:
+    for mib in (90_000, 80_000):
+        found.client.delete(JOBS, "team", "train")
+        found.client.create(JOBS, gpu_job(suspend=True, mib=mib))
+        found.watcher.resync()
+    found.watcher.resync()
+    first, second = Workload.objects.order_by("pk")
+    assert (first.reason, second.status) == ("OwnerNotFound", "Pending")
+    assert Job.objects.get(name="train").pk == second.job_id

@@ -1,0 +1,336 @@
+"""Plain pods and groups of them: those that we make, and those that others made behind Kueue's gate."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from clusters.client import NAMESPACES, PODS, JsonObject
+from gpus.models import DeviceAllocation
+from queues.models import Job, PodSet, ResourceFlavor, Topology, Workload, WorkloadEvent
+from queues.services.workloads import cancel, hold, release
+from tests.clusters.group_pods import KUEUE, found_pod, gpu_pod
+from tests.clusters.system import System, gpu_job, queued
+from tests.factories import START
+from tests.simulated_cluster import pod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+_HOST = "kubernetes.io/hostname"
+_GATES = [{"name": f"{KUEUE}/admission"}]
+
+
+@pytest.fixture
+def found(system: System) -> System:
+    """A system whose cluster has the namespace `team`."""
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    return system
+
+
+def phases(system: System) -> dict[str, str]:
+    return {item["metadata"]["name"]: item["status"]["phase"] for item in system.pods()}
+
+
+def apply(system: System, *manifests: JsonObject) -> None:
+    for manifest in manifests:
+        system.apply(manifest)
+
+
+def turns(system: System, count: int = 4, seconds: float = 3.0) -> None:
+    for _ in range(count):
+        system.turn(seconds)
+
+
+def waits() -> tuple[str, str]:
+    row = Workload.objects.get()
+    found = next(entry for entry in row.conditions if entry["type"] == "WaitingForReplacementPods")
+    return found["status"], found["reason"]
+
+
+class TestOurGroup:
+    def test_it_waits_for_its_pods_then_runs_whole_on_the_cards_that_were_decided(self, system: System) -> None:
+        apply(system, gpu_pod("a", group="ring", total=2))
+        turns(system, 2)
+        row = system.workload()
+        assert (row.status, row.reason, system.pods()) == ("Pending", "PodGroupIncomplete", [])
+        apply(system, gpu_pod("b", group="ring", total=2, mib=8000))
+        turns(system)
+        row.refresh_from_db()
+        assert (row.status, row.pods_ready_at is not None) == ("Admitted", True)
+        assert phases(system) == {"a": "Running", "b": "Running"}
+        decided = {
+            allocation.pod_set: (allocation.node.name, allocation.device_uuid)
+            for allocation in DeviceAllocation.objects.select_related("node")
+        }
+        told = {
+            item["metadata"]["labels"][f"{KUEUE}/podset"]: (
+                item["spec"]["nodeName"],
+                item["metadata"]["annotations"]["hami.io/vgpu-devices-allocated"].split(",")[0],
+            )
+            for item in system.pods()
+        }
+        assert told == decided
+        assert len(told) == 2
+
+    def test_a_pod_that_somebody_deletes_is_made_again_in_its_place(self, system: System) -> None:
+        apply(system, gpu_pod("a", group="ring", total=2), gpu_pod("b", group="ring", total=2))
+        turns(system)
+        before = {item["metadata"]["name"]: item["metadata"]["uid"] for item in system.pods()}
+        system.client.delete(PODS, "team", "a")
+        turns(system, 6)
+        assert phases(system) == {"a": "Running", "b": "Running"}
+        after = {item["metadata"]["name"]: item["metadata"]["uid"] for item in system.pods()}
+        assert (after["a"] != before["a"], after["b"] == before["b"]) == (True, True)
+
+    def test_eviction_deletes_its_pods_and_they_come_again(self, system: System) -> None:
+        apply(system, gpu_pod("a", group="ring", total=2), gpu_pod("b", group="ring", total=2))
+        turns(system)
+        hold(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        row = system.workload()
+        assert (row.status, row.quota_reserved_at, system.pods()) == ("Pending", None, [])
+        assert not DeviceAllocation.objects.exists()
+        release(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        assert phases(system) == {"a": "Running", "b": "Running"}
+
+    def test_a_cancelled_group_leaves_the_cluster(self, system: System) -> None:
+        apply(system, gpu_pod("a", group="ring", total=2), gpu_pod("b", group="ring", total=2))
+        turns(system)
+        cancel(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        assert (system.pods(), system.workload().reason) == ([], "Cancelled")
+
+    def test_pods_that_succeeded_are_not_run_again_after_an_eviction(self, system: System) -> None:
+        apply(system, gpu_pod("a", group="ring", total=2, run_seconds=5), gpu_pod("b", group="ring", total=2))
+        turns(system, 6)
+        assert phases(system) == {"a": "Succeeded", "b": "Running"}
+        assert PodSet.objects.get().reclaimable_count == 1
+        hold(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        release(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        assert phases(system) == {"a": "Succeeded", "b": "Running"}
+        assert (system.workload().status, system.workload().pods_ready_at is not None) == ("Admitted", True)
+
+    def test_the_card_of_a_pod_that_succeeded_is_free_for_others(self, system: System) -> None:
+        for name, seconds in (("a", 5), ("b", 1000), ("c", 1000)):
+            apply(system, gpu_pod(name, group="ring", total=3, run_seconds=seconds, mib=30_000))
+        system.engine.run()
+        system.submit(gpu_job("next", mib=30_000, cores=0, parallelism=2, completions=2, run_seconds=1000))
+        system.engine.run()
+        assert (system.workload("ring").status, system.workload("next").reason) == ("Admitted", "WaitingForDevices")
+        turns(system, 8)
+        assert system.workload("next").status == "Admitted"
+        assert WorkloadEvent.objects.filter(workload_name="ring", reason="ReplicasReleased").count() == 1
+        live = {item["metadata"]["name"]: item["status"]["phase"] for item in system.pods()}
+        assert (live["b"], live["c"], sorted(live.values())) == ("Running", "Running", [*["Running"] * 4, "Succeeded"])
+
+    def test_a_pod_that_succeeded_counts_when_it_is_gone_and_makes_nobody_ready(self, system: System) -> None:
+        apply(system, gpu_pod("a", group="ring", total=2, run_seconds=5), gpu_pod("b", group="ring", total=2))
+        turns(system, 6)
+        hold(system.cluster, [("team", "ring")], actor="alice")
+        turns(system)
+        release(system.cluster, [("team", "ring")], actor="alice")
+        system.engine.run()
+        system.push()
+        system.watcher.resync()
+        assert (phases(system), system.workload().pods_ready_at) == ({"a": "Succeeded", "b": "Pending"}, None)
+        system.client.delete(PODS, "team", "a")
+        turns(system)
+        Workload.objects.update(pushed_sequence=0)
+        turns(system)
+        assert phases(system) == {"b": "Running"}
+
+    def test_pods_without_devices_get_their_flavors_nodes(self, system: System) -> None:
+        manifest = queued(pod("a", annotations={f"{KUEUE}/pod-group-total-count": "1"}))
+        manifest["metadata"]["labels"][f"{KUEUE}/pod-group-name"] = "ring"
+        manifest["metadata"]["labels"]["rank"] = "7"
+        manifest["metadata"]["annotations"][f"{KUEUE}/pod-group-pod-index-label"] = "rank"
+        apply(system, manifest)
+        system.engine.run()
+        system.push()
+        (made,) = system.pods()
+        assert made["spec"]["nodeSelector"] == {"gpu": "on"}
+        assert made["metadata"]["labels"][f"{KUEUE}/pod-group-pod-index"] == "7"
+
+    def test_ranks_of_a_topology_are_indexes_in_the_group_and_a_repeated_push_changes_nothing(
+        self, system: System
+    ) -> None:
+        Topology.objects.create(cluster=system.cluster, name="hosts", levels=[_HOST], created_at=START)
+        ResourceFlavor.objects.filter(cluster=system.cluster).update(topology_name="hosts")
+        for index in range(3):
+            manifest = queued(pod(f"pod-{index}", requests={"cpu": "4"}))
+            manifest["metadata"]["labels"] |= {f"{KUEUE}/pod-group-name": "ring", "rank": str(2 - index)}
+            manifest["metadata"]["annotations"] |= {
+                f"{KUEUE}/pod-group-total-count": "3",
+                f"{KUEUE}/pod-group-pod-index-label": "rank",
+                f"{KUEUE}/podset-preferred-topology": _HOST,
+            }
+            apply(system, manifest)
+        turns(system)
+        hosts = {item["metadata"]["name"]: item["spec"].get("nodeName") for item in system.pods()}
+        assert (hosts["pod-2"], hosts["pod-1"], len(set(hosts.values()))) == (hosts["pod-1"], hosts["pod-2"], 2)
+        before = [item["metadata"]["resourceVersion"] for item in system.pods()]
+        Workload.objects.update(pushed_sequence=0)
+        assert (system.push().failed, system.workload().push_error) == (0, "")
+        assert [item["metadata"]["resourceVersion"] for item in system.pods()] == before
+
+
+class TestFoundPods:
+    def test_a_gated_pod_becomes_a_workload_and_is_ungated_on_its_cards(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", run_seconds=50))
+        found.watcher.resync()
+        row = Job.objects.get()
+        assert (row.kind, row.found_in_cluster, row.group_id) == ("Pod", True, None)
+        turns(found)
+        (live,) = found.pods()
+        assert (live["status"]["phase"], live["spec"].get("schedulingGates", [])) == ("Running", [])
+        assert live["metadata"].get("finalizers", []) == []
+        (held,) = DeviceAllocation.objects.select_related("node")
+        assert live["spec"]["nodeName"] == held.node.name
+        turns(found, 2, 60)
+        assert found.workload().reason == "Succeeded"
+
+    def test_only_gated_pods_with_a_queue_are_taken(self, found: System) -> None:
+        plain = pod("plain", schedulingGates=_GATES)
+        plain["metadata"]["namespace"] = "team"
+        of_a_job = found_pod("owned")
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}
+        of_a_job["metadata"]["ownerReferences"] = [owner]
+        running = gpu_pod("running")
+        for manifest in (plain, of_a_job, running):
+            found.client.create(PODS, manifest)
+        found.watcher.resync()
+        assert not Workload.objects.exists()
+
+    def test_an_evicted_pod_is_deleted_and_so_ends_its_workload(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a"))
+        turns(found)
+        row = found.workload()
+        hold(found.cluster, [(row.namespace, row.name)], actor="alice")
+        turns(found)
+        row.refresh_from_db()
+        assert (found.pods(), row.status, row.reason) == ([], "Finished", "OwnerNotFound")
+
+    def test_a_waiting_pod_follows_to_another_queue(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", mib=90_000))
+        found.watcher.resync()
+        found.client.patch(PODS, "team", "a", {"metadata": {"labels": {f"{KUEUE}/queue-name": "other"}}})
+        found.watcher.resync()
+        assert found.workload().queue_name == "other"
+
+    def test_a_pod_of_the_same_name_is_another_one(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", mib=90_000))
+        found.watcher.resync()
+        first = Workload.objects.get()
+        found.client.delete(PODS, "team", "a")
+        turns(found, 2)
+        assert found.pods() == []
+        found.client.create(PODS, found_pod("a"))
+        turns(found)
+        first.refresh_from_db()
+        second = Workload.objects.exclude(pk=first.pk).get()
+        assert (first.status, second.status) == ("Finished", "Admitted")
+
+    def test_a_namesake_of_a_pod_whose_end_was_missed_is_another_one(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a"))
+        turns(found)
+        found.client.delete(PODS, "team", "a")
+        found.advance(5)
+        found.client.create(PODS, found_pod("a", mib=2000))
+        turns(found)
+        assert set(Workload.objects.values_list("status", flat=True)) == {"Finished", "Admitted"}
+
+    def test_a_pod_that_can_not_be_read_is_logged_once(self, found: System, caplog: pytest.LogCaptureFixture) -> None:
+        found.client.create(PODS, found_pod("a", group="ring", total=0))
+        with caplog.at_level(logging.WARNING, logger="clusters.sync.pod_groups"):
+            found.watcher.resync()
+            found.watcher.resync()
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+class TestFoundGroup:
+    def test_it_waits_for_all_then_runs_and_ends(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", group="ring", total=2, run_seconds=60))
+        turns(found, 2)
+        assert (found.workload().reason, waits()) == ("PodGroupIncomplete", ("True", "PodGroupIncomplete"))
+        found.client.create(PODS, found_pod("b", group="ring", total=2, run_seconds=60))
+        turns(found)
+        assert phases(found) == {"a": "Running", "b": "Running"}
+        turns(found, 2, 60)
+        row = found.workload()
+        assert (row.status, row.reason, row.message) == ("Finished", "Succeeded", "Pods succeeded: 2/2")
+
+    def test_what_is_too_much_is_deleted_the_latest_first(self, found: System) -> None:
+        for name in ("a", "b", "c"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+            found.watcher.resync()
+        turns(found)
+        assert phases(found) == {"a": "Running", "b": "Running"}
+        assert WorkloadEvent.objects.filter(reason="ExcessPodDeleted").count() == 1
+        assert set(Job.objects.filter(kind="Pod").values_list("name", flat=True)) == {"a", "b"}
+
+    def test_an_evicted_group_waits_for_replacement_pods(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found)
+        hold(found.cluster, [("team", "ring")], actor="alice")
+        turns(found)
+        release(found.cluster, [("team", "ring")], actor="alice")
+        turns(found, 2)
+        assert (found.pods(), found.workload().status, waits()) == ([], "Pending", ("True", "Deactivated"))
+        for name in ("c", "d"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found)
+        assert phases(found) == {"c": "Running", "d": "Running"}
+        assert (found.workload().status, waits()) == ("Admitted", ("False", "PodsReady"))
+
+    def test_a_pod_that_comes_as_another_goes_takes_its_place(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2))
+        turns(found)
+        found.client.delete(PODS, "team", "a")
+        found.advance(5)
+        found.client.create(PODS, found_pod("c", group="ring", total=2))
+        turns(found)
+        assert (phases(found), found.workload().status) == ({"b": "Running", "c": "Running"}, "Admitted")
+        assert not WorkloadEvent.objects.filter(reason="ExcessPodDeleted").exists()
+
+    def test_it_follows_to_another_queue_when_all_its_pods_name_it(self, found: System) -> None:
+        for name in ("a", "b"):
+            found.client.create(PODS, found_pod(name, group="ring", total=2, mib=90_000))
+        turns(found, 2)
+        for name, queue in (("a", "queue"), ("b", "other")):
+            labels = {f"{KUEUE}/queue-name": "other"}
+            found.client.patch(PODS, "team", name, {"metadata": {"labels": labels}})
+            found.watcher.resync()
+            assert found.workload().queue_name == queue
+
+    def test_a_pod_of_another_shape_does_not_join_a_running_group(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", group="ring", total=1))
+        turns(found)
+        found.client.create(PODS, found_pod("b", group="ring", total=1, mib=9000))
+        turns(found, 2)
+        assert phases(found) == {"a": "Running", "b": "Pending"}
+        event = WorkloadEvent.objects.get(reason="ErrWorkloadCompose")
+        assert "another shape" in event.message
+
+    def test_without_pods_a_group_that_nobody_evicted_is_over(self, found: System) -> None:
+        found.client.create(PODS, found_pod("a", group="ring", total=2))
+        turns(found, 2)
+        found.client.delete(PODS, "team", "a")
+        turns(found, 2)
+        row = found.workload()
+        assert (row.status, row.reason) == ("Finished", "OwnerNotFound")
+        found.client.create(PODS, found_pod("b", group="ring", total=1))
+        turns(found)
+        assert (found.workload().status, phases(found)) == ("Admitted", {"b": "Running"})
+
+    def test_in_mode_observe_no_pod_is_taken(self, found: System) -> None:
+        found.cluster.mode = "observe"
+        found.cluster.save()
+        found.client.create(PODS, found_pod("a", group="ring", total=1))
+        found.watcher.resync()
+        assert not Job.objects.exists()

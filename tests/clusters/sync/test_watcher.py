@@ -1,0 +1,107 @@
+"""The watcher at work, with everything going wrong that can go wrong with events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from clusters.client import JOBS, PODS
+from clusters.sync.watcher import Watcher
+from gpus.models import Device, Node
+from queues.models import Cluster, Pod, PodSet
+from queues.services.heartbeats import beat, watcher_health
+from tests.clusters.system import System, gpu_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PATIENCE_SECONDS = 30.0
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    """Until it is so; the clock of threads and sockets is the machine's."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not done():
+        assert time.monotonic() < end, "it did not come about"
+        threading.Event().wait(0.05)
+
+
+def test_it_follows_through_late_repeated_lost_events_and_broken_connections(system: System) -> None:
+    chaos = {"delay_seconds": 0.01, "repeat_rate": 0.2, "drop_rate": 0.2, "disconnect_rate": 0.1}
+    system.chaos(watch=chaos)
+    watcher = Watcher(system.cluster, system.client, relist_seconds=2.0, clock=system.now)
+    stopped = threading.Event()
+
+    def run() -> None:
+        watcher.run(stopped)
+        connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        for number in range(4):
+            system.submit(gpu_job(f"job-{number}", run_seconds=10 * (number + 1)))
+        for _ in range(6):
+            system.engine.run()
+            system.push()
+            system.advance(3)
+        system.chaos(nodes={"node-02": "cordoned"})
+        wait_for(
+            lambda: Pod.objects.filter(phase="Running").count() + Pod.objects.filter(phase="Succeeded").count() == 4
+        )
+        wait_for(lambda: Node.objects.get(name="node-02").unschedulable)
+        system.advance(60)
+        wait_for(lambda: not PodSet.objects.exclude(workload__status="Finished").exists())
+        truth = {item["metadata"]["uid"]: item["status"]["phase"] for item in system.client.list(PODS).items}
+        wait_for(lambda: dict(Pod.objects.values_list("uid", "phase")) == truth)
+    finally:
+        stopped.set()
+        thread.join(timeout=PATIENCE_SECONDS)
+    assert not thread.is_alive()
+    assert watcher_health("default").alive
+
+
+def test_pods_that_are_not_needed_again_are_reclaimable(system: System) -> None:
+    system.submit(gpu_job(parallelism=2, completions=3, run_seconds=20))
+    for _ in range(2):
+        system.turn()
+    assert PodSet.objects.get().reclaimable_count == 0
+    system.turn(25)
+    assert PodSet.objects.get().reclaimable_count == 1
+
+
+def test_the_command_lists_once(system: System) -> None:
+    Device.objects.all().delete()
+    Node.objects.all().delete()
+    call_command("watch_cluster", cluster="default", once=True, stdout=StringIO())
+    assert (Node.objects.count(), Device.objects.count()) == (2, 4)
+
+
+def test_the_command_names_a_cluster_that_is_not_there_or_does_not_answer(system: System) -> None:
+    with pytest.raises(CommandError, match="no cluster 'nowhere'"):
+        call_command("watch_cluster", cluster="nowhere")
+    with pytest.raises(CommandError, match="Unreachable"):
+        call_command("watch_cluster", cluster="default", once=True, server="http://127.0.0.1:9")
+
+
+def test_jobs_of_a_cluster_that_is_only_observed_get_no_workload(system: System) -> None:
+    Cluster.objects.update(mode="observe")
+    system.cluster.refresh_from_db()
+    body = gpu_job(suspend=True)
+    body["metadata"]["namespace"] = "default"
+    system.client.create(JOBS, body)
+    system.watcher.resync()
+    assert not PodSet.objects.exists()
+
+
+def test_a_heartbeat_says_when_something_was_heard() -> None:
+    beat("elsewhere", 1_767_225_600.0, heard=True)
+    beat("elsewhere", 1_767_225_700.0, heard=False)
+    health = watcher_health("elsewhere")
+    assert (health.alive, health.last_event_at) == (True, "2026-01-01T00:00:00+00:00")
+    assert watcher_health("nobody").alive is False

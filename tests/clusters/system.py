@@ -1,0 +1,117 @@
+"""Everything around one simulated cluster: rows, an engine, the push and the watcher, on the cluster's own clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from clusters.client import PODS, JsonObject, TokenBucket, connect
+from clusters.manifests import apply_manifests
+from clusters.push.sweep import PushReport, push_pending
+from clusters.simulated.server import ServerThread
+from clusters.sync.watcher import Watcher
+from queues.manifests.job_workloads import workload_specs
+from queues.models import Workload
+from queues.services.submission import create_workloads
+from scheduler.leader.engine import Engine
+from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
+from tests.simulated_cluster import fetch, job, post
+
+QUOTAS = {
+    "gpu-flavor": {
+        "cpu": 100_000,
+        "nvidia.com/gpu": 16,
+        "nvidia.com/gpumem": 200_000,
+        "nvidia.com/gpucores": 1_000,
+    }
+}
+
+
+class System:
+    """A database, an engine, a pusher and a watcher around one simulated cluster."""
+
+    def __init__(self, server: ServerThread) -> None:
+        self._url = server.url
+        self.cluster = make_cluster(mode="simulated", server_url=server.url)
+        make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
+        make_cluster_queue(self.cluster, quotas=QUOTAS)
+        self.client = connect(server.url, TokenBucket(10_000, 10_000))
+        self.watcher = Watcher(self.cluster, self.client, clock=self.now)
+        self.engine = Engine(self.cluster, "test", clock=self.now)
+        self.watcher.resync()
+
+    def now(self) -> float:
+        return float(fetch(f"{self._url}/_clock")["now"])
+
+    def moment(self) -> datetime:
+        """The cluster's time."""
+        return datetime.fromtimestamp(self.now(), UTC)
+
+    def advance(self, seconds: float) -> None:
+        post(f"{self._url}/_clock", {"advance": seconds})
+
+    def chaos(self, **changes: Any) -> None:
+        post(f"{self._url}/_chaos", changes)
+
+    def submit(self, manifest: JsonObject) -> None:
+        create_workloads(self.cluster, workload_specs(manifest), actor="alice", now=self.moment())
+
+    def apply(self, manifest: JsonObject) -> None:
+        """As `manage.py apply` does: the object of that name becomes this one."""
+        self.apply_text(orjson.dumps(manifest))
+
+    def apply_text(self, text: str | bytes) -> None:
+        """The same, of manifests in YAML."""
+        apply_manifests(self.cluster, text.encode() if isinstance(text, str) else text, user=None)
+
+    def push(self) -> PushReport:
+        return push_pending(self.cluster, self.client, self.now)
+
+    def turn(self, seconds: float = 3.0) -> None:
+        """Everybody does their part once, then time passes."""
+        self.engine.run()
+        self.push()
+        self.push()
+        self.advance(seconds)
+        self.push()
+        self.watcher.resync()
+        self.engine.run()
+
+    def pods(self) -> list[JsonObject]:
+        return list(self.client.list(PODS).items)
+
+    def workload(self, name: str = "") -> Workload:
+        rows = Workload.objects.filter(job__name=name) if name else Workload.objects.all()
+        return rows.get()
+
+
+def queued(manifest: JsonObject) -> JsonObject:
+    """The same manifest in namespace `team`, labelled for its LocalQueue."""
+    labels = {"kueue.x-k8s.io/queue-name": "queue", **(manifest["metadata"].get("labels") or {})}
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": "team", "labels": labels}}
+
+
+def gpu_job(name: str = "train", *, mib: int = 4000, cores: int = 30, **spec: Any) -> JsonObject:
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(mib), "nvidia.com/gpucores": str(cores)}
+    return queued(job(name, limits=limits, **spec))
+
+
+def deployment(replicas: int) -> JsonObject:
+    """A Deployment in namespace `team` each of whose pods takes almost all of a card."""
+    labels = {"app": "web"}
+    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}
+    spec = {"containers": [{"name": "main", "image": "web", "resources": {"limits": limits}}]}
+    return queued(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        }
+    )

@@ -1,0 +1,169 @@
+"""Admission checks that ask a URL, against a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import override_settings
+
+from queues.models import AdmissionCheck, Cluster, Workload
+from scheduler.checks.webhook import CONTROLLER, TIMEOUT, URL, ask_pending, signature
+from scheduler.leader.engine import Engine
+from tests.factories import START, make_cluster, make_cluster_queue, make_workload
+from tests.http_receiver import Receiver, receiving
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = START.timestamp() + 1000
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture
+def cluster(receiver: Receiver) -> Cluster:
+    cache.clear()
+    cluster = make_cluster()
+    AdmissionCheck.objects.create(
+        cluster=cluster,
+        name="billing",
+        controller_name=CONTROLLER,
+        annotations={URL: receiver.url, TIMEOUT: "0.5"},
+        created_at=START,
+    )
+    make_cluster_queue(cluster, admission_checks=[{"name": "billing", "onFlavors": []}])
+    make_workload(cluster, "one", submitted_by="alice")
+    return cluster
+
+
+@pytest.fixture
+def engine(cluster: Cluster) -> Engine:
+    engine = Engine(cluster, "test", clock=lambda: NOW)
+    engine.run()
+    assert Workload.objects.get().status == "QuotaReserved"
+    return engine
+
+
+def check() -> tuple[str, str]:
+    [state] = Workload.objects.get().admission_check_states
+    return state["state"], state["message"]
+
+
+def test_quota_is_reserved_and_the_answer_admits(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    assert ask_pending(cluster, NOW) == 1
+    engine.run()
+    assert check() == ("Ready", "paid")
+    assert Workload.objects.get().status == "Admitted"
+    headers, body = receiver.asked[0]
+    told = json.loads(body)["workload"]
+    assert (told["namespace"], told["name"], told["submitted_by"]) == ("team", "one", "alice")
+    assert told["pod_sets"] == [
+        {"name": "main", "count": 1, "flavors": {"cpu": "default-flavor"}, "resource_usage": {"cpu": "1"}}
+    ]
+    assert headers["X-Kueueweb-Signature"] == f"sha256={signature(headers['X-Kueueweb-Timestamp'], body)}"
+    assert ask_pending(cluster, NOW + 100) == 0
+
+
+def test_what_it_adds_to_pods_is_kept_and_must_be_for_the_workloads_pods(
+    cluster: Cluster, engine: Engine, receiver: Receiver
+) -> None:
+    receiver.answer = {"state": "Ready", "pod_set_updates": [{"name": "other", "labels": {"paid": "yes"}}]}
+    ask_pending(cluster, NOW)
+    engine.run()
+    state, message = check()
+    assert state == "Pending"
+    assert "pod_set_updates[0].name" in message
+    receiver.answer = {"state": "Ready", "pod_set_updates": [{"name": "main", "labels": {"paid": "yes"}}]}
+    ask_pending(cluster, NOW + 20)
+    engine.run()
+    workload = Workload.objects.get()
+    assert workload.status == "Admitted"
+    assert workload.admission_check_states[0]["podSetUpdates"] == [{"name": "main", "labels": {"paid": "yes"}}]
+
+
+def test_the_signature_needs_the_key() -> None:
+    with override_settings(ADMISSION_CHECK_SIGNING_KEY="one"):
+        first = signature("1", b"{}")
+        assert first != signature("2", b"{}")
+    with override_settings(ADMISSION_CHECK_SIGNING_KEY="other"):
+        assert first != signature("1", b"{}")
+
+
+def test_rejected_deactivates(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    receiver.answer = {"state": "Rejected", "message": "no money"}
+    ask_pending(cluster, NOW)
+    engine.run()
+    workload = Workload.objects.get()
+    assert (workload.status, workload.active) == ("Pending", False)
+    evicted = next(condition for condition in workload.conditions if condition["type"] == "Evicted")
+    assert evicted["reason"] == "DeactivatedDueToAdmissionCheck"
+
+
+def test_retry_gives_the_quota_back_for_a_while(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    receiver.answer = {"state": "Retry", "message": "later", "requeue_after_seconds": 10**9}
+    ask_pending(cluster, NOW)
+    engine.run()
+    workload = Workload.objects.get()
+    assert workload.status == "Pending"
+    assert workload.requeue_at is not None
+    assert check()[0] == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (500, b"", "500"),
+        (302, b"", "302"),
+        (200, b"not json", "not what is asked for"),
+        (200, {"state": "Perhaps"}, "not what is asked for"),
+    ],
+)
+def test_a_useless_answer_is_said_and_tried_again_later(
+    cluster: Cluster, engine: Engine, receiver: Receiver, status: int, answer: Any, said: str
+) -> None:
+    receiver.status, receiver.answer = status, answer
+    assert ask_pending(cluster, NOW) == 0
+    assert check()[0] == "Pending"
+    assert said in check()[1]
+    assert "Attempt 1" in check()[1]
+    ask_pending(cluster, NOW + 1)
+    assert len(receiver.asked) == 1
+    ask_pending(cluster, NOW + 2)
+    assert len(receiver.asked) == 2
+    assert "Attempt 2" in check()[1]
+    ask_pending(cluster, NOW + 5)
+    assert len(receiver.asked) == 2
+
+
+def test_no_answer_in_time_counts_as_none(cluster: Cluster, engine: Engine, receiver: Receiver) -> None:
+    receiver.hang.clear()
+    assert ask_pending(cluster, NOW) == 0
+    assert "no answer" in check()[1]
+    assert Workload.objects.get().status == "QuotaReserved"
+
+
+def test_a_silent_url_is_asked_once_and_backs_off_for_everyone(
+    cluster: Cluster, engine: Engine, receiver: Receiver
+) -> None:
+    make_workload(cluster, "two")
+    engine.run()
+    receiver.hang.clear()
+    assert ask_pending(cluster, NOW) == 0
+    assert len(receiver.asked) == 1
+    receiver.hang.set()
+    assert ask_pending(cluster, NOW + 1) == 0
+    assert len(receiver.asked) == 1
+    assert ask_pending(cluster, NOW + 2) == 2
+
+
+def test_a_check_without_a_url_says_so(cluster: Cluster, engine: Engine) -> None:
+    AdmissionCheck.objects.update(annotations={URL: "file:///etc/passwd"})
+    assert ask_pending(cluster, NOW) == 0
+    assert "no http(s) URL" in check()[1]

@@ -1,0 +1,111 @@
+"""One leader, and the fence around the one before."""
+
+from __future__ import annotations
+
+import threading
+
+import psycopg
+import pytest
+from django.db import close_old_connections, connection, transaction
+
+from queues.models import Cluster
+from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, renew
+from tests.factories import make_cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return make_cluster()
+
+
+def test_one_process_leads() -> None:
+    first, second = Leadership(), Leadership()
+    assert first.acquire()
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    assert second.acquire()
+    second.release()
+
+
+def test_a_process_leads_only_once() -> None:
+    leadership = Leadership()
+    assert leadership.acquire()
+    leadership.release()
+    with pytest.raises(LeaseLost):
+        leadership.acquire()
+
+
+def test_a_leader_whose_session_ended_notices() -> None:
+    leadership, next_leader = Leadership(), Leadership()
+    assert leadership.acquire()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'kueueweb-leader'"
+        )
+    next_leader.wait()
+    with pytest.raises(LeaseLost):
+        leadership.acquire()
+    next_leader.release()
+
+
+def test_a_standby_leads_as_soon_as_the_leader_is_gone() -> None:
+    leader, standby = Leadership(), Leadership()
+    assert leader.acquire()
+    waiting = threading.Thread(target=standby.wait)
+    waiting.start()
+    leader.release()
+    waiting.join(timeout=30)
+    assert not waiting.is_alive()
+    assert standby.acquire()
+    standby.release()
+
+
+def test_an_older_epoch_is_fenced(cluster: Cluster) -> None:
+    old = begin_epoch(cluster.pk, "old")
+    new = begin_epoch(cluster.pk, "new")
+    assert new == old + 1
+    with transaction.atomic():
+        fence(cluster.pk, new)
+    with pytest.raises(LeaseLost), transaction.atomic():
+        fence(cluster.pk, old)
+    with pytest.raises(LeaseLost):
+        renew(cluster.pk, old)
+    renew(cluster.pk, new)
+
+
+def test_a_new_leader_waits_for_a_batch_under_way(cluster: Cluster) -> None:
+    old = begin_epoch(cluster.pk, "old")
+    order: list[str] = []
+
+    def take_over() -> None:
+        begin_epoch(cluster.pk, "new")
+        order.append("took over")
+        close_old_connections()
+        connection.close()
+
+    taker = threading.Thread(target=take_over)
+    with transaction.atomic():
+        fence(cluster.pk, old)
+        taker.start()
+        wait_until_blocked()
+        order.append("batch committed")
+    taker.join(timeout=30)
+    assert order == ["batch committed", "took over"]
+
+
+def wait_until_blocked() -> None:
+    """Until some session of this database waits for a lock; asked outside the transaction under test."""
+    parameters = connection.get_connection_params()
+    options = {key: parameters[key] for key in ("dbname", "user", "host", "port", "password") if parameters.get(key)}
+    with psycopg.connect(**options, autocommit=True) as session:
+        for _ in range(1000):
+            row = session.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ).fetchone()
+            if row and row[0]:
+                return
+            session.execute("SELECT pg_sleep(0.01)")
+    raise AssertionError("nothing ever waited for the batch")

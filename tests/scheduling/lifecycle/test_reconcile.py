@@ -1,0 +1,307 @@
+"""A workload's life outside the cycle: which step comes when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scheduling.lifecycle import conditions
+from scheduling.lifecycle.context import deadline
+from scheduling.lifecycle.reconcile import next_step
+from scheduling.model.admission_check import AdmissionCheckState
+from scheduling.model.cluster_queue import AdmissionCheckRule
+from scheduling.model.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, EvictionReason, StopPolicy
+from scheduling.model.workload import RequeueState, Workload
+from tests.scheduling.lifecycle_helpers import (
+    LOCAL_QUEUE,
+    PODS_READY,
+    QUEUE,
+    admitted,
+    facts,
+    pods_ready,
+    reason_of,
+    reserved,
+    step_of,
+    steps_to_rest,
+    waiting,
+)
+
+
+@pytest.mark.parametrize(
+    "workload", [waiting(), admitted(), conditions.pending(waiting(), "WaitingForQuota", "later", 0)]
+)
+def test_nothing_is_due(workload: Workload) -> None:
+    assert next_step(workload, facts(), 5) is None
+    assert deadline(workload, facts()) is None
+
+
+def test_a_finished_workload_takes_no_step() -> None:
+    finished = conditions.with_condition(admitted(), ConditionType.FINISHED, ConditionStatus.TRUE, "Succeeded", "", 1)
+    assert next_step(finished, facts(wanted_active=False), 5) is None
+
+
+class TestEviction:
+    def test_an_evicted_workload_keeps_its_quota_until_its_pods_stopped(self) -> None:
+        evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
+        assert next_step(evicted, facts(), 11) is None
+        step = step_of(evicted, 12, pods_stopped=True)
+        assert step.workload.admission is None
+        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+        assert reason_of(step.workload, ConditionType.ADMITTED) == ("False", "NoReservation")
+        assert reason_of(step.workload, ConditionType.REQUEUED) == ("True", "Preempted")
+
+    def test_execution_time_adds_up_in_whole_seconds(self) -> None:  # T59
+        evicted = conditions.evict(admitted(at=0), EvictionReason.PREEMPTED, "", 40)
+        assert step_of(evicted, 40.9, pods_stopped=True, accumulated_seconds=7).accumulated_seconds == 47
+
+    def test_a_new_reservation_ends_the_eviction(self) -> None:
+        evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
+        again = conditions.reserved(evicted, "again", 20)
+        assert reason_of(again, ConditionType.EVICTED) == ("False", "QuotaReserved")
+        assert again.conditions[ConditionType.EVICTED].message == "previously: for another"
+
+
+class TestDeactivation:
+    def test_it_evicts_once_and_forgets_the_back_off(self) -> None:
+        step = step_of(admitted(requeue_state=RequeueState(3, 99)), 5, wanted_active=False)
+        assert reason_of(step.workload, ConditionType.EVICTED) == ("True", "Deactivated")
+        assert step.workload.requeue_state is None
+        assert step.evicted == (EvictionReason.DEACTIVATED, "")
+        assert next_step(step.workload, facts(wanted_active=False), 6) is None
+
+    def test_a_waiting_one_is_evicted_too_and_that_is_complete_at_once(self) -> None:
+        step = step_of(waiting(), 5, wanted_active=False)
+        assert (step.reason, step.warning) == ("EvictedDueToDeactivated", False)
+        assert step.evicted == (EvictionReason.DEACTIVATED, "")
+        assert reason_of(step.workload, ConditionType.EVICTED) == ("True", "Deactivated")
+        assert reason_of(step.workload, ConditionType.REQUEUED) == ("False", "Deactivated")
+        told = step_of(step.workload, 5, wanted_active=False)
+        assert reason_of(told.workload, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
+        assert next_step(told.workload, facts(wanted_active=False), 6) is None, "once"
+
+    def test_it_comes_back_and_the_eviction_is_over_with_the_next_reservation(self) -> None:
+        held = steps_to_rest(waiting(), 5, wanted_active=False)
+        back = steps_to_rest(held, 6)
+        assert reason_of(back, ConditionType.REQUEUED) == ("True", "Reactivated")
+        assert reason_of(back, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+        assert reason_of(back, ConditionType.EVICTED) == ("True", "Deactivated")
+        again = conditions.reserved(back, "again", 7)
+        assert reason_of(again, ConditionType.EVICTED) == ("False", "QuotaReserved")
+
+    def test_one_that_was_preempted_before_is_deactivated_now(self) -> None:
+        preempted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 3)
+        stopping = replace(preempted, requeue_state=RequeueState(1, 9.0))
+        forgotten = step_of(stopping, 4, wanted_active=False)
+        assert forgotten.evicted is None, "it is stopping already"
+        assert forgotten.workload.requeue_state is None
+        released = step_of(forgotten.workload, 5, wanted_active=False, pods_stopped=True).workload
+        assert reason_of(released, ConditionType.REQUEUED) == ("True", "Preempted")
+        held = steps_to_rest(released, 5, wanted_active=False)
+        assert reason_of(held, ConditionType.EVICTED) == ("True", "Deactivated")
+        assert reason_of(held, ConditionType.REQUEUED) == ("False", "Deactivated")
+        assert reason_of(steps_to_rest(held, 6), ConditionType.REQUEUED) == ("True", "Reactivated")
+
+    def test_a_waiting_one_forgets_its_back_off(self) -> None:
+        asked = AdmissionCheckState("billing", AdmissionCheckStatus.RETRY, requeue_after_seconds=60.0)
+        held = waiting(requeue_state=RequeueState(3, 99.0), admission_checks=(asked,))
+        step = step_of(held, 5, wanted_active=False)
+        assert step.workload.requeue_state is None
+        assert step_of(step.workload, 5, wanted_active=False).reason != step.reason, "once"
+
+    def test_one_that_was_evicted_is_reactivated(self) -> None:
+        evicted = step_of(admitted(), 5, wanted_active=False).workload
+        released = step_of(evicted, 6, wanted_active=False, pods_stopped=True).workload
+        assert reason_of(released, ConditionType.REQUEUED) == ("False", "Deactivated")
+        assert reason_of(step_of(released, 7).workload, ConditionType.REQUEUED) == ("True", "Reactivated")
+
+
+class TestStopPolicy:  # T57
+    @pytest.mark.parametrize("policy", [StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN])
+    def test_a_reservation_that_is_not_admitted_is_taken_back(self, policy: StopPolicy) -> None:
+        check = AdmissionCheckState("security")
+        queue = replace(QUEUE, stop_policy=policy, admission_checks=(AdmissionCheckRule("security"),))
+        step = step_of(conditions.sync_admitted(reserved(checks=[check]), 0), 5, cluster_queue=queue)
+        assert step.workload.admission is None
+        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Suspended")
+
+    def test_hold_lets_run_what_runs(self) -> None:
+        assert next_step(admitted(), facts(cluster_queue=replace(QUEUE, stop_policy=StopPolicy.HOLD)), 5) is None
+
+    DRAINED_CLUSTER_QUEUE = {"cluster_queue": replace(QUEUE, stop_policy=StopPolicy.HOLD_AND_DRAIN)}
+    DRAINED_LOCAL_QUEUE = {"local_queue": replace(LOCAL_QUEUE, stop_policy=StopPolicy.HOLD_AND_DRAIN)}
+
+    @pytest.mark.parametrize(
+        ("changes", "reason", "restarted"),
+        [
+            (DRAINED_CLUSTER_QUEUE, "ClusterQueueStopped", "ClusterQueueRestarted"),
+            (DRAINED_LOCAL_QUEUE, "LocalQueueStopped", "LocalQueueRestarted"),
+        ],
+    )
+    def test_drain_evicts_and_a_restart_queues_again(
+        self, changes: dict[str, object], reason: str, restarted: str
+    ) -> None:
+        evicted = step_of(admitted(), 5, **changes).workload
+        assert reason_of(evicted, ConditionType.EVICTED) == ("True", reason)
+        released = step_of(evicted, 6, pods_stopped=True, **changes).workload
+        assert reason_of(released, ConditionType.REQUEUED) == ("False", reason)
+        suspended = step_of(released, 7, **changes).workload
+        assert reason_of(suspended, ConditionType.QUOTA_RESERVED) == ("False", "Suspended")
+        assert reason_of(step_of(suspended, 8).workload, ConditionType.REQUEUED) == ("True", restarted)
+
+
+class TestQueues:
+    @pytest.mark.parametrize(
+        ("changes", "reason", "said"),
+        [
+            ({"local_queue": None}, "Misconfigured", "LocalQueue team/queue does not exist"),
+            ({"cluster_queue": None}, "Misconfigured", "ClusterQueue main does not exist"),
+            (
+                {"queue_problem": "flavors not found: spot"},
+                "Suspended",
+                "ClusterQueue main is inactive: flavors not found: spot",
+            ),
+        ],
+    )
+    def test_a_missing_queue_is_said_and_forgotten_when_it_is_there(
+        self, changes: dict[str, object], reason: str, said: str
+    ) -> None:
+        step = step_of(waiting(), 5, **changes)
+        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", reason)
+        assert step.message == said
+        assert step_of(step.workload, 6).reason == "PendingEvaluation"
+
+    def test_a_deleted_local_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:
+        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),))
+        reserving = conditions.sync_admitted(reserved(checks=[AdmissionCheckState("security")]), 0)
+        step = step_of(reserving, 5, local_queue=None, cluster_queue=queue)
+        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
+        assert next_step(admitted(), facts(local_queue=None), 5) is None
+
+    def test_a_deleted_cluster_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:
+        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),), terminating=True)
+        reserving = conditions.sync_admitted(reserved(checks=[AdmissionCheckState("security")]), 0)
+        for cluster_queue in (queue, None):
+            step = step_of(reserving, 5, cluster_queue=cluster_queue)
+            assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
+            assert step.message == "ClusterQueue main does not exist or is being deleted"
+            assert next_step(admitted(), facts(cluster_queue=replace(QUEUE, terminating=True)), 5) is None
+        assert next_step(admitted(), facts(cluster_queue=None), 5) is None
+
+    def test_a_local_queue_that_is_being_deleted_queues_nothing(self) -> None:
+        step = step_of(waiting(), 5, local_queue=replace(LOCAL_QUEUE, terminating=True))
+        assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
+
+    def test_an_admission_gate_is_told_and_so_is_that_it_is_cleared(self) -> None:
+        gated = step_of(waiting(admission_gates=("budget", "audit")), 5)
+        assert (gated.reason, gated.warning) == ("AdmissionGated", False)
+        assert gated.message == "Admission is gated by budget, audit"
+        fewer = step_of(replace(gated.workload, admission_gates=("audit",)), 6)
+        assert fewer.message == "Admission is gated by audit"
+        cleared = step_of(replace(fewer.workload, admission_gates=()), 7)
+        assert (cleared.reason, cleared.warning) == ("AdmissionGateCleared", False)
+        assert reason_of(cleared.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+
+    def test_closed_preemption_gates_are_the_cycles_own_word(self) -> None:
+        told = conditions.pending(waiting(), "AdmissionGated", "closed preemption gates: later", 1)
+        assert next_step(told, facts(), 5) is None
+
+    def test_who_is_on_hold_stays_so(self) -> None:
+        told = conditions.pending(waiting(), "OnHold", "scaled to 0", 1)
+        assert next_step(told, facts(cluster_queue=None), 5) is None
+
+    def test_a_verdict_of_the_cycle_stays(self) -> None:
+        told = conditions.pending(waiting(), "Misconfigured", "namespace team does not match", 1)
+        assert next_step(told, facts(), 5) is None
+
+
+class TestPodsReady:
+    def test_a_start_that_takes_too_long_is_requeued_with_a_back_off_that_doubles(self) -> None:  # T58
+        assert deadline(admitted(), facts(configuration=PODS_READY)) == 100
+        assert next_step(admitted(), facts(configuration=PODS_READY), 99) is None
+        step = step_of(admitted(), 100, configuration=PODS_READY)
+        assert step.reason == "EvictedDueToPodsReadyTimeout"
+        assert step.workload.requeue_state == RequeueState(1, 160)
+        second = step_of(admitted(requeue_state=RequeueState(1)), 100, configuration=PODS_READY)
+        assert second.workload.requeue_state == RequeueState(2, 220)
+
+    def test_after_too_many_attempts_it_is_deactivated(self) -> None:
+        step = step_of(admitted(requeue_state=RequeueState(2)), 100, configuration=PODS_READY)
+        assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "RequeuingLimitExceeded")
+
+    def test_a_requeue_time_never_moves_to_an_earlier_one(self) -> None:
+        step = step_of(admitted(requeue_state=RequeueState(0, 500)), 100, configuration=PODS_READY)
+        assert step.workload.requeue_state == RequeueState(1, 500)
+
+    def test_recovery_has_its_own_time(self) -> None:
+        recovering = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
+        assert deadline(recovering, facts(configuration=PODS_READY)) == 80
+        assert step_of(recovering, 80, configuration=PODS_READY).evicted == (
+            EvictionReason.PODS_READY_TIMEOUT,
+            "WaitForRecovery",
+        )
+
+    def test_what_was_released_waits_for_its_pods_to_start_anew(self) -> None:
+        ran = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
+        evicted = conditions.evict(ran, EvictionReason.PREEMPTED, "", 40)
+        released = step_of(evicted, 50, pods_stopped=True).workload
+        assert reason_of(released, ConditionType.PODS_READY) == ("False", "WaitForStart")
+
+    def test_pods_that_are_ready_are_left_alone(self) -> None:
+        assert next_step(pods_ready(admitted(), True, "Started", 20), facts(configuration=PODS_READY), 9999) is None
+
+
+class TestExecutionTime:  # T59
+    def test_what_it_ran_before_counts(self) -> None:
+        workload = admitted(maximum_execution_time_seconds=100)
+        assert deadline(workload, facts(accumulated_seconds=40)) == 60
+        assert next_step(workload, facts(accumulated_seconds=40), 59) is None
+        step = step_of(workload, 60, accumulated_seconds=40)
+        assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
+        assert step.accumulated_seconds == 0
+
+    def test_pods_that_take_long_to_stop_use_it_up_too(self) -> None:
+        preempted = conditions.evict(admitted(maximum_execution_time_seconds=100), EvictionReason.PREEMPTED, "", 90)
+        assert deadline(preempted, facts()) == 100
+        marked = step_of(preempted, 100)
+        assert reason_of(marked.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
+        assert step_of(marked.workload, 100).deactivates
+        held = steps_to_rest(marked.workload, 100, wanted_active=False)
+        assert reason_of(held, ConditionType.EVICTED) == ("True", "Preempted"), "it is stopping already"
+        assert ConditionType.DEACTIVATION_TARGET not in held.conditions
+        assert deadline(held, facts(wanted_active=False)) is None
+
+
+def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
+    missing = conditions.with_condition(
+        waiting(), ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.TRUE, "PodsFailed", "1 of 3 missing", 0
+    )
+    told = step_of(missing, 5).workload
+    assert reason_of(told, ConditionType.QUOTA_RESERVED) == ("False", "PodGroupIncomplete")
+    assert told.conditions[ConditionType.QUOTA_RESERVED].message == "1 of 3 missing"
+    complete = conditions.with_condition(
+        told, ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.FALSE, "PodsReady", "", 9
+    )
+    again = step_of(complete, 10).workload
+    assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+    assert next_step(again, facts(), 11) is None
+
+
+class TestEvents:
+    @pytest.mark.parametrize(
+        ("reason", "cause", "event"),
+        [
+            (EvictionReason.PREEMPTED, "", "EvictedDueToPreempted"),
+            (EvictionReason.PODS_READY_TIMEOUT, "WaitForStart", "EvictedDueToPodsReadyTimeout"),
+            (EvictionReason.DEACTIVATED, "", "EvictedDueToDeactivated"),
+            (EvictionReason.DEACTIVATED, "AdmissionCheck", "EvictedDueToDeactivatedDueToAdmissionCheck"),
+        ],
+    )
+    def test_an_eviction_is_told_by_reason_and_cause(self, reason: EvictionReason, cause: str, event: str) -> None:
+        assert conditions.eviction_event(reason, cause) == event
+
+    def test_evictions_are_normal_and_what_went_wrong_is_a_warning(self) -> None:
+        timed_out = step_of(admitted(), 100, configuration=PODS_READY)
+        assert (timed_out.reason, timed_out.warning) == ("EvictedDueToPodsReadyTimeout", False)
+        over = step_of(admitted(maximum_execution_time_seconds=10), 10)
+        assert (over.reason, over.warning) == ("MaximumExecutionTimeExceeded", True)
