@@ -19,7 +19,8 @@ from scheduling.cycle.explain import holders, remedy
 from scheduling.cycle.flavor_topology import left_out
 from scheduling.lifecycle.conditions import release
 from scheduling.lifecycle.elastic import scaled_down
-from scheduling.model.decisions import ConditionType, CycleResult, DecisionKind, Outcome, PendingReason
+from scheduling.model.decisions import CycleResult, Outcome
+from scheduling.model.vocabulary import ConditionType, DecisionKind, PendingReason
 from scheduling.model.workload import Workload
 from scheduling.state.preemption_loops import describe_pause, is_news, stir, wake_at
 from scheduling.state.status import (

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from clusters.client import DEPLOYMENTS, JOBS, PODS, JsonObject, Kind
-from scheduling.model.decisions import FinishedReason
+from scheduling.model.vocabulary import FinishedReason
 
 MAIN_POD_SET: Final = "main"
 

@@ -34,7 +34,7 @@ from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Cluster, PodSet, Workload
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _log = logging.getLogger(__name__)
 

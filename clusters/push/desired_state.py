@@ -19,11 +19,11 @@ from queues.services.pod_groups import Member
 from scheduler.store.nodes import read_device
 from scheduler.store.workloads import read_check_state, read_topology_assignment
 from scheduling.model.admission_check import AdmissionCheckState, updates_of
-from scheduling.model.decisions import WorkloadStatus
 from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement
 from scheduling.model.placement import PodPlacement
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vendor import DeviceVendor
+from scheduling.model.vocabulary import WorkloadStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ from queues.models import Cluster, Workload
 from queues.models.cluster import ClusterMode
 from queues.services.pod_groups import POD_GROUP
 from queues.services.workloads import record_finished, record_stopped
-from scheduling.model.decisions import FinishedReason, WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from clusters.jobs.objects import (
 from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
 from queues.models import Cluster, PodSet, Workload
 from queues.services.pods import record_replicas_gone
-from scheduling.model.decisions import FinishedReason, WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
-from scheduling.model.decisions import FinishedReason, WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 

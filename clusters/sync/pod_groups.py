@@ -27,7 +27,7 @@ from queues.services.pod_groups import MemberPhase, forget_members, record_phase
 from queues.services.workload_events import log_event
 from queues.services.workloads import record_finished
 from scheduling.manifest import MistakeReason
-from scheduling.model.decisions import FinishedReason, WorkloadStatus
+from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 

@@ -25,10 +25,10 @@ from queues.models import Cluster, PodSet, Workload
 from queues.services.pod_groups import POD_GROUP
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
 from queues.services.workloads import record_finished, record_pods_ready
-from scheduling.model.decisions import ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 from scheduling.model.node import PODS
 from scheduling.model.pod import PodTemplate
 from scheduling.model.resources import pod_requests
+from scheduling.model.vocabulary import ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _POD_PROGRESS: Final = JOB_KINDS["Pod"].progress

@@ -17,7 +17,7 @@ from queues.services.configuration_input import manifest_from, relocated
 from queues.services.configuration_rows import RENDERERS
 from queues.services.kinds import KINDS
 from scheduling.manifest import LocatedError
-from scheduling.model import decisions
+from scheduling.model import vocabulary
 
 
 def _choices(words: Any, *, empty: str = "") -> list[tuple[str, str]]:
@@ -122,38 +122,38 @@ class ClusterQueueForm(ConfigurationForm):
 
     cohort = forms.CharField(required=False)
     queueing_strategy = forms.ChoiceField(
-        choices=_choices(decisions.QueueingStrategy), initial=decisions.QueueingStrategy.BEST_EFFORT_FIFO
+        choices=_choices(vocabulary.QueueingStrategy), initial=vocabulary.QueueingStrategy.BEST_EFFORT_FIFO
     )
     namespace_selector = JSONField(
         required=False, help_text="A label selector; empty selects no namespace, {} selects all."
     )
-    stop_policy = forms.ChoiceField(choices=_choices(decisions.StopPolicy), initial=decisions.StopPolicy.NONE)
+    stop_policy = forms.ChoiceField(choices=_choices(vocabulary.StopPolicy), initial=vocabulary.StopPolicy.NONE)
     resource_groups = QuotaTableField(
         required=False,
         label="Quotas",
         help_text="As Kubernetes writes amounts: 500m, 10Gi. An empty limit is none.",
     )
     when_can_borrow = forms.ChoiceField(
-        choices=_choices(decisions.FungibilityPolicy), initial=decisions.FungibilityPolicy.MAY_STOP_SEARCH
+        choices=_choices(vocabulary.FungibilityPolicy), initial=vocabulary.FungibilityPolicy.MAY_STOP_SEARCH
     )
     when_can_preempt = forms.ChoiceField(
-        choices=_choices(decisions.FungibilityPolicy), initial=decisions.FungibilityPolicy.TRY_NEXT_FLAVOR
+        choices=_choices(vocabulary.FungibilityPolicy), initial=vocabulary.FungibilityPolicy.TRY_NEXT_FLAVOR
     )
-    preference = forms.ChoiceField(choices=_choices(decisions.FungibilityPreference, empty="Kueue's"), required=False)
+    preference = forms.ChoiceField(choices=_choices(vocabulary.FungibilityPreference, empty="Kueue's"), required=False)
     within_cluster_queue = forms.ChoiceField(
-        choices=_choices(decisions.WithinClusterQueuePolicy), initial=decisions.WithinClusterQueuePolicy.NEVER
+        choices=_choices(vocabulary.WithinClusterQueuePolicy), initial=vocabulary.WithinClusterQueuePolicy.NEVER
     )
     reclaim_within_cohort = forms.ChoiceField(
-        choices=_choices(decisions.ReclaimWithinCohortPolicy), initial=decisions.ReclaimWithinCohortPolicy.NEVER
+        choices=_choices(vocabulary.ReclaimWithinCohortPolicy), initial=vocabulary.ReclaimWithinCohortPolicy.NEVER
     )
     borrow_policy = forms.ChoiceField(
-        choices=_choices(decisions.BorrowWithinCohortPolicy),
-        initial=decisions.BorrowWithinCohortPolicy.NEVER,
+        choices=_choices(vocabulary.BorrowWithinCohortPolicy),
+        initial=vocabulary.BorrowWithinCohortPolicy.NEVER,
         label="Preempt while borrowing",
     )
     max_priority_threshold = forms.IntegerField(required=False)
     fair_weight = forms.DecimalField(initial=1, label="Fair sharing weight")
-    admission_mode = forms.ChoiceField(choices=_choices(decisions.AdmissionMode, empty="Kueue's"), required=False)
+    admission_mode = forms.ChoiceField(choices=_choices(vocabulary.AdmissionMode, empty="Kueue's"), required=False)
     admission_checks = JSONField(
         required=False, initial=list, help_text='[{"name": ..., "on_flavors": [...]}]; no flavors are all.'
     )
@@ -196,7 +196,7 @@ class LocalQueueForm(ConfigurationForm):
     places = {"cluster_queue": "cluster_queue", "stop_policy": "stop_policy", "fair_weight": "fair_weight"}
 
     cluster_queue = forms.CharField()
-    stop_policy = forms.ChoiceField(choices=_choices(decisions.StopPolicy), initial=decisions.StopPolicy.NONE)
+    stop_policy = forms.ChoiceField(choices=_choices(vocabulary.StopPolicy), initial=vocabulary.StopPolicy.NONE)
     fair_weight = forms.DecimalField(initial=1, label="Fair sharing weight")
 
     class Meta:

@@ -21,7 +21,7 @@ from queues.exceptions import Conflict, InvalidRequest
 from queues.models import Cluster, Workload, WorkloadPriorityClass
 from queues.services import workloads
 from queues.services.access import require_all
-from scheduling.model.decisions import FinishedReason
+from scheduling.model.vocabulary import FinishedReason
 
 Key = tuple[str, str]
 Action = Callable[..., list[Key]]

@@ -13,7 +13,7 @@ from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.exceptions import NotPermitted
 from queues.models import Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
-from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus
 
 _RIGHT = "queues.answer_admissioncheck"
 

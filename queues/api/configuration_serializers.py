@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from queues.api.serializers import ConditionSerializer
 from queues.models import ClusterMode
-from scheduling.model.decisions import (
+from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     QueueingStrategy,

@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 
 from queues.models import LocalQueue, Workload
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from scheduling.model.decisions import ConditionStatus, FinishedReason, WorkloadStatus
+from scheduling.model.vocabulary import ConditionStatus, FinishedReason, WorkloadStatus
 
 Shape = serializers.Serializer[Any]
 

@@ -26,7 +26,7 @@ from queues.manifests.resource_groups import ResourceGroupSpec, read_resource_gr
 from queues.manifests.selector import read_label_selector
 from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.syntax import dns_subdomain
-from scheduling.model.decisions import AdmissionMode, QueueingStrategy, StopPolicy
+from scheduling.model.vocabulary import AdmissionMode, QueueingStrategy, StopPolicy
 
 _COHORT_FIELD: Final = {"v1alpha2": "cohort", "v1beta1": "cohort", "v1beta2": "cohortName"}
 

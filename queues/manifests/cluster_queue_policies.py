@@ -7,7 +7,7 @@ from typing import Any, Final
 from queues.manifests.resource_groups import ResourceGroupSpec
 from scheduling.manifest import Fields, MistakeReason
 from scheduling.manifest.fields import INT32_MIN, suggestion
-from scheduling.model.decisions import (
+from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,

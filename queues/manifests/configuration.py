@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from scheduling.manifest import Fields, MistakeReason, read_metadata
 from scheduling.manifest.syntax import qualified_name
-from scheduling.model.decisions import (
+from scheduling.model.vocabulary import (
     PreemptionStrategy,
     QuotaCheckStrategy,
     RequeuingTimestamp,

@@ -7,7 +7,7 @@ from typing import Any
 from queues.manifests.fair_sharing import DEFAULT_WEIGHT, read_weight, write_weight
 from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.syntax import dns_subdomain
-from scheduling.model.decisions import StopPolicy
+from scheduling.model.vocabulary import StopPolicy
 
 
 @dataclass(frozen=True, slots=True)

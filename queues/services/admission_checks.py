@@ -15,7 +15,7 @@ from queues.exceptions import Conflict, NotFound
 from queues.manifests.pod_set_updates import read_pod_set_updates
 from queues.models import Cluster, Workload
 from queues.services.workload_events import log_event
-from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus
 
 _MOST_MESSAGE: Final = 32_768
 """Characters of a condition's message that Kubernetes keeps."""

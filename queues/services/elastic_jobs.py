@@ -15,7 +15,7 @@ from queues.manifests.job import GROUPS, workload_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import pod_set_specs
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _SLICE_KEYS: Final = (keys.SLICE_NAME, keys.REPLACED_SLICE)
 

@@ -17,7 +17,7 @@ from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import MistakeReason
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _FACTS: Final = {
     "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",

@@ -14,7 +14,7 @@ from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
 from queues.models import Cluster, LocalQueue, PodSet, Workload
 from queues.services.workload_events import log_event
 from queues.services.workloads import cancel
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _PRIORITY: Final = ("priority", "priority_class_kind", "priority_class_name")
 _COLUMNS: Final = (

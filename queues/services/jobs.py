@@ -29,7 +29,7 @@ from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import cancel, delete_workloads
 from scheduling.manifest import Fields, MistakeReason, Report
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 DEFAULT_LOCAL_QUEUE = "default"
 """A LocalQueue of this name takes the jobs of its namespace that name no queue (Kueue)."""

@@ -28,7 +28,7 @@ from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
 from queues.services.workloads import record_finished
 from scheduling.manifest import Fields, Report
-from scheduling.model.decisions import (
+from scheduling.model.vocabulary import (
     ConditionStatus,
     ConditionType,
     FinishedReason,

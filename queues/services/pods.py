@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from queues.events import wake_scheduler
 from queues.models import Cluster, Pod, PodSet, Workload
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 _STORE: Final = """
 INSERT INTO queues_pod AS pod

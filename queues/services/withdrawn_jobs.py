@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import F, Q
 
 from queues.models import Cluster, Job, Workload
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 
 JobKey = tuple[str, str, str]
 """kind, namespace, name."""

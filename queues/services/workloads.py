@@ -21,7 +21,7 @@ from psycopg import sql
 from queues.events import request_push, wake_scheduler
 from queues.models import Cluster
 from queues.services.bulk import json_text
-from scheduling.model.decisions import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason
 
 Keys = Iterable[tuple[str, str]]
 

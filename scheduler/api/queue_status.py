@@ -17,7 +17,7 @@ from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers, snap
 from scheduler.models import Lease
 from scheduler.store import objects
 from scheduler.store.configuration import read_configuration
-from scheduling.model.decisions import ConditionStatus, ConditionType
+from scheduling.model.vocabulary import ConditionStatus, ConditionType
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
 from scheduling.world import World
 

@@ -18,7 +18,7 @@ from queues.services.configuration_rows import RENDERERS
 from queues.services.visibility import reach_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
 from scheduler.api.queue_status import Numbers, read_numbers
-from scheduling.model.decisions import ConditionStatus, LocalQueueReason, StopPolicy
+from scheduling.model.vocabulary import ConditionStatus, LocalQueueReason, StopPolicy
 
 _LOCAL_COUNTS: Final = """
     SELECT namespace, queue_name,

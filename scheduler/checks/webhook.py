@@ -32,8 +32,8 @@ from django.core.cache import cache
 from queues.exceptions import ManifestErrors, QueuesError
 from queues.models import AdmissionCheck, Cluster, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
-from scheduling.model.decisions import AdmissionCheckStatus
 from scheduling.model.quantity import format_amount
+from scheduling.model.vocabulary import AdmissionCheckStatus
 
 CONTROLLER: Final = "kueueweb.io/webhook"
 URL: Final = "kueueweb.io/webhook-url"

@@ -14,7 +14,7 @@ from queues.models import Cluster, Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle
 from scheduling.lifecycle.conditions import eviction_reason
-from scheduling.model.decisions import DeactivationCause, EvictionReason
+from scheduling.model.vocabulary import DeactivationCause, EvictionReason
 
 _AT_ONCE: Final = 1000
 """Workloads deleted in one transaction; the next run takes the rest."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduling.model.decisions import FinishedReason
+from scheduling.model.vocabulary import FinishedReason
 from scheduling.model.workload import Workload
 
 

@@ -13,18 +13,8 @@ from scheduling.lifecycle.conditions import eviction_event, waited_seconds
 from scheduling.lifecycle.context import deadline
 from scheduling.lifecycle.reconcile import Step, next_step
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import (
-    Admit,
-    ConditionType,
-    CycleResult,
-    DecisionKind,
-    Evict,
-    EvictionReason,
-    FinishedReason,
-    Outcome,
-    Preempt,
-    ReplaceNode,
-)
+from scheduling.model.decisions import Admit, CycleResult, Evict, Outcome, Preempt, ReplaceNode
+from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason, FinishedReason
 from scheduling.model.workload import Workload
 from scheduling.world import World
 

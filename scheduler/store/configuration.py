@@ -14,14 +14,14 @@ from scheduling.model.configuration import (
     RequeuingStrategy,
     WaitForPodsReady,
 )
-from scheduling.model.decisions import (
+from scheduling.model.quantity import parse_quantity
+from scheduling.model.resources import Transformation
+from scheduling.model.vocabulary import (
     PreemptionStrategy,
     QuotaCheckStrategy,
     RequeuingTimestamp,
     TransformationStrategy,
 )
-from scheduling.model.quantity import parse_quantity
-from scheduling.model.resources import Transformation
 
 
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:

@@ -12,7 +12,7 @@ from gpus.vendors import VENDORS
 from queues.models import Cluster, Workload
 from scheduler.store.configuration import read_configuration
 from scheduler.store.row_index import Mirror
-from scheduling.model.decisions import WorkloadStatus
+from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.world import World
 
 

@@ -16,11 +16,11 @@ from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import Facts
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import ConditionType
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement
 from scheduling.model.vendor import DeviceVendor
+from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
 from scheduling.state.second_pass import is_delayed
 from scheduling.world import World

@@ -19,7 +19,7 @@ from scheduler.store.workloads import (
     write_conditions,
     write_topology_assignment,
 )
-from scheduling.model.decisions import ConditionStatus, ConditionType
+from scheduling.model.vocabulary import ConditionStatus, ConditionType
 from scheduling.model.workload import Workload
 
 _UPDATE_WORKLOADS: Final = """

@@ -19,10 +19,10 @@ from django.db import connection
 
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
-from scheduling.model.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
 from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyRequest
+from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"

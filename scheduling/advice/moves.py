@@ -20,9 +20,9 @@ from scheduling.devices.search.fragmentation_report import (
     node_reports,
 )
 from scheduling.devices.search.moves import MAX_MOVES, MovePlan, MovePlanner, Part
-from scheduling.model.decisions import ConditionType
 from scheduling.model.placement import PodDeviceRequest, PodSetToPlace
 from scheduling.model.resources import FlavorResource
+from scheduling.model.vocabulary import ConditionType
 from scheduling.state.cluster_queue import FlavorSlot, GroupState
 from scheduling.state.state import State
 from scheduling.state.workload_info import Place, PodSetRequests, WorkloadInfo

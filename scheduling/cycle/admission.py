@@ -8,15 +8,15 @@ from scheduling.cycle.nomination import Entry
 from scheduling.cycle.preemption import Target
 from scheduling.lifecycle.conditions import evict, reserved, sync_admitted, waiting_for_start, with_condition
 from scheduling.model.admission_checks import required_checks
-from scheduling.model.decisions import (
+from scheduling.model.decisions import Admit
+from scheduling.model.placement import Placement
+from scheduling.model.vocabulary import (
     AdmissionCheckStatus,
-    Admit,
     ConditionStatus,
     ConditionType,
     EvictionReason,
     PreemptionReason,
 )
-from scheduling.model.placement import Placement
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.state.second_pass import PENDING, READY
 from scheduling.state.state import State

@@ -7,10 +7,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from scheduling.model.admission_check import AdmissionCheckState
-from scheduling.model.decisions import PendingReason
 from scheduling.model.placement import Placement
 from scheduling.model.resources import FlavorResource
 from scheduling.model.topology import TopologyAssignment
+from scheduling.model.vocabulary import PendingReason
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.state.second_pass import PENDING
 from scheduling.state.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo

@@ -20,16 +20,8 @@ from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.nomination import Entry, Nominator, RequeueReason, Status
 from scheduling.lifecycle.conditions import blocked_on_gates, topology_delayed
-from scheduling.model.decisions import (
-    Admit,
-    CycleResult,
-    DecisionKind,
-    Outcome,
-    PendingReason,
-    Preempt,
-    ReclaimWithinCohortPolicy,
-    SecondPassFailed,
-)
+from scheduling.model.decisions import Admit, CycleResult, Outcome, Preempt, SecondPassFailed
+from scheduling.model.vocabulary import DecisionKind, PendingReason, ReclaimWithinCohortPolicy
 from scheduling.quota.cells import Cell, CellAmounts, add_usage, remove_usage
 from scheduling.state.preemption_loops import describe_pause, wake_at
 from scheduling.state.state import State

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
-from scheduling.model.decisions import PreemptionReason
 from scheduling.model.quantity import format_amount
+from scheduling.model.vocabulary import PreemptionReason
 from scheduling.quota.cells import QuotaNode
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.workload_info import WorkloadInfo

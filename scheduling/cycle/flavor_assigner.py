@@ -12,14 +12,14 @@ from typing import NamedTuple, Protocol
 
 from scheduling.cycle.assignment import Assignment, Choice, Mode, PodSetResult, Refusal, RefusalKind
 from scheduling.cycle.flavor_devices import DeviceAssigner, NoPlace
-from scheduling.model.decisions import (
+from scheduling.model.resources import PODS
+from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
     FungibilityPreference,
     PendingReason,
     ReclaimWithinCohortPolicy,
 )
-from scheduling.model.resources import PODS
 from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot, GroupState
 from scheduling.state.flavor_matching import FlavorMatcher

@@ -16,7 +16,6 @@ from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.upper_bound import MOST
 from scheduling.lifecycle.elastic import free_numbers
 from scheduling.model.admission_check import added_selection
-from scheduling.model.decisions import PendingReason
 from scheduling.model.placement import (
     Placement,
     PlacementRefusal,
@@ -25,6 +24,7 @@ from scheduling.model.placement import (
     PodSetToPlace,
 )
 from scheduling.model.topology import TopologyAssignment
+from scheduling.model.vocabulary import PendingReason
 from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot
 from scheduling.state.second_pass import is_delayed_in
 from scheduling.state.state import State

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
 from scheduling.cycle.preemption import Target
 from scheduling.model.admission_check import AdmissionCheckState, added_selection
-from scheduling.model.decisions import PendingReason
 from scheduling.model.topology import (
     PodSetTopologyRequest,
     TopologyAssignment,
@@ -16,6 +15,7 @@ from scheduling.model.topology import (
     TopologyFailure,
     TopologyUsage,
 )
+from scheduling.model.vocabulary import PendingReason
 from scheduling.state.state import State
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo

@@ -13,10 +13,11 @@ from dataclasses import replace
 from scheduling.cycle.flavor_devices import DeviceAssigner, describe
 from scheduling.cycle.flavor_topology import topology_request
 from scheduling.lifecycle.conditions import evict
-from scheduling.model.decisions import Evict, EvictionReason, ReplaceNode
+from scheduling.model.decisions import Evict, ReplaceNode
 from scheduling.model.placement import Placement, PlacementRefusal, PodSetToPlace
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyFailure
+from scheduling.model.vocabulary import EvictionReason
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.state.admission_state import topology_charges, topology_flavor
 from scheduling.state.state import State

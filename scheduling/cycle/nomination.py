@@ -12,11 +12,7 @@ from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.preemption import PreemptionRequest, Preemptor, Target
-from scheduling.model.decisions import (
-    AdmissionCheckStatus,
-    PendingReason,
-    PreemptionReason,
-)
+from scheduling.model.vocabulary import AdmissionCheckStatus, PendingReason, PreemptionReason
 from scheduling.quota.cells import Cell, CellAmounts
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.state import State

@@ -11,12 +11,8 @@ from typing import NamedTuple
 
 from scheduling.cycle.preemption_candidates import Candidate, CandidateFinder, Variant, exceeds_nominal
 from scheduling.cycle.preemption_fair import FairPreemption
-from scheduling.model.decisions import (
-    BorrowWithinCohortPolicy,
-    PreemptionReason,
-    PreemptionStrategy,
-)
 from scheduling.model.resources import FlavorResource
+from scheduling.model.vocabulary import BorrowWithinCohortPolicy, PreemptionReason, PreemptionStrategy
 from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.preemption_loops import Circles

@@ -7,13 +7,13 @@ from enum import IntEnum
 from heapq import merge
 from typing import TYPE_CHECKING, NamedTuple
 
-from scheduling.model.decisions import (
+from scheduling.model.resources import FlavorResource
+from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     ConditionType,
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduling.model.resources import FlavorResource
 from scheduling.quota.cells import CohortNode, QuotaNode, fits_without_borrowing
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.workload_info import WorkloadInfo

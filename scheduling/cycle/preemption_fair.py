@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from scheduling.cycle.preemption_candidates import CandidateFinder, exceeds_nominal
-from scheduling.model.decisions import PreemptionReason, PreemptionStrategy, ReclaimWithinCohortPolicy
+from scheduling.model.vocabulary import PreemptionReason, PreemptionStrategy, ReclaimWithinCohortPolicy
 from scheduling.quota.cells import CohortNode, QuotaNode, is_within_nominal
 from scheduling.quota.fair_sharing import Share, dominant_resource_share, is_borrowing
 from scheduling.state.cluster_queue import ClusterQueueState

@@ -14,7 +14,8 @@ from scheduling.cycle.node_replacement import NodeReplacer
 from scheduling.cycle.nomination import Entry, Nominator, PreemptionOracle
 from scheduling.cycle.preemption import Preemptor
 from scheduling.cycle.preemption_candidates import CandidateFinder
-from scheduling.model.decisions import CycleResult, QuotaCheckStrategy
+from scheduling.model.decisions import CycleResult
+from scheduling.model.vocabulary import QuotaCheckStrategy
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.pending_queue import UsageOf
 from scheduling.state.state import State

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from scheduling.model.admission_check import AdmissionCheckState
-from scheduling.model.decisions import (
+from scheduling.model.vocabulary import (
     AdmissionCheckStatus,
     ConditionStatus,
     ConditionType,

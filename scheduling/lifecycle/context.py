@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import ConditionType, PodsReadyReason
 from scheduling.model.local_queue import LocalQueue
+from scheduling.model.vocabulary import ConditionType, PodsReadyReason
 from scheduling.model.workload import Workload
 
 

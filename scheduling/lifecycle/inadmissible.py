@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduling.lifecycle.context import Facts
-from scheduling.model.decisions import ConditionStatus, ConditionType, PendingReason, StopPolicy
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, PendingReason, StopPolicy
 from scheduling.model.workload import Condition, Workload
 
 Verdict = tuple[PendingReason, str]

@@ -15,7 +15,8 @@ from scheduling.lifecycle.inadmissible import verdict_now, was_kept_out
 from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.admission_checks import required_checks
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.decisions import (
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.vocabulary import (
     AdmissionCheckStatus,
     ConditionStatus,
     ConditionType,
@@ -25,7 +26,6 @@ from scheduling.model.decisions import (
     RequeuedReason,
     StopPolicy,
 )
-from scheduling.model.local_queue import LocalQueue
 from scheduling.model.workload import RequeueState, Workload
 
 _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionReason.ADMISSION_CHECK})

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from scheduling.model.decisions import AdmissionCheckStatus
 from scheduling.model.selectors import Toleration
+from scheduling.model.vocabulary import AdmissionCheckStatus
 
 
 @dataclass(frozen=True, slots=True)

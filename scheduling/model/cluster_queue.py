@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, ResourceGroup
-from scheduling.model.decisions import (
+from scheduling.model.label_selector import LabelSelector
+from scheduling.model.vocabulary import (
     AdmissionMode,
     BorrowWithinCohortPolicy,
     FungibilityPolicy,
@@ -16,7 +17,6 @@ from scheduling.model.decisions import (
     StopPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduling.model.label_selector import LabelSelector
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduling.model.decisions import PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
 from scheduling.model.resources import Transformation
+from scheduling.model.vocabulary import PreemptionStrategy, QuotaCheckStrategy, RequeuingTimestamp
 
 DEFAULT_PREEMPTION_STRATEGIES = (
     PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,

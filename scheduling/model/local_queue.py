@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scheduling.model.decisions import StopPolicy
+from scheduling.model.vocabulary import StopPolicy
 
 
 @dataclass(frozen=True, slots=True)

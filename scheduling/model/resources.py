@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from scheduling.model.decisions import TransformationStrategy
+from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import NANOS, to_amount
-
-if TYPE_CHECKING:
-    from scheduling.model.pod import PodTemplate
+from scheduling.model.vocabulary import TransformationStrategy
 
 Amounts = Mapping[str, int]
 """Resource name -> base units (cpu in milli)."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.admission_check import AdmissionCheckState
-from scheduling.model.decisions import ConditionStatus, ConditionType, WorkloadStatus
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodTemplate
 from scheduling.model.resources import Amounts
 from scheduling.model.topology import TopologyAssignment, TopologyRequest
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, WorkloadStatus
 
 _EMPTY_TEMPLATE = PodTemplate()
 

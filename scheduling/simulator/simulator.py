@@ -14,9 +14,10 @@ from heapq import heappop, heappush
 from typing import Any
 
 from scheduling.lifecycle.conditions import release
-from scheduling.model.decisions import Admit, ConditionType, CycleResult
+from scheduling.model.decisions import Admit, CycleResult
 from scheduling.model.quantity import format_amount
 from scheduling.model.topology import Topology
+from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
 from scheduling.run_until_idle import settle
 from scheduling.simulator.scenario import (

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from scheduling.model.decisions import (
-    ConditionType,
-    PendingReason,
-    StopPolicy,
-)
 from scheduling.model.placement import Placement
 from scheduling.model.resources import FlavorResource
 from scheduling.model.topology import TopologyDomain, TopologyUsage
+from scheduling.model.vocabulary import ConditionType, PendingReason, StopPolicy
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import PreemptionProtection
-from scheduling.model.decisions import (
+from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.resources import FlavorResource
+from scheduling.model.vocabulary import (
     AdmissionMode,
     ClusterQueueReason,
     QueueingStrategy,
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduling.model.resource_flavor import ResourceFlavor
-from scheduling.model.resources import FlavorResource
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.quota.tree import set_quotas
 from scheduling.state.pending_queue import PendingQueue, QueueState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import PreemptionProtection
-from scheduling.model.decisions import ClusterQueueReason, StopPolicy
+from scheduling.model.vocabulary import ClusterQueueReason, StopPolicy
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.preemption_loops import stir
 from scheduling.state.state import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
-from scheduling.model.decisions import PendingReason
+from scheduling.model.vocabulary import PendingReason
 from scheduling.state.workload_info import Place, WorkloadInfo
 
 HeapItem = tuple[int, float, str, str, int, WorkloadInfo]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import ConditionType
+from scheduling.model.vocabulary import ConditionType
 from scheduling.state.workload_info import WorkloadInfo
 
 

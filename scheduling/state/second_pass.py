@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from scheduling.model.admission_check import AdmissionCheck
 from scheduling.model.cluster_queue import ClusterQueue
-from scheduling.model.decisions import AdmissionCheckStatus, ConditionType
+from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType
 from scheduling.model.workload import Workload
 from scheduling.state.workload_info import WorkloadInfo
 

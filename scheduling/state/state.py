@@ -15,7 +15,7 @@ from scheduling.lifecycle.conditions import pending
 from scheduling.model.admission_check import AdmissionCheck
 from scheduling.model.cohort import Cohort
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import DecisionKind, Outcome, PendingReason
+from scheduling.model.decisions import Outcome
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.pod_defaults import PodDefaults
@@ -23,6 +23,7 @@ from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.selectors import matches_node_selector
 from scheduling.model.topology import Topology
 from scheduling.model.vendor import DeviceVendor
+from scheduling.model.vocabulary import DecisionKind, PendingReason
 from scheduling.model.workload import Admission
 from scheduling.quota.cells import CellAmounts, add_usage, remove_usage
 from scheduling.quota.tree import CohortTree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduling.model.decisions import ClusterQueueReason, PendingReason
+from scheduling.model.vocabulary import ClusterQueueReason, PendingReason
 from scheduling.quota.cells import CohortNode, QuotaNode
 from scheduling.quota.fair_sharing import dominant_resource_share
 from scheduling.state.cluster_queue import ClusterQueueState

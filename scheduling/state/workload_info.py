@@ -10,12 +10,18 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import ConditionStatus, ConditionType, EvictionReason, PendingReason, RequeuingTimestamp
 from scheduling.model.placement import Placement, PodDeviceRequest
 from scheduling.model.pod_defaults import PodDefaults
 from scheduling.model.quantity import to_amount
 from scheduling.model.resources import FlavorResource, pod_requests
 from scheduling.model.topology import TopologyUsage
+from scheduling.model.vocabulary import (
+    ConditionStatus,
+    ConditionType,
+    EvictionReason,
+    PendingReason,
+    RequeuingTimestamp,
+)
 from scheduling.model.workload import Admission, PodSet, Workload
 from scheduling.quota.cells import CellAmounts
 from scheduling.state.workload_shape import shape_of

@@ -14,7 +14,7 @@ from queues.models import AdmissionCheck, ClusterQueue, Role, RoleBinding, Workl
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import release
 from scheduler.checks.webhook import CONTROLLER, URL, ask_pending, signature
-from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.acceptance.life import condition, events, key, one_at_a_time, running_pods, statuses, submit
 from tests.accounts import client_of, make_user
 from tests.api_client import SchemaClient

@@ -22,8 +22,8 @@ from queues.services import workloads
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.leader.engine import Engine
 from scheduler.store.row_index import Mirror, placement_of
-from scheduling.model.decisions import AdmissionCheckStatus
 from scheduling.model.placement import Placement
+from scheduling.model.vocabulary import AdmissionCheckStatus
 from scheduling.world import World
 from tests.acceptance.device_operations import Operations, make_queues
 from tests.factories import START, make_cluster

@@ -12,8 +12,8 @@ from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup
 from scheduling.model.configuration import Configuration, RequeuingStrategy, WaitForPodsReady
-from scheduling.model.decisions import ConditionStatus, ConditionType
 from scheduling.model.local_queue import LocalQueue
+from scheduling.model.vocabulary import ConditionStatus, ConditionType
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 
 QUEUE = ClusterQueue(

@@ -10,10 +10,10 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable
 
-from scheduling.model.decisions import ConditionType, PendingReason
 from scheduling.model.device import Device
 from scheduling.model.node import Node
 from scheduling.model.placement import PodPlacement
+from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.model.workload import PodSet
 from scheduling.world import World
 from tests.scheduling.world_helpers import Builder, outcomes, pod_set, preemption, settled

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import QuotaCheckStrategy
 from scheduling.model.selectors import Taint, TaintEffect, Toleration
 from scheduling.model.topology import Topology
+from scheduling.model.vocabulary import QuotaCheckStrategy
 from tests.scheduling.topology_helpers import HOST, node
 from tests.scheduling.world_helpers import (
     Builder,

@@ -13,8 +13,8 @@ from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckState
 from scheduling.model.cluster_queue import AdmissionCheckRule
 from scheduling.model.cohort import PreemptionProtection
 from scheduling.model.configuration import RequeuingStrategy, WaitForPodsReady
-from scheduling.model.decisions import AdmissionCheckStatus, ConditionStatus, ConditionType, StopPolicy
 from scheduling.model.local_queue import LocalQueue
+from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, StopPolicy
 from scheduling.model.workload import Workload
 from scheduling.state.workload_info import PodSetRequests
 from tests.scheduling.world_helpers import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduling.model.decisions import StopPolicy
+from scheduling.model.vocabulary import StopPolicy
 from scheduling.state.status import Usage
 from tests.scheduling.world_helpers import (
     Builder,

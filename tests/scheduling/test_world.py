@@ -8,10 +8,10 @@ import pytest
 
 from scheduling.lifecycle.conditions import evict, pending, release
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import ConditionType, EvictionReason, TransformationStrategy
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.quantity import NANOS
 from scheduling.model.resources import Transformation
+from scheduling.model.vocabulary import ConditionType, EvictionReason, TransformationStrategy
 from scheduling.model.workload import Workload
 from tests.scheduling.world_helpers import (
     Builder,

@@ -13,11 +13,17 @@ from scheduling.model.cluster_queue import (
 )
 from scheduling.model.cohort import Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.configuration import Configuration, FairSharing
-from scheduling.model.decisions import (
+from scheduling.model.decisions import CycleResult
+from scheduling.model.label_selector import LabelSelector
+from scheduling.model.local_queue import LocalQueue
+from scheduling.model.pod import PodTemplate
+from scheduling.model.quantity import parse_amount
+from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.topology import TopologyRequest
+from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     ConditionStatus,
     ConditionType,
-    CycleResult,
     FungibilityPolicy,
     FungibilityPreference,
     PreemptionStrategy,
@@ -25,12 +31,6 @@ from scheduling.model.decisions import (
     ReclaimWithinCohortPolicy,
     WithinClusterQueuePolicy,
 )
-from scheduling.model.label_selector import LabelSelector
-from scheduling.model.local_queue import LocalQueue
-from scheduling.model.pod import PodTemplate
-from scheduling.model.quantity import parse_amount
-from scheduling.model.resource_flavor import ResourceFlavor
-from scheduling.model.topology import TopologyRequest
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
 from scheduling.run_until_idle import settle
 from scheduling.world import World

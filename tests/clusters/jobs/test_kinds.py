@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.jobs.kinds import JOB_KINDS, Progress, Stopping
-from scheduling.model.decisions import FinishedReason
+from scheduling.model.vocabulary import FinishedReason
 
 
 @pytest.mark.parametrize(

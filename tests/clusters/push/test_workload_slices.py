@@ -15,7 +15,7 @@ from queues.models import ClusterQueue, Pod, PodSet, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import hold
 from scheduler.leader.engine import Engine
-from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.clusters.system import System, gpu_job, queued
 from tests.simulated_cluster import TWO_NODES, job, make_simulated
 

@@ -11,7 +11,7 @@ from queues.models import Cluster, Job, Namespace, Workload, WorkloadEvent
 from queues.services import workloads
 from queues.services.submission import create_workloads
 from scheduler.models import Change
-from scheduling.model.decisions import FinishedReason
+from scheduling.model.vocabulary import FinishedReason
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

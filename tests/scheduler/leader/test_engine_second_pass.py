@@ -14,7 +14,7 @@ from gpus.models import Device, DeviceAllocation
 from queues.models import PodSet, WorkloadEvent
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.leader.engine import Engine
-from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.clusters.system import System, gpu_job
 from tests.simulated_cluster import make_simulated
 

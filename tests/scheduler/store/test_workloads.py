@@ -10,7 +10,7 @@ from gpus.models import AllocationSource, Device, DeviceAllocation
 from queues.models import Cluster, Job, PodSet, Workload
 from scheduler.store.workloads import read_check_state, read_workloads, write_check_states
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
-from scheduling.model.decisions import AdmissionCheckStatus
+from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.factories import START, make_cluster, make_node, make_workload
 
 pytestmark = pytest.mark.django_db

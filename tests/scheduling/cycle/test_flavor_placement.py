@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from scheduling.model.decisions import ConditionType, CycleResult
+from scheduling.model.decisions import CycleResult
 from scheduling.model.node import Node
 from scheduling.model.selectors import HOSTNAME_LABEL
 from scheduling.model.topology import Topology
+from scheduling.model.vocabulary import ConditionType
 from scheduling.world import World
 from tests.scheduling.device_worlds import GPU, MEMORY, PLENTY, RACK, gpu_racks, gpus, rack_node
 from tests.scheduling.topology_helpers import domains

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
-from scheduling.model.decisions import ConditionType, PendingReason
 from scheduling.model.label_selector import LabelSelector
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.selectors import Taint, Toleration, TolerationOperator
 from scheduling.model.topology import SliceConstraint, TopologyRequest
+from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.world import World
 from tests.scheduling.topology_helpers import HOST, HOSTS, RACK, RACKS, node, racks
 from tests.scheduling.topology_worlds import NOW, admit, current, places, workload, world

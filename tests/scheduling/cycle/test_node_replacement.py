@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from scheduling.lifecycle.conditions import evict, release
-from scheduling.model.decisions import ConditionType, CycleResult, DecisionKind, EvictionReason
+from scheduling.model.decisions import CycleResult
 from scheduling.model.topology import TopologyRequest
+from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason
 from scheduling.world import World
 from tests.scheduling.topology_helpers import HOST, RACK, RACKS_AND_HOSTS, racks
 from tests.scheduling.topology_worlds import NOW, admit, current, places, workload, world

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from scheduler.management.openb import MILLI, SLOTS, TraceNode, TracePod, arrivals, read_nodes, read_pods
-from scheduling.model.decisions import ConditionType, PendingReason
 from scheduling.model.device import Device
 from scheduling.model.node import CPU, MEMORY, Node
 from scheduling.model.placement import PodPlacement
+from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.world import World
 from tests.scheduling.world_helpers import Builder, outcomes, preemption, settled
 

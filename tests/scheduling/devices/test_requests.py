@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from scheduling.devices.requests.requests import parse_scoring_weights, pod_device_request
-from scheduling.model.decisions import TransformationStrategy
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest
 from scheduling.model.placement import DeviceConstraints, PodDeviceRequest, ScoringWeights
 from scheduling.model.quantity import NANOS
 from scheduling.model.resources import Transformation, transform
 from scheduling.model.vendor import NVIDIA
+from scheduling.model.vocabulary import TransformationStrategy
 
 
 def requested(*limits: dict[str, Any], annotations: dict[str, str] | None = None, **spec: Any) -> PodDeviceRequest:

@@ -11,7 +11,7 @@ from scheduling.lifecycle.context import deadline
 from scheduling.lifecycle.reconcile import next_step
 from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.cluster_queue import AdmissionCheckRule
-from scheduling.model.decisions import AdmissionCheckStatus, ConditionType, EvictionReason
+from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduling.model.workload import RequeueState, Workload
 from tests.scheduling.lifecycle_helpers import QUEUE, admitted, facts, reason_of, reserved, step_of, waiting
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduling.lifecycle.conditions import evict
-from scheduling.model.decisions import EvictionReason
+from scheduling.model.vocabulary import EvictionReason
 from tests.scheduling.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduling.world_helpers import Builder, admissions, cycle, flavors, outcomes, preemption, preemptions
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduling.model.decisions import TransformationStrategy
 from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import NANOS
 from scheduling.model.resources import Transformation, pod_requests, transform
+from scheduling.model.vocabulary import TransformationStrategy
 
 GPU, MEMORY, TOTAL = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/total-gpumem"
 REPLACE = TransformationStrategy.REPLACE

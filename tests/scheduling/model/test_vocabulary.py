@@ -7,7 +7,7 @@ from enum import StrEnum
 import pytest
 
 from scheduling.lifecycle import conditions
-from scheduling.model.decisions import (
+from scheduling.model.vocabulary import (
     AdmissionCheckStatus,
     ConditionType,
     DeactivationCause,

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from scheduling.model.decisions import (
+from scheduling.model.quantity import NANOS
+from scheduling.model.topology import TopologyDomain
+from scheduling.model.vocabulary import (
     ConditionType,
     PreemptionStrategy,
     QueueingStrategy,
     ReclaimWithinCohortPolicy,
     TransformationStrategy,
 )
-from scheduling.model.quantity import NANOS
-from scheduling.model.topology import TopologyDomain
 from scheduling.simulator.scenario import (
     read_cluster_queue,
     read_cohort,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scheduling.model.configuration import AdmissionFairSharing
-from scheduling.model.decisions import AdmissionMode
 from scheduling.model.local_queue import LocalQueue
+from scheduling.model.vocabulary import AdmissionMode
 from scheduling.state.admission_fair_sharing import UsageHistory
 from tests.scheduling.world_helpers import Builder, admissions, cycle, preemption, preemptions, settled
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.model.configuration import Configuration
-from scheduling.model.decisions import PendingReason
+from scheduling.model.vocabulary import PendingReason
 from scheduling.state.pending_queue import PendingQueue
 from scheduling.state.workload_info import Place, WorkloadInfo
 from tests.scheduling.world_helpers import workload

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.model.decisions import ConditionType, CycleResult
+from scheduling.model.decisions import CycleResult
+from scheduling.model.vocabulary import ConditionType
 from scheduling.state.preemption_loops import (
     FIRST_PAUSE_SECONDS,
     PREEMPTIONS_ONCE_SEEN,

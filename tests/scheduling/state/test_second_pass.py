@@ -11,10 +11,10 @@ from scheduling.lifecycle.conditions import evict, sync_admitted
 from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckState, PodSetUpdate
 from scheduling.model.cluster_queue import AdmissionCheckRule
 from scheduling.model.configuration import WaitForPodsReady
-from scheduling.model.decisions import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduling.model.node import Node
 from scheduling.model.selectors import Taint
 from scheduling.model.topology import Topology
+from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduling.model.workload import Workload
 from scheduling.state.second_pass import MULTIKUEUE, PROVISIONING
 from tests.scheduling.device_worlds import PLENTY, gpu_node, gpus

@@ -1,0 +1,264 @@
+"""Every token of the vocabulary: condition types, reasons, policies and modes.
+
+Condition types and reasons are Kueue's PascalCase words. Each enum lives here once and serves as the choices of the
+database, of the API's schema and of the screens.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ConditionType(StrEnum):
+    """The conditions of a Workload (Kueue's, kueue.x-k8s.io/v1beta2)."""
+
+    QUOTA_RESERVED = "QuotaReserved"
+    ADMITTED = "Admitted"
+    EVICTED = "Evicted"
+    PREEMPTED = "Preempted"
+    REQUEUED = "Requeued"
+    FINISHED = "Finished"
+    PODS_READY = "PodsReady"
+    DEACTIVATION_TARGET = "DeactivationTarget"
+    BLOCKED_ON_PREEMPTION_GATES = "BlockedOnPreemptionGates"
+    WAITING_FOR_REPLACEMENT_PODS = "WaitingForReplacementPods"
+
+
+class ConditionStatus(StrEnum):
+    """The status of a condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class WorkloadStatus(StrEnum):
+    """Where a workload is in its life."""
+
+    PENDING = "Pending"
+    QUOTA_RESERVED = "QuotaReserved"
+    ADMITTED = "Admitted"
+    EVICTED = "Evicted"
+    FINISHED = "Finished"
+
+
+class PendingReason(StrEnum):
+    """Why QuotaReserved is False (Kueue's reasons, and one of our own: no device holds the pods)."""
+
+    PENDING_EVALUATION = "PendingEvaluation"
+    NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+    EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
+    WAITING_FOR_QUOTA = "WaitingForQuota"
+    WAITING_FOR_DEVICES = "WaitingForDevices"
+    TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
+    WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
+    MISCONFIGURED = "Misconfigured"
+    SUSPENDED = "Suspended"
+    WAITING_FOR_PODS_READY = "WaitingForPodsReady"
+    ADMISSION_GATED = "AdmissionGated"
+    ON_HOLD = "OnHold"
+    DEACTIVATED = "Deactivated"
+    POD_GROUP_INCOMPLETE = "PodGroupIncomplete"
+    """Beyond Kueue, which has no workload then: pods of its group are missing."""
+
+
+class EvictionReason(StrEnum):
+    """Why Evicted is True."""
+
+    PREEMPTED = "Preempted"
+    PODS_READY_TIMEOUT = "PodsReadyTimeout"
+    ADMISSION_CHECK = "AdmissionCheck"
+    CLUSTER_QUEUE_STOPPED = "ClusterQueueStopped"
+    LOCAL_QUEUE_STOPPED = "LocalQueueStopped"
+    NODE_FAILURES = "NodeFailures"
+    FLAVOR_MIGRATION = "FlavorMigration"
+    DEACTIVATED = "Deactivated"
+    DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
+    """Beyond Kueue: admitted on quota alone before any device was known, and now devices are."""
+    DRAINED = "Drained"
+    """Beyond Kueue: an operator empties a node or a card of it."""
+
+
+class PreemptionReason(StrEnum):
+    """Why Preempted is True."""
+
+    IN_CLUSTER_QUEUE = "InClusterQueue"
+    IN_COHORT_RECLAMATION = "InCohortReclamation"
+    IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
+    IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+
+
+class RequeuedReason(StrEnum):
+    """Reasons of the Requeued condition that are not an eviction reason."""
+
+    REACTIVATED = "Reactivated"
+    BACKOFF_FINISHED = "BackoffFinished"
+    CLUSTER_QUEUE_RESTARTED = "ClusterQueueRestarted"
+    LOCAL_QUEUE_RESTARTED = "LocalQueueRestarted"
+    INADMISSIBLE = "Inadmissible"
+
+
+class DeactivationCause(StrEnum):
+    """Why Kueue deactivates a workload by itself; `Deactivated` becomes `DeactivatedDueTo<Cause>`."""
+
+    ADMISSION_CHECK = "AdmissionCheck"
+    REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
+    MAXIMUM_EXECUTION_TIME_EXCEEDED = "MaximumExecutionTimeExceeded"
+    EVICTED_ON_MANAGER_CLUSTER = "EvictedOnManagerCluster"
+
+
+class FinishedReason(StrEnum):
+    """Why Finished is True."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    OUT_OF_SYNC = "OutOfSync"
+    OWNER_NOT_FOUND = "OwnerNotFound"
+    WORKLOAD_SLICE_REPLACED = "WorkloadSliceReplaced"
+    FAILED_TO_START = "FailedToStart"
+    CANCELLED = "Cancelled"
+
+
+class PodsReadyReason(StrEnum):
+    """Reasons of the PodsReady condition."""
+
+    WAIT_FOR_START = "WaitForStart"
+    WAIT_FOR_RECOVERY = "WaitForRecovery"
+    STARTED = "Started"
+    RECOVERED = "Recovered"
+
+
+class ReplacementPodsReason(StrEnum):
+    """Reasons of the WaitingForReplacementPods condition, beside those of an eviction and PodGroupIncomplete."""
+
+    PODS_FAILED = "PodsFailed"
+    PODS_READY = "PodsReady"
+
+
+class AdmissionCheckStatus(StrEnum):
+    """The state of one admission check of a workload."""
+
+    PENDING = "Pending"
+    READY = "Ready"
+    RETRY = "Retry"
+    REJECTED = "Rejected"
+
+
+class QueueingStrategy(StrEnum):
+    """What a head that does not fit does to those behind it: blocks them, or steps aside."""
+
+    STRICT_FIFO = "StrictFIFO"
+    BEST_EFFORT_FIFO = "BestEffortFIFO"
+
+
+class StopPolicy(StrEnum):
+    """Whether a queue admits, and whether what it admitted is evicted."""
+
+    NONE = "None"
+    HOLD = "Hold"
+    HOLD_AND_DRAIN = "HoldAndDrain"
+
+
+class WithinClusterQueuePolicy(StrEnum):
+    """Which workloads of its own ClusterQueue a pending workload may preempt."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+    LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
+
+
+class ReclaimWithinCohortPolicy(StrEnum):
+    """Which borrowing workloads of the cohort a pending workload within its quota may preempt."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+    ANY = "Any"
+
+
+class BorrowWithinCohortPolicy(StrEnum):
+    """Whether a workload that has to borrow may preempt others of the cohort."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+
+
+class FungibilityPolicy(StrEnum):
+    """Whether the search ends at a flavor that fits by borrowing (or by preempting), or goes on."""
+
+    MAY_STOP_SEARCH = "MayStopSearch"
+    TRY_NEXT_FLAVOR = "TryNextFlavor"
+
+
+class FungibilityPreference(StrEnum):
+    """Which of two flavors wins when one needs borrowing and the other preemption."""
+
+    BORROWING_OVER_PREEMPTION = "BorrowingOverPreemption"
+    PREEMPTION_OVER_BORROWING = "PreemptionOverBorrowing"
+
+
+class PreemptionStrategy(StrEnum):
+    """Fair sharing: when a workload of another queue may be preempted, by the shares before and after."""
+
+    LESS_THAN_OR_EQUAL_TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
+    LESS_THAN_INITIAL_SHARE = "LessThanInitialShare"
+
+
+class AdmissionMode(StrEnum):
+    """Whether a ClusterQueue orders its LocalQueues by their past usage."""
+
+    USAGE_BASED_ADMISSION_FAIR_SHARING = "UsageBasedAdmissionFairSharing"
+    NO_ADMISSION_FAIR_SHARING = "NoAdmissionFairSharing"
+
+
+class QuotaCheckStrategy(StrEnum):
+    """What a requested resource does that no resource group covers."""
+
+    BLOCK_UNDECLARED = "BlockUndeclared"
+    IGNORE_UNDECLARED = "IgnoreUndeclared"
+
+
+class TransformationStrategy(StrEnum):
+    """Whether a transformed resource stays beside its outputs."""
+
+    RETAIN = "Retain"
+    REPLACE = "Replace"
+
+
+class RequeuingTimestamp(StrEnum):
+    """Which time orders a workload that WaitForPodsReady evicted."""
+
+    EVICTION = "Eviction"
+    CREATION = "Creation"
+
+
+class ClusterQueueReason(StrEnum):
+    """Why a ClusterQueue is Active or not."""
+
+    READY = "Ready"
+    TERMINATING = "Terminating"
+    STOPPED = "Stopped"
+    FLAVOR_NOT_FOUND = "FlavorNotFound"
+    ADMISSION_CHECK_NOT_FOUND = "AdmissionCheckNotFound"
+    ADMISSION_CHECK_INACTIVE = "AdmissionCheckInactive"
+    TOPOLOGY_NOT_FOUND = "TopologyNotFound"
+    COHORT_CYCLE = "CohortCycle"
+
+
+class LocalQueueReason(StrEnum):
+    """Why a LocalQueue is Active or not."""
+
+    READY = "Ready"
+    STOPPED = "Stopped"
+    CLUSTER_QUEUE_DOES_NOT_EXIST = "ClusterQueueDoesNotExist"
+    CLUSTER_QUEUE_IS_INACTIVE = "ClusterQueueIsInactive"
+
+
+class DecisionKind(StrEnum):
+    """What a cycle decided about one workload."""
+
+    ADMIT = "Admit"
+    PREEMPT = "Preempt"
+    EVICT = "Evict"
+    PARK = "Park"
+    SKIP = "Skip"
+    REPLACE_NODE = "ReplaceNode"
