@@ -12,7 +12,7 @@ IDLE_CYCLES = 8
 active."""
 
 
-def settle(world: World, now: float, *, limit_idle: bool = False) -> Iterator[CycleResult]:
+def run_until_idle(world: World, now: float, *, limit_idle: bool = False) -> Iterator[CycleResult]:
     """Run cycles at one instant: until no ClusterQueue has an active workload, or a cycle decided nothing and left all
     active workloads active. The caller may act between cycles. `limit_idle` also ends it after `IDLE_CYCLES` and more
     cycles in a row that decided nothing, as recorded runs of Kueue do.

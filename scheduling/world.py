@@ -3,7 +3,7 @@
     world = World(configuration)
     world.set_cluster_queue(...); world.set_workload(...)
     point = world.savepoint()
-    for result in settle(world, now): ...     # scheduling.run_until_idle: cycles until nothing more happens
+    for result in run_until_idle(world, now): ...     # scheduling.run_until_idle: cycles until nothing more happens
     world.commit(point)                       # or world.undo(point): as if the cycles had not been
 
 Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names

@@ -51,7 +51,7 @@ from scheduler.store.lease import begin_epoch, renew
 from scheduler.store.row_index import Mirror
 from scheduler.store.saving import BatchRefused, offenders, save
 from scheduling.model.configuration import Configuration
-from scheduling.run_until_idle import settle
+from scheduling.run_until_idle import run_until_idle
 from scheduling.world import Savepoint, World
 
 _log = logging.getLogger(__name__)
@@ -204,7 +204,7 @@ class Engine:
         if self._settled:
             return
         started = time.perf_counter()
-        for result in settle(self.world, now):
+        for result in run_until_idle(self.world, now):
             recorder.record(result, time.perf_counter() - started)
             if self._cycle_limit is not None and recorder.cycles >= self._cycle_limit:
                 return

@@ -19,7 +19,7 @@ from scheduling.model.quantity import format_amount
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Workload
-from scheduling.run_until_idle import settle
+from scheduling.run_until_idle import run_until_idle
 from scheduling.simulator.scenario import (
     read_admission_check,
     read_cluster_queue,
@@ -71,7 +71,7 @@ class Simulator:
             self._finish_due(now)
             while self._arrivals and self._arrivals[0][0] <= now:
                 self.world.set_workload(heappop(self._arrivals)[2], EPOCH + now)
-            for result in settle(self.world, EPOCH + now, limit_idle=True):
+            for result in run_until_idle(self.world, EPOCH + now, limit_idle=True):
                 self._record(result, now)
 
     def _next_instant(self) -> float | None:

@@ -33,7 +33,7 @@ from scheduling.model.quantity import NANOS
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.vocabulary import ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
 from scheduling.model.workload import PodSet, Workload
-from scheduling.run_until_idle import settle
+from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 QUEUES = 1000
@@ -103,7 +103,7 @@ def preempting() -> World:
     policy = ClusterQueuePreemption(WithinClusterQueuePolicy.LOWER_PRIORITY, ReclaimWithinCohortPolicy.ANY)
     built = world(Configuration(), 10, 36, policy)
     submit(built, 9, 1, 0, 0.0, "low")
-    for _ in settle(built, 0.0):
+    for _ in run_until_idle(built, 0.0):
         pass
     submit(built, WORKLOADS, 1, 100, 1000.0, "high")
     return built
@@ -112,7 +112,7 @@ def preempting() -> World:
 def run(built: World, now: float) -> tuple[int, int]:
     """Cycles until nothing happens; admissions and preemptions. Preempted workloads stop at once, and for good."""
     admitted = preempted = 0
-    for result in settle(built, now):
+    for result in run_until_idle(built, now):
         admitted += len(result.admissions)
         preempted += len(result.preemptions)
         for preemption in result.preemptions:

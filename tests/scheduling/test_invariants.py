@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scheduling.model.decisions import Admit, CycleResult
 from scheduling.model.workload import Workload
-from scheduling.run_until_idle import settle
+from scheduling.run_until_idle import run_until_idle
 from scheduling.state.status import Usage
 from scheduling.world import World
 from tests.scheduling.world_helpers import Builder, settled
@@ -55,7 +55,7 @@ def check_limits(world: World, plan: Plan) -> None:
 @given(plans())
 def test_usage_never_exceeds_what_quota_and_borrowing_allow(plan: Plan) -> None:
     builder = plan.build()
-    for result in settle(builder.world, 1000.0):
+    for result in run_until_idle(builder.world, 1000.0):
         check_limits(builder.world, plan)
         for preemption in result.preemptions:
             builder.world.release_workload(preemption.workload, 1000.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.run_until_idle import settle
+from scheduling.run_until_idle import run_until_idle
 from tests.scheduling.world_helpers import Builder, admissions, preemption, preemptions, settled
 
 
@@ -26,7 +26,7 @@ def test_every_waiting_workload_is_looked_at_unless_idle_cycles_are_limited(limi
     builder = Builder().queue("q", {"default": 1})
     for number in range(30):
         builder.pending(f"w{number:02}", "q", 2 + number, at=float(number))
-    results = list(settle(builder.world, 1000.0, limit_idle=limit_idle))
+    results = list(run_until_idle(builder.world, 1000.0, limit_idle=limit_idle))
     assert len(results) == 30 - left
     assert builder.world.cluster_queue_view("q").pending == left
 

@@ -32,7 +32,7 @@ from scheduling.model.vocabulary import (
     WithinClusterQueuePolicy,
 )
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
-from scheduling.run_until_idle import settle
+from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 NAMESPACE = "team"
@@ -225,7 +225,7 @@ def cycle(world: World, now: float = 1000.0) -> CycleResult:
 def settled(world: World, now: float = 1000.0, *, stop: bool = True) -> list[CycleResult]:
     """Cycles until nothing more happens; with `stop`, preempted workloads stop after each."""
     results = []
-    for result in settle(world, now):
+    for result in run_until_idle(world, now):
         results.append(result)
         for decision in result.preemptions if stop else ():
             world.release_workload(decision.workload, now)
