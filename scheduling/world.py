@@ -73,8 +73,8 @@ class World(WorldObjects):
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Exchange a workload for its new version; what its queue remembers of it stays."""
-        if before.attempt is not None and before.shape == info.shape:
-            info.attempt = before.attempt
+        if before.last_assignment is not None and before.shape == info.shape:
+            info.last_assignment = before.last_assignment
         if not self._placer.replace_parked(before, info):
             self._exchange(before, info)
 

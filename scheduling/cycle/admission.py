@@ -85,7 +85,7 @@ class Admitter:
             state.journal.note(state.fleet.release, info.key)
         info.placement = placement
         info.admitted = True
-        info.attempt = None
+        info.last_assignment = None
         del state.second_pass[info.key]
         state.rank_changed(info)
         if state.history is not None:

@@ -133,7 +133,7 @@ class Assignment:
 
     @property
     def tried(self) -> list[dict[str, int]]:
-        """Per pod set, the index of the last flavor tried of each resource (`Attempt.tried`)."""
+        """Per pod set, the index of the last flavor tried of each resource (`LastAssignment.tried`)."""
         return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
 
     @property

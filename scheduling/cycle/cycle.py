@@ -25,7 +25,7 @@ from scheduling.model.vocabulary import DecisionKind, PendingReason, ReclaimWith
 from scheduling.quota.cells import Cell, CellAmounts, add_usage, remove_usage
 from scheduling.state.preemption_loops import describe_pause, wake_at
 from scheduling.state.state import State
-from scheduling.state.workload_info import Attempt, TopologyCharge, WorkloadInfo
+from scheduling.state.workload_info import LastAssignment, TopologyCharge, WorkloadInfo
 
 _IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
 _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
@@ -146,12 +146,12 @@ class Cycle:
 
     def _decide_what_does_not_fit(self, entry: Entry, fits: bool) -> None:
         assignment = entry.assignment
-        entry.info.attempt = Attempt(self._state.cycle, entry.cq.generation, assignment.tried)
+        entry.info.last_assignment = LastAssignment(self._state.cycle, entry.cq.generation, assignment.tried)
         if assignment.mode is Mode.NO_FIT:
             self._leave(entry, RequeueReason.NO_FIT, assignment.no_fit_reason)
         elif assignment.mode is Mode.DEFERRED_FIT:
             self._use(entry)
-            entry.info.attempt = None
+            entry.info.last_assignment = None
             entry.message = "it fits once the workloads that are being preempted have stopped"
             self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
         elif assignment.mode is Mode.PREEMPT and not entry.targets:
@@ -186,7 +186,7 @@ class Cycle:
 
     def _gate(self, entry: Entry) -> None:
         entry.status = Status.GATED
-        entry.info.attempt = None
+        entry.info.last_assignment = None
         message = f"closed preemption gates: {', '.join(entry.info.workload.closed_preemption_gates)}"
         entry.message, now = message, self._state.now
         entry.info.change(lambda workload: blocked_on_gates(workload, message, now))
@@ -227,7 +227,7 @@ class Cycle:
         return fits
 
     def _recompute(self, entry: Entry) -> None:
-        entry.info.attempt = None
+        entry.info.last_assignment = None
         if entry.is_second_pass:
             entry.assignment, entry.targets = self._nominator.assign_again(entry.info, entry.cq)
             return
@@ -308,7 +308,7 @@ class Cycle:
                 Preempt(victim.key, victim.cluster_queue, by.info.key, by.cq.name, target.reason, cycle, message)
             )
             self._admitter.mark_preempted(target, message)
-        entry.info.attempt = None
+        entry.info.last_assignment = None
         entry.message = f"waiting for {len(entry.targets)} preempted workload(s) to stop"
         self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
@@ -347,7 +347,7 @@ class Cycle:
         if reason is RequeueReason.PENDING_PREEMPTION:
             cq.queue.sticky = info.key if not cq.strict else ""
         immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
-        more = info.attempt is not None and info.attempt.has_flavors_left
+        more = info.last_assignment is not None and info.last_assignment.has_flavors_left
         active = info.backoff_expired(state.now) and (immediate or more)
         kind = DecisionKind.SKIP
         if active:
@@ -369,7 +369,7 @@ class Cycle:
     def _try_again_later(self, entry: Entry) -> None:
         """A second pass that failed keeps its reservation, and has another one later."""
         info, now = entry.info, self._state.now
-        info.attempt = None
+        info.last_assignment = None
         self._state.second_pass[info.key] = self._state.second_pass[info.key].again(now)
         message = entry.message or describe_refusals(entry.assignment)
         before = info.current()

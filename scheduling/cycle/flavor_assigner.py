@@ -222,11 +222,11 @@ class _GroupSearch:
                     usage[choice.cell] = usage.get(choice.cell, 0) + amount
 
     def _start(self, resource: str) -> int:
-        attempt = self._info.attempt
+        last = self._info.last_assignment
         first = self._indexes[0]
-        if attempt is None or first >= len(attempt.tried):
+        if last is None or first >= len(last.tried):
             return 0
-        return attempt.tried[first].get(resource, -1) + 1
+        return last.tried[first].get(resource, -1) + 1
 
     def _find_flavor(self, group: GroupState, trigger: str, refusals: list[Refusal]) -> tuple[dict[str, Choice], bool]:
         """The best flavor of a resource group for all its resources: choices, and whether the worst of them fits.

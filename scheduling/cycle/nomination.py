@@ -133,8 +133,8 @@ class Nominator:
         if problem is not None:
             entry.refuse(PendingReason.MISCONFIGURED, problem)
             return entry
-        if info.attempt is not None and info.attempt.is_outdated(cycle, cq.generation):
-            info.attempt = None
+        if info.last_assignment is not None and info.last_assignment.is_outdated(cycle, cq.generation):
+            info.last_assignment = None
         entry.replaced = self._state.replaced_slice(info, cq)
         if workload.replaces is not None and entry.replaced is None and self._is_stopping(workload.replaces):
             reason = PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS

@@ -77,14 +77,14 @@ class CycleParts:
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
         """What a waiting workload could get now, whatever its flavor search remembers; changes nothing."""
-        attempt, info.attempt = info.attempt, None
+        last, info.last_assignment = info.last_assignment, None
         entry = self._nominator.nominate(info, cq, self._state.cycle)
-        info.attempt = attempt
+        info.last_assignment = last
         return entry
 
     def refusals(self, info: WorkloadInfo, cq: ClusterQueueState) -> list[Refusal]:
         """What a waiting workload lacks now, whatever its flavor search remembers."""
-        attempt, info.attempt = info.attempt, None
+        last, info.last_assignment = info.last_assignment, None
         assignment = self._nominator.find_assignment(info, cq)[0]
-        info.attempt = attempt
+        info.last_assignment = last
         return [refusal for group in assignment.refusals for refusal in group]

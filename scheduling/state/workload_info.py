@@ -1,4 +1,4 @@
-"""What the core keeps about a workload while it lives: requests as integers, its place, its last attempt."""
+"""What the core keeps about a workload while it lives: requests as integers, its place, its last assignment."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PodSetRequests:
         return scaled
 
 
-class Attempt:
+class LastAssignment:
     """Kueue's LastAssignment: how far the search through the flavors came, to go on from there.
 
     `tried` holds per pod set and resource the index of the last flavor tried, -1 when it was the last of its group.
@@ -94,13 +94,13 @@ class Attempt:
     __slots__ = ("cycle", "generation", "tried")
 
     def __init__(self, cycle: int, generation: int, tried: list[dict[str, int]]) -> None:
-        """An attempt made in that cycle, against that generation of the ClusterQueue."""
+        """Made in that cycle, against that generation of the ClusterQueue."""
         self.cycle = cycle
         self.generation = generation
         self.tried = tried
 
     def is_outdated(self, cycle: int, generation: int) -> bool:
-        """Whether the search starts over. (A workload of another shape starts without an attempt.)"""
+        """Whether the search starts over. (A workload of another shape starts without one.)"""
         return cycle - self.cycle > 1 and generation > self.generation
 
     @property
@@ -119,13 +119,13 @@ class WorkloadInfo:
         "admitted",
         "apart",
         "asks_for_topology",
-        "attempt",
         "changes",
         "cluster_queue",
         "evicted",
         "groups",
         "key",
         "keys",
+        "last_assignment",
         "order",
         "outcome",
         "place",
@@ -171,7 +171,7 @@ class WorkloadInfo:
         self.apart = apart
         self._shape: Hashable = None
         self._exceeded: str | None = None
-        self.attempt: Attempt | None = None
+        self.last_assignment: LastAssignment | None = None
         self.changes: tuple[Callable[[Workload], Workload], ...] = ()
         self.outcome = _last_outcome(workload)
         self.usage: CellAmounts = ()
