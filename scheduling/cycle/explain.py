@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
+from scheduling.cycle.preemption import Target
 from scheduling.model.quantity import format_amount
 from scheduling.model.vocabulary import PreemptionReason
 from scheduling.quota.cells import QuotaNode
 from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.state import State
 from scheduling.state.workload_info import WorkloadInfo
-
-if TYPE_CHECKING:
-    from scheduling.cycle.preemption import Target
-    from scheduling.state.state import State
 
 _PREEMPTION_WORDS = {
     PreemptionReason.IN_CLUSTER_QUEUE: "its priority in the ClusterQueue",

@@ -11,7 +11,8 @@ from scheduling.cycle.flavor_assigner import FlavorAssigner, Pins, not_covered
 from scheduling.cycle.flavor_devices import DeviceAssigner
 from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
-from scheduling.cycle.preemption import PreemptionRequest, Preemptor, Target
+from scheduling.cycle.preemption import Preemptor, Target
+from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.model.vocabulary import AdmissionCheckStatus, PendingReason, PreemptionReason
 from scheduling.quota.cells import Cell, CellAmounts
 from scheduling.state.cluster_queue import ClusterQueueState

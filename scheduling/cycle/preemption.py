@@ -6,15 +6,13 @@ not need. The usage is left as it was found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from scheduling.cycle.preemption_candidates import Candidate, CandidateFinder, Variant, exceeds_nominal
 from scheduling.cycle.preemption_fair import FairPreemption
-from scheduling.model.resources import FlavorResource
+from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.model.vocabulary import BorrowWithinCohortPolicy, PreemptionReason, PreemptionStrategy
-from scheduling.quota.cells import Cell
-from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.preemption_loops import Circles
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import WorkloadInfo
@@ -33,27 +31,6 @@ _REASONS = {
     Variant.RECLAIM_WITHOUT_BORROWING: PreemptionReason.IN_COHORT_RECLAMATION,
     Variant.RECLAIM_WHILE_BORROWING: PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING,
 }
-
-
-class PreemptionRequest(NamedTuple):
-    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others
-    must go. `can_place` is asked last, when quota fits: topology and devices."""
-
-    cq: ClusterQueueState
-    info: WorkloadInfo
-    requests: Mapping[Cell, int]
-    needed: frozenset[FlavorResource]
-    can_place: Callable[[], bool] | None = None
-    now: float = 0.0
-
-    def fits(self, allow_borrowing: bool) -> bool:
-        """Whether it fits the usage as it is now."""
-        for cell, amount in self.requests.items():
-            if not allow_borrowing and cell.usage + amount > cell.subtree:
-                return False
-            if amount > max(0, cell.available()):
-                return False
-        return self.can_place is None or self.can_place()
 
 
 class Preemptor:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from enum import IntEnum
 from heapq import merge
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.model.resources import FlavorResource
 from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
@@ -17,9 +18,6 @@ from scheduling.model.vocabulary import (
 from scheduling.quota.cells import CohortNode, QuotaNode, fits_without_borrowing
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.workload_info import WorkloadInfo
-
-if TYPE_CHECKING:
-    from scheduling.cycle.preemption import PreemptionRequest
 
 LocalQueueUsage = Callable[[WorkloadInfo], float]
 

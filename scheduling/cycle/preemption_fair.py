@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from scheduling.cycle.preemption_candidates import CandidateFinder, exceeds_nominal
+from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.model.vocabulary import PreemptionReason, PreemptionStrategy, ReclaimWithinCohortPolicy
 from scheduling.quota.cells import CohortNode, QuotaNode, is_within_nominal
 from scheduling.quota.fair_sharing import Share, dominant_resource_share, is_borrowing
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import WorkloadInfo
-
-if TYPE_CHECKING:
-    from scheduling.cycle.preemption import PreemptionRequest
 
 Found = list[tuple[WorkloadInfo, PreemptionReason]]
 

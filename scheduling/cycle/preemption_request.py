@@ -1,0 +1,32 @@
+"""What a workload asks of preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from scheduling.model.resources import FlavorResource
+from scheduling.quota.cells import Cell
+from scheduling.state.cluster_queue import ClusterQueueState
+from scheduling.state.workload_info import WorkloadInfo
+
+
+class PreemptionRequest(NamedTuple):
+    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others
+    must go. `can_place` is asked last, when quota fits: topology and devices."""
+
+    cq: ClusterQueueState
+    info: WorkloadInfo
+    requests: Mapping[Cell, int]
+    needed: frozenset[FlavorResource]
+    can_place: Callable[[], bool] | None = None
+    now: float = 0.0
+
+    def fits(self, allow_borrowing: bool) -> bool:
+        """Whether it fits the usage as it is now."""
+        for cell, amount in self.requests.items():
+            if not allow_borrowing and cell.usage + amount > cell.subtree:
+                return False
+            if amount > max(0, cell.available()):
+                return False
+        return self.can_place is None or self.can_place()
