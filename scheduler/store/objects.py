@@ -33,12 +33,11 @@ from scheduling.model.cluster_queue import (
     FlavorFungibility,
 )
 from scheduling.model.cohort import Cohort, FlavorQuotas, PreemptionProtection, ResourceGroup, ResourceQuota
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.limit_range import LimitRange, LimitRangeItem
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.pod_defaults import RuntimeClass
 from scheduling.model.resource_flavor import ResourceFlavor
-from scheduling.model.selectors import Taint, Toleration
+from scheduling.model.selectors import LabelSelector, Taint, Toleration
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import (
     AdmissionMode,

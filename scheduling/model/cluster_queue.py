@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, ResourceGroup
-from scheduling.model.label_selector import LabelSelector
+from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import (
     AdmissionMode,
     BorrowWithinCohortPolicy,

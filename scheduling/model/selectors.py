@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
@@ -145,6 +145,29 @@ class NodeSelectorRequirement:
         if not (_INTEGER.fullmatch(value) and _INTEGER.fullmatch(bound)):
             return False
         return int(value) > int(bound) if self.operator is SelectionOperator.GT else int(value) < int(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """What selects namespaces for a ClusterQueue: all of `matchLabels` and `matchExpressions` must hold, and an empty
+    selector selects everything."""
+
+    match_labels: Mapping[str, str] = field(default_factory=dict)
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+        """Read a `metav1.LabelSelector`. Raises KeyError or ValueError for a malformed one."""
+        return cls(
+            dict(manifest.get("matchLabels") or {}),
+            tuple(NodeSelectorRequirement.from_manifest(r) for r in manifest.get("matchExpressions") or ()),
+        )
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
+            requirement.matches(labels) for requirement in self.match_expressions
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from scheduling.model.configuration import (
     Configuration,
     FairSharing,
 )
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.limit_range import LimitRange, LimitRangeItem
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
@@ -34,7 +33,7 @@ from scheduling.model.pod_defaults import RuntimeClass
 from scheduling.model.quantity import NANOS, parse_amount, parse_quantity
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import Transformation
-from scheduling.model.selectors import Taint, Toleration
+from scheduling.model.selectors import LabelSelector, Taint, Toleration
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.topology_encoding import decode
 from scheduling.model.vocabulary import (

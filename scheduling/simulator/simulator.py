@@ -171,8 +171,8 @@ def simulate(scenario: Mapping[str, Any]) -> dict[str, Any]:
     fair = world.configuration.fair_sharing is not None
     for name in world.cluster_queue_names():
         waiting = world.pending(name)
-        for key, parked in (("pending", False), ("inadmissible", True)):
-            names = [entry.workload for entry in waiting if entry.inadmissible is parked]
+        for key, inadmissible in (("pending", False), ("inadmissible", True)):
+            names = [entry.workload for entry in waiting if entry.inadmissible is inadmissible]
             if names:
                 result[key][name] = names
         view = world.cluster_queue_view(name)

@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scheduling.model.cluster_queue import ClusterQueue, ClusterQueuePreemption
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.configuration import Configuration, FairSharing
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.pod import Container, PodTemplate
 from scheduling.model.quantity import NANOS
 from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import ReclaimWithinCohortPolicy, WithinClusterQueuePolicy
 from scheduling.model.workload import PodSet, Workload
 from scheduling.run_until_idle import run_until_idle

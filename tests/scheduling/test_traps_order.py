@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.lifecycle.conditions import evict, release, with_condition
-from scheduling.model.label_selector import LabelSelector
+from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, EvictionReason
 from tests.scheduling.world_helpers import (
     Builder,

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from scheduling.model.cluster_queue import ClusterQueue, ClusterQueuePreemption
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.node import Node
 from scheduling.model.pod import Container, PodTemplate
 from scheduling.model.quantity import parse_quantity
 from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.selectors import LabelSelector
 from scheduling.model.topology import Topology, TopologyRequest
 from scheduling.model.vocabulary import ConditionType, WithinClusterQueuePolicy
 from scheduling.model.workload import PodSet, Workload

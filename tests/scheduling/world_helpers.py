@@ -14,11 +14,11 @@ from scheduling.model.cluster_queue import (
 from scheduling.model.cohort import Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.configuration import Configuration, FairSharing
 from scheduling.model.decisions import CycleResult
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import parse_amount
 from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.selectors import LabelSelector
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,

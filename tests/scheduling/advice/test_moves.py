@@ -8,8 +8,8 @@ import pytest
 
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.device import Device
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.node import Node
+from scheduling.model.selectors import LabelSelector
 from scheduling.model.workload import PodSet
 from tests.scheduling.world_helpers import Builder, pod_set, reason_of, settled
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.resource_flavor import ResourceFlavor
-from scheduling.model.selectors import Taint, Toleration, TolerationOperator
+from scheduling.model.selectors import LabelSelector, Taint, Toleration, TolerationOperator
 from scheduling.model.topology import SliceConstraint, TopologyRequest
 from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.world import World

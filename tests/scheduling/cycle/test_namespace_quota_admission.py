@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduling.devices.search.namespace_quota import NamespaceQuota
-from scheduling.model.label_selector import LabelSelector
 from scheduling.model.local_queue import LocalQueue
+from scheduling.model.selectors import LabelSelector
 from tests.scheduling.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduling.world_helpers import (
     Builder,
