@@ -5,7 +5,7 @@
 3. Nominate: for every head, against the same untouched usage, find which flavors it could get and whom to preempt.
 4. Order the heads.
 5. Go through them: admit, preempt or skip, each on top of what the ones before it took.
-6. Put those that were not admitted back into their queues, active or parked.
+6. Put those that were not admitted back into their queues, active or inadmissible.
 """
 
 from __future__ import annotations
@@ -65,8 +65,11 @@ class Cycle:
         """Whether devices were given away in this cycle, so that places found before may be gone."""
 
     def run(self, *, blocked: bool = False, placed: Iterable[str] = ()) -> CycleResult:
-        """Run it; the state's time and parked workloads are up to date. `blocked`: only who holds quota already is
-        looked at, in a second pass. `placed` has got another place in this cycle."""
+        """Run it; the state's time and its inadmissible workloads are up to date.
+
+        `blocked`: only workloads that hold quota already are looked at, in a second pass. `placed` are those that got
+        other topology domains in this cycle.
+        """
         self._placed.update(placed)
         entries = self._nominate_second_passes()
         for entry in entries:
@@ -336,7 +339,7 @@ class Cycle:
     # -- step 6 --------------------------------------------------------------------------------------------------------
 
     def _requeue(self, entry: Entry) -> None:
-        """Back to the queue: active when trying again at once makes sense, else parked."""
+        """Back to the queue: active when trying again at once makes sense, else inadmissible."""
         if entry.is_second_pass:
             self._try_again_later(entry)
             return
