@@ -1,9 +1,9 @@
 """Nothing is admitted that cannot be placed: the openb trace through quotas and devices, until 130 % was asked for.
 
 The trace is not part of the project: OPENB_TRACES names the folder with `openb_node_list_gpu_node.csv` and the pod
-lists (`scheduler.management.openb` says where they come from). Its pods arrive in random order, some end, and what is
-admitted is counted on cards and nodes without the scheduler's own sums. Pods without a GPU are left out: they are the
-cluster's to place.
+lists (`tests.benchmarks.openb.protocol` says where they come from). Its pods arrive in random order, some end, and what
+is admitted is counted on cards and nodes without the scheduler's own sums. Pods without a GPU are left out: they are
+the cluster's to place.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.management.openb import MILLI, SLOTS, TraceNode, TracePod, arrivals, read_nodes, read_pods
 from scheduling.model.device import Device
 from scheduling.model.node import CPU, MEMORY, Node
 from scheduling.model.placement import PodPlacement
 from scheduling.model.vocabulary import ConditionType, PendingReason
 from scheduling.world import World
+from tests.benchmarks.openb.protocol import MILLI, SLOTS, TraceNode, TracePod, arrivals, read_nodes, read_pods
 from tests.scheduling.world_helpers import Builder, outcomes, preemption, settled
 
 TRACES = os.environ.get("OPENB_TRACES", "")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.management.choose_next import waste
 from scheduling.devices.policies.typical_pods import TaskShape, TypicalTask
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.placement import PodSetToPlace
+from tests.benchmarks.openb.choose_next import waste
 from tests.scheduling.devices.test_bid_price import DEMAND, HALF, THIRD, fleet
 from tests.scheduling.fleet_helpers import ask, card, node, pod, pod_set
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from scheduler.management.baselines import BestFit, DotProduct, RandomChoice
 from scheduling.devices.policies.ranking import Ranking
 from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
 from scheduling.devices.requests.policy import Policy
@@ -30,6 +29,7 @@ from scheduling.model.placement import (
     PodSetToPlace,
     ScoringWeights,
 )
+from tests.benchmarks.openb.baselines import BestFit, DotProduct, RandomChoice
 
 MILLI = 1000
 ARRIVALS = 1.3
@@ -187,7 +187,7 @@ class Trial:
     """The cluster of one run, empty at first, the pods that arrive, and what was placed."""
 
     def __init__(self, nodes: Sequence[TraceNode], pods: Sequence[TracePod], policy: str, seed: int) -> None:
-        chance = random.Random(seed)  # noqa: S311 - a benchmark's dice
+        chance = random.Random(seed)
         self.policy, self.seed = policy, seed
         self.capacity_milli = MILLI * sum(node.gpus for node in nodes)
         self.arriving = arrivals(pods, self.capacity_milli, chance)

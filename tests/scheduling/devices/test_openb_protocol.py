@@ -6,12 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from django.core.management import CommandError, call_command
 
-from scheduler.management.openb import MILLI, TraceNode, TracePod, arrivals, fleet_of, read_nodes, read_pods, run
-from scheduler.management.placement_benchmark import POLICIES
 from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
 from scheduling.model.placement import Placement
+from tests.benchmarks.openb.__main__ import POLICIES, main
+from tests.benchmarks.openb.protocol import MILLI, TraceNode, TracePod, arrivals, fleet_of, read_nodes, read_pods, run
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
     f"node-{n},32000,65536,4,{'T4' if n % 2 else 'G2'}\n" for n in range(6)
@@ -78,32 +77,34 @@ def test_where_a_share_goes(policy: str, beside: bool) -> None:
 
 class TestCommand:
     def test_the_table(self, trace: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-        call_command(
-            "placement-benchmark", str(trace[0]), str(trace[1]), policies=["best-fit", "fgd"], seeds=2, processes=1
-        )
+        main([str(trace[0]), str(trace[1]), "--policies", "best-fit,fgd", "--seeds", "2", "--processes", "1"])
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].startswith("tiny: 24 GPUs, 130 % asked for, 2 runs")
         assert [line.split()[0] for line in lines[1:]] == ["policy", "best-fit", "fgd"]
 
     def test_a_backlog_has_a_row_of_its_own(self, trace: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
         options = ["--policies", "bid-price", "--choose-next", "4,8", "--seeds", "1", "--processes", "1"]
-        call_command("placement-benchmark", str(trace[0]), str(trace[1]), *options)
+        main([str(trace[0]), str(trace[1]), *options])
         labels = [line[:23].strip() for line in capsys.readouterr().out.splitlines()[2:]]
         assert labels == ["bid-price", "bid-price, 4 waiting", "bid-price, 8 waiting"]
 
     @pytest.mark.parametrize("sizes", ["0", "many", "4,"])
-    def test_a_backlog_must_be_a_number(self, trace: tuple[Path, Path], sizes: str) -> None:
-        with pytest.raises(CommandError, match="is not a list of numbers of waiting pods"):
-            call_command("placement-benchmark", str(trace[0]), str(trace[1]), "--choose-next", sizes)
+    def test_a_backlog_must_be_a_number(
+        self, trace: tuple[Path, Path], sizes: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit):
+            main([str(trace[0]), str(trace[1]), "--choose-next", sizes])
+        assert "is not a list of numbers of waiting pods" in capsys.readouterr().err
 
     def test_without_the_files_it_says_where_they_are(self, tmp_path: Path) -> None:
-        with pytest.raises(CommandError, match="not part of this project: download openb_node_list_gpu"):
-            call_command("placement-benchmark", str(tmp_path / "absent.csv"), str(tmp_path / "pods.csv"))
+        with pytest.raises(SystemExit, match="not part of this project: download openb_node_list_gpu"):
+            main([str(tmp_path / "absent.csv"), str(tmp_path / "pods.csv")])
 
     def test_another_file_is_refused(self, trace: tuple[Path, Path]) -> None:
-        with pytest.raises(CommandError, match="are not openb's node and pod list"):
-            call_command("placement-benchmark", str(trace[1]), str(trace[0]))
+        with pytest.raises(SystemExit, match="are not openb's node and pod list"):
+            main([str(trace[1]), str(trace[0])])
 
-    def test_an_unknown_policy_is_refused(self, trace: tuple[Path, Path]) -> None:
-        with pytest.raises(CommandError, match="'worst-fit' is not one of random, spread"):
-            call_command("placement-benchmark", str(trace[0]), str(trace[1]), "--policies", "worst-fit")
+    def test_an_unknown_policy_is_refused(self, trace: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            main([str(trace[0]), str(trace[1]), "--policies", "worst-fit"])
+        assert "'worst-fit' is not one of random, spread" in capsys.readouterr().err

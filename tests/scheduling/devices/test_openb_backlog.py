@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.management.backlog import run_with_backlog
-from scheduler.management.openb import MILLI, Outcome, TraceNode, TracePod, arrivals, run
+from tests.benchmarks.openb.backlog import run_with_backlog
+from tests.benchmarks.openb.protocol import MILLI, Outcome, TraceNode, TracePod, arrivals, run
 
 NODES = [TraceNode(f"n{number}", 64_000, 2**20, 1, "G2") for number in range(10)]
 LARGE, HALF = TracePod("large", 1000, 1024, 1, 810, ()), TracePod("half", 1000, 1024, 1, 500, ())

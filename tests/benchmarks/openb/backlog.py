@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scheduler.management.choose_next import waste
-from scheduler.management.openb import Outcome, TraceNode, TracePod, Trial
+from tests.benchmarks.openb.choose_next import waste
+from tests.benchmarks.openb.protocol import Outcome, TraceNode, TracePod, Trial
 
 ROUND = 16
 PATIENCE = 8
