@@ -6,21 +6,21 @@ here may fail or hold up the request that caused it.
 
 import logging
 import time
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from celery import current_app
-from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
-from redis import Redis, RedisError
+from redis import RedisError
+
+from queues.redis_client import redis_client
 
 SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
 PUSH_TASK: Final = "clusters.tasks.push_cluster"
 _SCHEDULE_QUEUE: Final = "scheduler"
 _PUSH_QUEUE: Final = "push"
 
-_TIMEOUT_SECONDS: Final = 0.2
 _COLLAPSE_MILLISECONDS: Final = 1000
 """How long a wake-up stands for those that follow it, unless the task takes it sooner (`wake_taken`)."""
 _PAUSE_SECONDS: Final = 1.0
@@ -42,21 +42,13 @@ def request_push(cluster: str) -> None:
 def wake_taken(task: str, cluster: str) -> None:
     """The task calls this before it reads anything: whatever changes from here on needs a wake-up of its own."""
     try:
-        _redis().delete(_key(task, cluster))
+        redis_client().delete(_key(task, cluster))
     except RedisError as error:
         _log.warning("A wake-up stays marked as on its way for %d ms: %s", _COLLAPSE_MILLISECONDS, error)
 
 
 def _key(task: str, cluster: str) -> str:
     return f"kueueweb:wake:{task}:{cluster}"
-
-
-@cache
-def _redis() -> Redis:
-    """The client is safe to share between threads; its time-outs bound what a wake-up may cost."""
-    return Redis.from_url(
-        settings.REDIS_URL, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS, retry=None
-    )
 
 
 class _Broker:
@@ -69,7 +61,7 @@ class _Broker:
         if time.monotonic() < self._paused_until:
             return
         try:
-            if _redis().set(_key(task, cluster), 1, nx=True, px=_COLLAPSE_MILLISECONDS):
+            if redis_client().set(_key(task, cluster), 1, nx=True, px=_COLLAPSE_MILLISECONDS):
                 current_app.send_task(task, kwargs={"cluster": cluster}, queue=queue, retry=False, expires=60)
         except (RedisError, OperationalError, OSError) as error:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS

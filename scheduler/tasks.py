@@ -18,7 +18,7 @@ from queues.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from queues.models import Cluster
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.partitions import maintain_partitions
-from scheduler.housekeeping.retention import apply_retention, drop_old_history
+from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.housekeeping.telemetry import sample_cluster
 from scheduler.leader.engine import Engine
 from scheduler.store.lease import Leadership, LeaseLost
@@ -96,10 +96,10 @@ def ask_webhook_checks() -> None:
 
 
 @shared_task(name="scheduler.tasks.apply_retention")
-def retain_workloads() -> None:
+def apply_retention() -> None:
     """Delete workloads that were kept long enough."""
     for found in Cluster.objects.order_by("pk"):
-        apply_retention(found, timezone.now())
+        delete_expired_workloads(found, timezone.now())
 
 
 @shared_task(name="scheduler.tasks.sample_telemetry")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import urllib.request
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import orjson
 
-from clusters.simulated.api.api_server import Answer, ApiServer, Request
-from clusters.simulated.api.patching import APPLY_PATCH, MERGE_PATCH
+from clusters.simulated.api.api_server import APPLY_PATCH, MERGE_PATCH, Answer, ApiServer, Request
 from clusters.simulated.clock import VirtualClock
 from clusters.simulated.cluster import SimulatedCluster
 from clusters.simulated.environment import Options
 from clusters.simulated.fleet import GpuNodes
+from clusters.simulated.server import Server, address, listen
 
 JsonObject = dict[str, Any]
 
@@ -128,3 +130,27 @@ def fetch(url: str) -> JsonObject:
     with urllib.request.urlopen(url, timeout=10) as response:
         found: JsonObject = orjson.loads(response.read())
         return found
+
+
+class ServerThread:
+    """A cluster served on a free port of the loopback by a thread of this process; a context manager.
+
+    `url` is where it listens. The cluster itself belongs to that thread: talk to it over HTTP.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._socket = listen("127.0.0.1", 0)
+        self._server = Server(cluster)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="simulated-cluster")
+        self.url = address(self._socket)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()

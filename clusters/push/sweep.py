@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
-from django.db import connection, transaction
 from django.db.models import F
 
 from clusters.client import (
@@ -62,6 +61,7 @@ from queues.models import Cluster, Workload
 from queues.models.cluster import ClusterMode
 from queues.services.pod_groups import POD_GROUP
 from queues.services.workloads import record_finished, record_stopped
+from queues.transactions import unnoticed_transaction
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -154,8 +154,7 @@ class _Sweep:
         """Notes what the cluster has heard; a row that has moved on stays unpushed by its newer sequence."""
         if not self._told:
             return
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+        with unnoticed_transaction() as cursor:
             cursor.execute(
                 """
                 UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = ''
@@ -169,8 +168,7 @@ class _Sweep:
 
     def _mark_refused(self, row: Workload, error: str) -> None:
         self._report.failed += 1
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+        with unnoticed_transaction():
             Workload.objects.filter(pk=row.pk).exclude(push_error=error).update(push_error=error)
 
     def _look_up(self, rows: Sequence[Workload]) -> None:

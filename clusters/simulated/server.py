@@ -1,11 +1,8 @@
-"""Serving a simulated cluster: as a process, or in a thread of a test."""
+"""Serving a simulated cluster."""
 
 from __future__ import annotations
 
 import socket
-import threading
-from types import TracebackType
-from typing import Self
 
 import uvicorn
 
@@ -15,7 +12,7 @@ from clusters.simulated.cluster import SimulatedCluster
 _BACKLOG = 128
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Ends its watches before it waits for its connections."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
@@ -60,28 +57,4 @@ def address(listening: socket.socket) -> str:
 
 def serve(cluster: SimulatedCluster, listening: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM; the snapshot, if there is one, is saved at the end."""
-    _Server(cluster).run([listening])
-
-
-class ServerThread:
-    """A cluster served on a free port of the loopback by a thread of this process; a context manager.
-
-    `url` is where it listens. The cluster itself belongs to that thread: talk to it over HTTP.
-    """
-
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._socket = listen("127.0.0.1", 0)
-        self._server = _Server(cluster)
-        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="simulated-cluster")
-        self.url = address(self._socket)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join()
-        self._socket.close()
+    Server(cluster).run([listening])

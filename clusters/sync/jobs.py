@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.db import DataError, connection, transaction
+from django.db import DataError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -27,6 +27,7 @@ from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
+from queues.transactions import unnoticed_transaction
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
@@ -234,8 +235,7 @@ class JobWatch:
 
 def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
     """Has the cluster told again what the rows say of these jobs' workloads."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL kueueweb.unnoticed = 'on'")
+    with unnoticed_transaction() as cursor:
         cursor.execute(
             """
             UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1

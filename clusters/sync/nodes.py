@@ -18,6 +18,7 @@ from gpus.vendors import VENDORS
 from queues.events import wake_scheduler
 from queues.models import Cluster
 from queues.services.pods import record_node_failed, record_node_recovered
+from scheduling.model.times import parse_rfc3339
 from scheduling.model.vendor import DeviceVendor
 
 _log = logging.getLogger(__name__)
@@ -109,5 +110,5 @@ def _ready_since(node: JsonObject, now: float) -> float:
     """When the Ready condition took its present value, not later than now."""
     for condition in (node.get("status") or {}).get("conditions") or ():
         if condition.get("type") == "Ready" and condition.get("lastTransitionTime"):
-            return min(now, datetime.fromisoformat(condition["lastTransitionTime"]).timestamp())
+            return min(now, parse_rfc3339(condition["lastTransitionTime"]))
     return now

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from gpus.annotations.errors import AnnotationError
+from scheduling.model.times import rfc3339
 
 MUTEX_LOCK = "hami.io/mutex.lock"
 LOCK_TIMEOUT_SECONDS = 300.0
@@ -26,7 +27,7 @@ class NodeLock:
 
     def encode(self) -> str:
         """The value of `hami.io/mutex.lock`."""
-        moment = datetime.fromtimestamp(self.taken_at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        moment = rfc3339(self.taken_at, whole_seconds=True)
         return f"{moment},{self.namespace},{self.pod}" if self.pod else moment
 
     @classmethod

@@ -1,9 +1,10 @@
 """Whether this process lives, and whether it can serve."""
 
-from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
-from redis import Redis, RedisError
+from redis import RedisError
+
+from queues.redis_client import redis_client
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
@@ -29,8 +30,7 @@ def _database() -> str:
 
 def _redis() -> str:
     try:
-        with Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1) as client:
-            client.ping()
+        redis_client().ping()
     except RedisError as error:
         return type(error).__name__
     return "ok"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from kueueweb.loadtest.client import Client
 from kueueweb.loadtest.shape import NAMESPACE, Arrival, Shape, arrivals, manifests, workload_json
+from scheduling.model.times import parse_rfc3339
 
 TICK_SECONDS = 0.05
 PAGE = 1000
@@ -138,4 +138,4 @@ class Runner:
 
 
 def _seconds(row: Mapping[str, Any]) -> float:
-    return datetime.fromisoformat(row["admitted_at"]).timestamp()
+    return parse_rfc3339(row["admitted_at"])

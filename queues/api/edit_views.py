@@ -14,8 +14,9 @@ from queues.exceptions import ManifestErrors
 from queues.models import ResourceFlavor
 from queues.services.apply_result import Action
 from queues.services.configuration import apply_object, delete_object
-from queues.services.configuration_input import manifest_from, merged, relocated
+from queues.services.configuration_input import manifest_from, relocated
 from queues.services.configuration_rows import RENDERERS
+from scheduling.manifest.merge_patch import merge_patch
 
 
 class EditView(KindDetailView):
@@ -35,7 +36,7 @@ class EditView(KindDetailView):
         """Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole."""
         self.access.require("submit", self.kind)
         before = RENDERERS[self.kind](self.find(name, namespace))
-        return self._apply(name, namespace, merged(before, json_object(request.data)))
+        return self._apply(name, namespace, merge_patch(before, json_object(request.data)))
 
     def delete(self, request: Request, name: str, namespace: str = "") -> Response:
         """Delete the object, or mark it (202): it goes when nothing holds it any more."""

@@ -15,6 +15,7 @@ from queues.exceptions import Conflict, NotFound
 from queues.manifests.pod_set_updates import read_pod_set_updates
 from queues.models import Cluster, Workload
 from queues.services.workload_events import log_event
+from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
 _MOST_MESSAGE: Final = 32_768
@@ -92,7 +93,7 @@ def _refuse_out_of_turn(workload: Workload) -> None:
 def _write(stored: dict[str, Any], answer: CheckAnswer, now: datetime) -> bool:
     """Put the answer into the stored state; False when it says nothing new."""
     if stored["state"] != answer.state:
-        stored["lastTransitionTime"] = now.isoformat().replace("+00:00", "Z")
+        stored["lastTransitionTime"] = rfc3339(now)
     wanted: dict[str, Any] = {"state": answer.state.value, "message": answer.message[:_MOST_MESSAGE]}
     if answer.state is AdmissionCheckStatus.RETRY and answer.requeue_after_seconds is not None:
         wanted["requeueAfterSeconds"] = answer.requeue_after_seconds

@@ -90,19 +90,6 @@ def relocated(kind: str, mistakes: ManifestErrors) -> ManifestErrors:
     return type(mistakes)([replace(error, path=_our_path(kind, error.path)) for error in mistakes.errors])
 
 
-def merged(target: Any, patch: Any) -> Any:
-    """RFC 7396: what the patch says replaces, null removes, the rest stays; a list is replaced as a whole."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
-
-
 def _annotations(kind: str, body: Mapping[str, Any]) -> dict[str, str]:
     added: dict[str, str] = {}
     fields = _BEYOND_KUEUE[kind]

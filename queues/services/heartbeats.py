@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
 from typing import Final
 
 import orjson
-from django.conf import settings
-from redis import Redis, RedisError
+from redis import RedisError
+
+from queues.redis_client import redis_client
+from scheduling.model.times import rfc3339
 
 _log = logging.getLogger(__name__)
 
@@ -26,9 +26,9 @@ def watcher_key(cluster: str) -> str:
 def beat(cluster: str, now: float, heard: bool) -> None:
     """Says that the watcher of a cluster lives, and whether it has just heard of it. Never raises."""
     if heard:
-        _last_event[cluster] = datetime.fromtimestamp(now, UTC).isoformat()
+        _last_event[cluster] = rfc3339(now)
     try:
-        _redis().set(
+        redis_client().set(
             watcher_key(cluster), orjson.dumps({"last_event_at": _last_event.get(cluster)}), ex=_EXPIRE_SECONDS
         )
     except RedisError as error:
@@ -46,15 +46,10 @@ class WatcherHealth:
 def watcher_health(cluster: str) -> WatcherHealth:
     """What the last heartbeat said; not alive, too, where Redis does not answer."""
     try:
-        content = _redis().get(watcher_key(cluster))
+        content = redis_client().get(watcher_key(cluster))
     except RedisError as error:
         _log.warning("Whether the watcher lives is not known: %s", error)
         return WatcherHealth(False, None)
     if not isinstance(content, bytes):
         return WatcherHealth(False, None)
     return WatcherHealth(True, orjson.loads(content)["last_event_at"])
-
-
-@cache
-def _redis() -> Redis:
-    return Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)

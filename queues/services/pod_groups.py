@@ -28,6 +28,7 @@ from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
 from queues.services.workloads import record_finished
 from scheduling.manifest import Fields, Report
+from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import (
     ConditionStatus,
     ConditionType,
@@ -308,7 +309,7 @@ class _Refresh:
 
     def _set_condition(self, status: ConditionStatus, reason: str, message: str) -> None:
         type_ = ConditionType.WAITING_FOR_REPLACEMENT_PODS
-        since = self._now.isoformat().replace("+00:00", "Z")
+        since = rfc3339(self._now)
         others = [found for found in self._workload.conditions if found["type"] != type_]
         before = next((found for found in self._workload.conditions if found["type"] == type_), None)
         told = {"type": str(type_), "status": str(status), "reason": str(reason), "message": message}

@@ -9,7 +9,7 @@ from queues.services.access import Access
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class Visibility:
     """The names that may be shown; None means all."""
 
     cluster_queues: frozenset[str] | None
@@ -31,10 +31,10 @@ class Reach:
         return frozenset(found)
 
 
-def reach_of(access: Access, cluster: Cluster) -> Reach:
+def visibility_of(access: Access, cluster: Cluster) -> Visibility:
     """What the user may see in this cluster: one query for a tenant, none for who sees everything."""
     namespaces = access.visible_namespaces()
     if namespaces is None:
-        return Reach(None)
+        return Visibility(None)
     queues = LocalQueue.objects.filter(cluster=cluster, namespace__in=namespaces)
-    return Reach(frozenset(queues.values_list("cluster_queue_name", flat=True)))
+    return Visibility(frozenset(queues.values_list("cluster_queue_name", flat=True)))

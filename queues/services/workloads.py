@@ -21,6 +21,7 @@ from psycopg import sql
 from queues.events import request_push, wake_scheduler
 from queues.models import Cluster
 from queues.services.bulk import json_text
+from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason
 
 Keys = Iterable[tuple[str, str]]
@@ -293,7 +294,7 @@ def _condition(
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": now.isoformat().replace("+00:00", "Z"),
+        "lastTransitionTime": rfc3339(now),
     }
     return {"condition_type": str(type_), "condition": json_text(condition), "reason": str(reason)}
 

@@ -7,7 +7,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from queues.services.visibility import Reach
+from queues.services.visibility import Visibility
 from scheduler.api.queue_status import Numbers
 
 Shape = serializers.Serializer[Any]
@@ -85,13 +85,13 @@ class CohortTreeSerializer(Shape):
     cluster_queues = TreeQueueSerializer(many=True, help_text="Those without a cohort.")
 
 
-def cohort_tree(numbers: Numbers, reach: Reach) -> dict[str, Any]:
-    """The tree as far as the reach goes. The core shows cohorts that form a circle without parents."""
-    shown = reach.cohorts(numbers.cluster_queues, numbers.cohorts)
+def cohort_tree(numbers: Numbers, visibility: Visibility) -> dict[str, Any]:
+    """The tree as far as the user may see it. The core shows cohorts that form a circle without parents."""
+    shown = visibility.cohorts(numbers.cluster_queues, numbers.cohorts)
     cohorts = {name: entry for name, entry in numbers.cohorts.items() if shown is None or name in shown}
     queues: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, entry in sorted(numbers.cluster_queues.items()):
-        if reach.sees_queue(name):
+        if visibility.sees_queue(name):
             queues[entry["cohort"]].append({"name": name, **entry})
     children: dict[str, list[str]] = defaultdict(list)
     for name, entry in sorted(cohorts.items()):

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
-from redis import Redis, RedisError
+from redis import RedisError
 
 from queues.models import Cluster
+from queues.redis_client import redis_client
 from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers, snapshot_key
 from scheduler.models import Lease
 from scheduler.store import objects
@@ -69,8 +69,7 @@ def _live(cluster: Cluster) -> Numbers | None:
     if lease is None or not leads(lease):
         return None
     try:
-        with Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5) as redis:
-            kept = redis.get(snapshot_key(cluster.name))
+        kept = redis_client().get(snapshot_key(cluster.name))
     except RedisError:
         return None
     frame = orjson.loads(kept) if isinstance(kept, bytes) else {}

@@ -15,7 +15,7 @@ from queues.api.filters import LocalQueueFilter
 from queues.api.scope import ClusterView
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.configuration_rows import RENDERERS
-from queues.services.visibility import reach_of
+from queues.services.visibility import visibility_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
 from scheduler.api.queue_status import Numbers, read_numbers
 from scheduling.model.vocabulary import ConditionStatus, LocalQueueReason, StopPolicy
@@ -38,8 +38,8 @@ class _ClusterQueues(KindView):
     def visible(self) -> QuerySet[Any]:
         """All of them, or those that the user's LocalQueues lead to."""
         rows = self.get_queryset().filter(cluster=self.cluster)
-        reach = reach_of(self.access, self.cluster)
-        return rows if reach.cluster_queues is None else rows.filter(name__in=reach.cluster_queues)
+        visibility = visibility_of(self.access, self.cluster)
+        return rows if visibility.cluster_queues is None else rows.filter(name__in=visibility.cluster_queues)
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With the scheduler's word on each."""
@@ -63,11 +63,11 @@ class _Cohorts(KindView):
     def visible(self) -> QuerySet[Any]:
         """All of them, or those above the queues that the user's LocalQueues lead to."""
         rows = self.get_queryset().filter(cluster=self.cluster)
-        reach = reach_of(self.access, self.cluster)
-        if reach.cluster_queues is None:
+        visibility = visibility_of(self.access, self.cluster)
+        if visibility.cluster_queues is None:
             return rows
         numbers = read_numbers(self.cluster)
-        return rows.filter(name__in=reach.cohorts(numbers.cluster_queues, numbers.cohorts) or ())
+        return rows.filter(name__in=visibility.cohorts(numbers.cluster_queues, numbers.cohorts) or ())
 
 
 class CohortListView(_Cohorts, KindListView):
@@ -86,7 +86,7 @@ class CohortTreeView(ClusterView):
     @extend_schema(responses=CohortTreeSerializer)
     def get(self, request: Request) -> Response:
         """The tree of quota: cohorts, the cohorts and ClusterQueues in them, with quota and usage in base units."""
-        return Response(cohort_tree(read_numbers(self.cluster), reach_of(self.access, self.cluster)))
+        return Response(cohort_tree(read_numbers(self.cluster), visibility_of(self.access, self.cluster)))
 
 
 class _LocalQueues(KindView):

@@ -21,7 +21,7 @@ _AT_ONCE: Final = 1000
 _AT_ONCE_ROWS: Final = 10_000
 
 
-def apply_retention(cluster: Cluster, now: datetime) -> int:
+def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
     """Delete what has been kept long enough; returns how many workloads that were.
 
     `afterFinished` counts from the end of the workload, `afterDeactivatedByKueue` from its eviction: the job of a

@@ -44,7 +44,7 @@ from queues.services.workloads import record_stopped, set_aside
 from scheduler.leader.timers import Timers
 from scheduler.live.publisher import LiveFrames
 from scheduler.store.batch import Batch
-from scheduler.store.batch_builder import Recorder
+from scheduler.store.batch_builder import BatchBuilder
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import read_configuration
 from scheduler.store.lease import begin_epoch, renew
@@ -142,37 +142,37 @@ class Engine:
         self._settled = self._settled and not self.world.has_active()
         more = True
         while more:
-            recorder = self._batch(deadline)
-            if recorder is None:
+            builder = self._batch(deadline)
+            if builder is None:
                 refused += 1
                 more = self._refused_by_rule < REFUSALS_BY_RULE
             else:
                 batches += 1
-                cycles += recorder.cycles
-                admitted += recorder.admitted
-                preempted += recorder.preempted
-                more = recorder.unfinished
+                cycles += builder.cycles
+                admitted += builder.admitted
+                preempted += builder.preempted
+                more = builder.unfinished
             if more and time.monotonic() >= deadline:
                 break
         self._keep_house()
         self.frames.publish(self.world, self.mirror, self._clock())
         return Run(batches, cycles, admitted, preempted, refused, more)
 
-    def _batch(self, deadline: float) -> Recorder | None:
+    def _batch(self, deadline: float) -> BatchBuilder | None:
         """One batch; None when it was refused and undone."""
         changes = read_changes(self.cluster_id)
         now = self._clock()
         self._catch_up(changes, now)
         point = self.world.savepoint()
-        recorder = Recorder(self.world, self.mirror, self._configuration, now)
-        self._decide(recorder, now, min(deadline, time.monotonic() + self._batch_seconds))
-        recorder.unfinished = not self._settled or len(changes.ids) > 0
-        batch = recorder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
+        builder = BatchBuilder(self.world, self.mirror, self._configuration, now)
+        self._decide(builder, now, min(deadline, time.monotonic() + self._batch_seconds))
+        builder.unfinished = not self._settled or len(changes.ids) > 0
+        batch = builder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
         if not batch and not changes:
             self.world.commit(point)
-            self._timers.replace(recorder.deadlines)
+            self._timers.replace(builder.deadlines)
             self.mirror.due.clear()
-            return recorder
+            return builder
         try:
             self._save(batch)
         except BatchRefused as refusal:
@@ -181,9 +181,9 @@ class Engine:
                 self._set_aside(batch, refusal)
             return None
         self.world.commit(point)
-        self._saved(recorder)
+        self._saved(builder)
         self.frames.touch()
-        return recorder
+        return builder
 
     def _catch_up(self, changes: Changes, now: float) -> None:
         """Tell the World what changed. Telling it twice does no harm: rows are read as they are now."""
@@ -195,18 +195,18 @@ class Engine:
             self._configure(Cluster.objects.get(pk=self.cluster_id))
         self.mirror.apply(changes, now)
 
-    def _decide(self, recorder: Recorder, now: float, deadline: float) -> None:
+    def _decide(self, builder: BatchBuilder, now: float, deadline: float) -> None:
         """Releases and timers first, then cycles until one changes nothing."""
         due = self.mirror.due | self._timers.due(now)
-        if recorder.settle(sorted(due)) + recorder.release_ended():
+        if builder.settle(sorted(due)) + builder.release_ended():
             self._settled = False
-        recorder.sample_usage()
+        builder.sample_usage()
         if self._settled:
             return
         started = time.perf_counter()
         for result in run_until_idle(self.world, now):
-            recorder.record(result, time.perf_counter() - started)
-            if self._cycle_limit is not None and recorder.cycles >= self._cycle_limit:
+            builder.record(result, time.perf_counter() - started)
+            if self._cycle_limit is not None and builder.cycles >= self._cycle_limit:
                 return
             if time.monotonic() >= deadline:
                 return
@@ -232,20 +232,20 @@ class Engine:
         set_aside(Cluster.objects.get(pk=self.cluster_id), keys, now + SET_ASIDE, why, now=now)
         self._refused_by_rule = 0
 
-    def _saved(self, recorder: Recorder) -> None:
+    def _saved(self, builder: BatchBuilder) -> None:
         self._refused_in_a_row = self._refused_by_rule = 0
         self._cycle_limit = None
-        self.mirror.saved(recorder.writes, recorder.released_ids, recorder.replaced)
-        self._timers.replace(recorder.deadlines)
-        self._finish_cancelled(recorder)
-        if recorder.pushes:
+        self.mirror.saved(builder.writes, builder.released_ids, builder.replaced)
+        self._timers.replace(builder.deadlines)
+        self._finish_cancelled(builder)
+        if builder.pushes:
             request_push(self.cluster_name)
 
-    def _finish_cancelled(self, recorder: Recorder) -> None:
+    def _finish_cancelled(self, builder: BatchBuilder) -> None:
         """Cancelled workloads that hold nothing any more are finished: their pods have stopped, or never ran."""
         stopped = [
             (write.workload.namespace, write.workload.name)
-            for write in recorder.writes
+            for write in builder.writes
             if write.workload.admission is None and self.mirror.workloads[write.workload.key].deletion_requested
         ]
         if stopped:

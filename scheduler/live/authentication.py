@@ -23,7 +23,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from queues.exceptions import NotFound
 from queues.services.access import access_of
 from queues.services.cluster_settings import cluster_named
-from queues.services.visibility import reach_of
+from queues.services.visibility import visibility_of
 from scheduler.live.frames import Audience
 
 Scope = dict[str, Any]
@@ -107,4 +107,4 @@ def _audience(user: Any, cluster: str) -> Audience | Refusal:
         row = cluster_named(cluster)
     except NotFound as error:
         return Refusal(NO_SUCH_CLUSTER, error.message)
-    return Audience(access.visible_namespaces(), reach_of(access, row))
+    return Audience(access.visible_namespaces(), visibility_of(access, row))

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 import orjson
 from channels.layers import get_channel_layer
-from django.conf import settings
 from redis import RedisError
-from redis.asyncio import Redis
 
+from queues.redis_client import asynchronous_redis_client
 from scheduler.live.frames import Audience, apply, empty, merge, moment, moves, read, redact
 from scheduler.live.publisher import group, snapshot_key
 
@@ -55,7 +54,7 @@ class Feed:
         self._deltas: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_REMEMBERED_DELTAS)
         self._beat = 0
         self._cache: dict[tuple[str, int, Audience], bytes] = {}
-        self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=2.0, socket_connect_timeout=2.0)
+        self._redis = asynchronous_redis_client()
         self._reader: asyncio.Task[None] | None = None
 
     async def open(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from queues.services.visibility import Reach
+from queues.services.visibility import Visibility
 
 Data = dict[str, Any]
 
@@ -22,10 +22,10 @@ _COUNTS: Final = ("pending", "inadmissible", "reserving", "admitted")
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Sockets that may see the same: the namespaces whose tenants may be named (None: all), and the queues in reach."""
+    """Sockets that may see the same: the namespaces whose tenants may be named (None: all), and these queues."""
 
     namespaces: frozenset[str] | None
-    reach: Reach
+    visibility: Visibility
 
     @property
     def sees_everything(self) -> bool:
@@ -79,7 +79,7 @@ def apply(data: Data, delta: Mapping[str, Any]) -> None:
 
 
 def moves(data: Mapping[str, Any], delta: Mapping[str, Any]) -> bool:
-    """Whether the delta removes something, or hangs a queue or a cohort elsewhere: then other cohorts are in reach."""
+    """Whether the delta removes something, or hangs a queue or a cohort elsewhere: then other cohorts may be seen."""
     if "removed" in delta:
         return True
     return any(
@@ -111,15 +111,15 @@ def merge(deltas: Iterable[Mapping[str, Any]]) -> Data:
 def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audience) -> Data:
     """What the audience sees of a delta or a snapshot; `whole` is all that is known, for sums and ancestors.
 
-    A queue out of reach and the cohorts only it is in do not exist; a slice of a foreign tenant is occupied, no more.
-    The counts of the totals are those of the queues in reach. Deltas that change the tree of quota or remove something
-    are for those who see everything; for all others a snapshot takes their place (`moves`).
+    A queue that may not be seen, and the cohorts that only it is in, do not exist; a slice of a foreign tenant is
+    occupied, no more. The totals count the queues that may be seen. Deltas that change the tree of quota or remove
+    something are for those who see everything; for all others a snapshot takes their place (`moves`).
     """
     if audience.namespaces is None:
         return dict(delta)
     visible: dict[str, Collection[str] | None] = {
-        "cluster_queues": audience.reach.cluster_queues,
-        "cohorts": audience.reach.cohorts(whole["cluster_queues"], whole["cohorts"]),
+        "cluster_queues": audience.visibility.cluster_queues,
+        "cohorts": audience.visibility.cohorts(whole["cluster_queues"], whole["cohorts"]),
         "devices": None,
     }
     shown: Data = {}
@@ -130,7 +130,7 @@ def redact(delta: Mapping[str, Any], whole: Mapping[str, Any], audience: Audienc
     if "devices" in shown:
         shown["devices"] = {name: _occupied(device, audience.namespaces) for name, device in shown["devices"].items()}
     if "totals" in delta or "cluster_queues" in delta:
-        shown["totals"] = _totals(whole, audience.reach)
+        shown["totals"] = _totals(whole, audience.visibility)
     return shown
 
 
@@ -144,6 +144,6 @@ def _slice(piece: Mapping[str, Any], namespaces: Collection[str]) -> Mapping[str
     return {**piece, "workload": None, "namespace": None, "pod_set": "", "replica": 0, "container": ""}
 
 
-def _totals(whole: Mapping[str, Any], reach: Reach) -> Data:
-    queues = [queue for name, queue in whole["cluster_queues"].items() if reach.sees_queue(name)]
+def _totals(whole: Mapping[str, Any], visibility: Visibility) -> Data:
+    queues = [queue for name, queue in whole["cluster_queues"].items() if visibility.sees_queue(name)]
     return {**whole["totals"], **{count: sum(queue[count] for queue in queues) for count in _COUNTS}}

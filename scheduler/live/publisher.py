@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import orjson
 from channels.layers import get_channel_layer
-from django.conf import settings
-from redis import Redis, RedisError
+from redis import RedisError
 
+from queues.redis_client import redis_client
 from scheduler.store.placements import held_slices
 from scheduler.store.row_index import Mirror
 from scheduling.state.status import ClusterQueueView, CohortView
@@ -239,7 +239,6 @@ class _Publisher:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._redis = Redis.from_url(settings.REDIS_URL, socket_timeout=1.0, socket_connect_timeout=1.0, retry=None)
         threading.Thread(target=self._loop.run_forever, name="live-publisher", daemon=True).start()
 
     def send(self, cluster: str, frame: bytes, snapshot: bytes | None = None) -> None:
@@ -250,7 +249,7 @@ class _Publisher:
         layer = get_channel_layer()
         try:
             if snapshot is not None:
-                self._redis.set(snapshot_key(cluster), snapshot)
+                redis_client().set(snapshot_key(cluster), snapshot)
             if layer is not None:
                 await layer.group_send(group(cluster), {"type": "live.update", "payload": frame.decode()})
         except (RedisError, OSError) as error:

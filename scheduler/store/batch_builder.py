@@ -38,7 +38,7 @@ def _described(admission: Admit, workload: Workload) -> str:
     return f"Quota reserved in ClusterQueue {admission.cluster_queue} after {waited}; {flavors}"
 
 
-class Recorder:
+class BatchBuilder:
     """Collects one batch. Between the World's savepoint and its commit; thrown away when the batch is refused."""
 
     def __init__(self, world: World, mirror: Mirror, configuration: Configuration, now: float) -> None:

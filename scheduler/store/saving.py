@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.db import DataError, IntegrityError, OperationalError, transaction
 
 from queues.models import Cluster
 from queues.services.workloads import record_finished
+from queues.transactions import unnoticed_transaction
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes
 from scheduler.store.lease import fence
@@ -37,8 +38,8 @@ class BatchRefused(Exception):
 def save(batch: Batch) -> None:
     """Write the batch. Raises `BatchRefused` (something moved, nothing is written) or `LeaseLost` (another leads)."""
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL kueueweb.unnoticed = 'on'; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+        with unnoticed_transaction() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             fence(batch.cluster_id, batch.epoch)
             if batch:
                 _check(cursor, batch)
@@ -68,8 +69,8 @@ def _is_refused(batch: Batch, write: WorkloadWrite) -> bool:
     devices = {place: device for place, device in batch.devices.items() if place in held}
     alone = replace(batch, workloads=[write], released_ids=[], deleted_ids=[], devices=devices)
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL kueueweb.unnoticed = 'on'; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+        with unnoticed_transaction() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             write_workloads(cursor, alone.workloads)
             write_pod_sets(cursor, alone.workloads)
             write_devices(cursor, alone)

@@ -21,6 +21,7 @@ from scheduler.store.placements import SLICES, StoredSlice, left_over, read_plac
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
+from scheduling.model.times import parse_rfc3339, rfc3339
 from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyRequest
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
@@ -225,7 +226,7 @@ def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict
             "status": condition.status.value,
             "reason": str(condition.reason),
             "message": shortened(condition.message, _LONGEST_CONDITION),
-            "lastTransitionTime": moment(condition.last_transition_time).isoformat().replace("+00:00", "Z"),
+            "lastTransitionTime": rfc3339(condition.last_transition_time),
         }
         for condition in conditions.values()
     ]
@@ -267,7 +268,7 @@ def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, 
             "name": state.name,
             "state": state.state.value,
             "message": state.message,
-            "lastTransitionTime": moment(state.last_transition_time).isoformat().replace("+00:00", "Z"),
+            "lastTransitionTime": rfc3339(state.last_transition_time),
             "retryCount": state.retry_count,
         }
         if state.requeue_after_seconds is not None:
@@ -289,4 +290,4 @@ def moment(time: float) -> datetime:
 
 
 def _seconds_of_text(text: str | None) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    return parse_rfc3339(text) if text else 0.0

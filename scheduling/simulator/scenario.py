@@ -7,7 +7,6 @@ ValueError or `InvalidQuantity` for malformed ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
 from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
@@ -34,6 +33,7 @@ from scheduling.model.quantity import NANOS, parse_amount, parse_quantity
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import Transformation
 from scheduling.model.selectors import LabelSelector, Taint, Toleration
+from scheduling.model.times import parse_rfc3339
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.topology_encoding import decode
 from scheduling.model.vocabulary import (
@@ -54,11 +54,6 @@ from scheduling.model.vocabulary import (
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 Manifest = Mapping[str, Any]
-
-
-def read_time(text: str) -> float:
-    """RFC 3339 -> seconds since the epoch."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 def read_resource_flavor(manifest: Manifest) -> ResourceFlavor:
@@ -219,7 +214,7 @@ def read_workload(manifest: Manifest) -> Workload:
         pod_sets=tuple(_read_pod_set(pod_set) for pod_set in spec.get("podSets") or ()),
         priority=spec.get("priority") or 0,
         active=spec.get("active", True),
-        created_at=read_time(metadata["creationTimestamp"]),
+        created_at=parse_rfc3339(metadata["creationTimestamp"]),
         conditions={c.type: c for c in map(_read_condition, status.get("conditions") or ())},
         admission=_read_admission(admission) if admission else None,
         requeue_state=_read_requeue_state(requeue) if requeue else None,
@@ -248,13 +243,13 @@ def _read_condition(manifest: Manifest) -> Condition:
         ConditionStatus(manifest["status"]),
         manifest.get("reason") or "",
         manifest.get("message") or "",
-        read_time(manifest["lastTransitionTime"]) if manifest.get("lastTransitionTime") else 0.0,
+        parse_rfc3339(manifest["lastTransitionTime"]) if manifest.get("lastTransitionTime") else 0.0,
     )
 
 
 def _read_requeue_state(manifest: Manifest) -> RequeueState:
     at = manifest.get("requeueAt")
-    return RequeueState(manifest.get("count") or 0, read_time(at) if at else None)
+    return RequeueState(manifest.get("count") or 0, parse_rfc3339(at) if at else None)
 
 
 def _read_admission(manifest: Manifest) -> Admission:

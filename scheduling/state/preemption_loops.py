@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+from scheduling.model.times import rfc3339
 
 if TYPE_CHECKING:
     from scheduling.model.workload import Workload
@@ -149,7 +150,7 @@ def _said(workload: Workload) -> tuple[object, ...]:
 
 def describe_pause(until: float) -> str:
     """What is said on a workload that has a pause."""
-    at = datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    at = rfc3339(until, whole_seconds=True)
     return (
         f"workloads preempt each other in circles: it preempts nobody until {at}, unless something else changes in its "
         "tree of cohorts before that"

@@ -8,7 +8,7 @@ from clusters.client import JOBS
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
-from scheduler.housekeeping.retention import apply_retention
+from scheduler.housekeeping.retention import delete_expired_workloads
 from scheduler.models import Decision
 from tests.acceptance.life import (
     condition,
@@ -82,9 +82,9 @@ def test_retention_deletes_what_ended_and_keeps_its_history(system: System) -> N
         system.turn(20)
     assert statuses() == {"done": "Finished", "running": "Admitted"}
     system.advance(3500)
-    assert apply_retention(system.cluster, system.moment()) == 0
+    assert delete_expired_workloads(system.cluster, system.moment()) == 0
     system.advance(100)
-    assert apply_retention(system.cluster, system.moment()) == 1
+    assert delete_expired_workloads(system.cluster, system.moment()) == 1
     system.turn()
     assert statuses() == {"running": "Admitted"}
     assert told("done")[-2:] == [("Finished", "watcher"), ("Deleted", "retention")]
@@ -104,9 +104,9 @@ def test_retention_ends_what_kueue_deactivated_and_nothing_that_a_user_held(syst
     assert condition("Evicted", system.workload("over"))[1] == "DeactivatedDueToMaximumExecutionTimeExceeded"
     assert condition("Evicted", system.workload("held"))[1] == "Deactivated"
     system.advance(500)
-    assert apply_retention(system.cluster, system.moment()) == 0
+    assert delete_expired_workloads(system.cluster, system.moment()) == 0
     system.advance(100)
-    assert apply_retention(system.cluster, system.moment()) == 1
+    assert delete_expired_workloads(system.cluster, system.moment()) == 1
     for _ in range(2):
         system.turn(5)
     assert statuses()["held"] == "Pending"

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from clusters.client import NAMESPACES, PODS
-from clusters.simulated.server import ServerThread
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Job, Workload, WorkloadEvent
 from tests.clusters.group_pods import found_pod, gpu_pod
 from tests.clusters.system import System, gpu_job
-from tests.simulated_cluster import make_simulated
+from tests.simulated_cluster import ServerThread, make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,13 +9,12 @@ import psycopg
 import pytest
 from django.db import connection
 
-from clusters.simulated.server import ServerThread
 from gpus.models import Node
 from queues.models import Cluster
 from tests.acceptance.processes import Processes, database_url, wait_for
 from tests.factories import make_cluster
 from tests.services_plugin import short_temporary_folder
-from tests.simulated_cluster import make_simulated
+from tests.simulated_cluster import ServerThread, make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.simulated.server import ServerThread
 from tests.clusters.system import System
-from tests.simulated_cluster import make_simulated
+from tests.simulated_cluster import ServerThread, make_simulated
 
 
 @pytest.fixture

@@ -10,14 +10,13 @@ import orjson
 from clusters.client import PODS, JsonObject, TokenBucket, connect
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
-from clusters.simulated.server import ServerThread
 from clusters.sync.watcher import Watcher
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
 from queues.services.submission import create_workloads
 from scheduler.leader.engine import Engine
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
-from tests.simulated_cluster import fetch, job, post
+from tests.simulated_cluster import ServerThread, fetch, job, post
 
 QUOTAS = {
     "gpu-flavor": {

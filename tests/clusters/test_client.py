@@ -20,8 +20,7 @@ from clusters.client import (
     WatchEvent,
     connect,
 )
-from clusters.simulated.server import ServerThread
-from tests.simulated_cluster import job, make_simulated, pod, post
+from tests.simulated_cluster import ServerThread, job, make_simulated, pod, post
 
 
 @pytest.fixture

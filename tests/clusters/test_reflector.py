@@ -9,8 +9,7 @@ import pytest
 
 from clusters.client import JOBS, ClusterClient, Listing, TokenBucket, WatchEvent, connect
 from clusters.reflector import Follower
-from clusters.simulated.server import ServerThread
-from tests.simulated_cluster import job, make_simulated, post
+from tests.simulated_cluster import ServerThread, job, make_simulated, post
 
 
 @pytest.fixture

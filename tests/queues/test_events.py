@@ -19,13 +19,11 @@ QUEUE = "kueueweb:celery:scheduler"
 def redis(live_services: None, db: None) -> Iterator[Any]:
     """The broker, without wake-ups of other tests."""
     with Redis.from_url(django_settings.REDIS_URL) as redis:
-        events._redis.cache_clear()
         events._broker._paused_until = 0.0
         for key in redis.keys("kueueweb:*"):
             redis.delete(key)
         yield redis
         redis.delete(QUEUE, *redis.keys("kueueweb:wake:*"))
-    events._redis.cache_clear()
     events._broker._paused_until = 0.0
 
 
@@ -59,7 +57,6 @@ def test_without_redis_nothing_is_raised_and_little_time_lost(
     redis: Any, django_capture_on_commit_callbacks: Captured, settings: Settings
 ) -> None:
     settings.REDIS_URL = "unix:///nowhere/valkey.sock"
-    events._redis.cache_clear()
     with django_capture_on_commit_callbacks(execute=True):
         events.wake_scheduler("default")
         events.request_push("default")

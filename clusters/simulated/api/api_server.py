@@ -12,21 +12,15 @@ import yaml
 
 from clusters.simulated.api import errors, resources
 from clusters.simulated.api.objects import JsonObject, name_of, namespace_of
-from clusters.simulated.api.patching import (
-    APPLY_PATCH,
-    JSON_PATCH,
-    MERGE_PATCH,
-    STRATEGIC_MERGE_PATCH,
-    json_patch,
-    merge_patch,
-    strategic_merge_patch,
-)
 from clusters.simulated.api.paths import Target, boolean, integer, is_dry_run, parse_target
 from clusters.simulated.api.registry import DeleteOptions, Writer
 from clusters.simulated.api.selectors import Predicate, parse
 from clusters.simulated.api.store import ObjectKey
 from clusters.simulated.cluster import SimulatedCluster
+from scheduling.manifest.merge_patch import merge_patch
 
+APPLY_PATCH = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
 _VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.0-simulated", "platform": "linux/amd64"}
 
 
@@ -213,19 +207,12 @@ class ApiServer:
                 target.resource, target.namespace, target.name, _object(request), writer, force
             )
             return Answer(201 if created else 200, applied)
-        patch = _parse(request)
-        if kind == JSON_PATCH and isinstance(patch, list):
-            operations = patch
-            changed = registry.change(
-                target.resource, target.namespace, target.name, lambda live: json_patch(live, operations), writer
-            )
-        elif kind in (MERGE_PATCH, STRATEGIC_MERGE_PATCH) and isinstance(patch, dict):
-            merge = merge_patch if kind == MERGE_PATCH else strategic_merge_patch
-            changed = registry.change(
-                target.resource, target.namespace, target.name, lambda live: merge(_patchable(live), patch), writer
-            )
-        else:
+        if kind != MERGE_PATCH:
             raise errors.unsupported_media_type(request.content_type)
+        patch = _object(request)
+        changed = registry.change(
+            target.resource, target.namespace, target.name, lambda live: merge_patch(_patchable(live), patch), writer
+        )
         return Answer(200, changed)
 
     def _delete(self, target: Target, request: Request) -> Answer:

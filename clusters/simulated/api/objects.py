@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from typing import Any
+
+from scheduling.model.times import rfc3339
 
 JsonObject = dict[str, Any]
 
@@ -13,12 +14,7 @@ _NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 def timestamp(seconds: float) -> str:
     """Seconds since the epoch as a metav1.Time ("2026-11-20T05:36:00Z"), whole seconds as Kubernetes keeps them."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def parse_timestamp(text: str) -> float:
-    """A metav1.Time or MicroTime as seconds since the epoch. Raises ValueError on anything else."""
-    return datetime.fromisoformat(text).timestamp()
+    return rfc3339(int(seconds))
 
 
 def name_of(item: JsonObject) -> str:

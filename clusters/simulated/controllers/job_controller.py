@@ -14,7 +14,6 @@ from clusters.simulated.api.objects import (
     name_of,
     namespace_of,
     owner_reference,
-    parse_timestamp,
     random_suffix,
     timestamp,
     uid_of,
@@ -22,6 +21,7 @@ from clusters.simulated.api.objects import (
 )
 from clusters.simulated.api.pods import is_active, is_finished, is_ready, node_of, phase_of, pod_condition
 from clusters.simulated.environment import Environment
+from scheduling.model.times import parse_rfc3339
 
 _MANAGER = "kube-controller-manager"
 TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
@@ -108,7 +108,7 @@ class JobController:
             deadline is not None
             and not spec["suspend"]
             and started
-            and now >= parse_timestamp(started) + self._environment.scaled(deadline)
+            and now >= parse_rfc3339(started) + self._environment.scaled(deadline)
         ):
             return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"
         completions = spec.get("completions")
@@ -159,7 +159,7 @@ class JobController:
             self._delete(surplus)
         due: float | None = None
         if spec.get("activeDeadlineSeconds") is not None:
-            due = parse_timestamp(status["startTime"]) + self._environment.scaled(spec["activeDeadlineSeconds"])
+            due = parse_rfc3339(status["startTime"]) + self._environment.scaled(spec["activeDeadlineSeconds"])
         missing = wanted - len(active)
         retry = self._retry_at(status, pods)
         if missing > 0 and retry is not None and self._environment.now() < retry:
@@ -241,7 +241,7 @@ class JobController:
         if seconds is None:
             return None
         ended = max(
-            parse_timestamp(entry["lastTransitionTime"])
+            parse_rfc3339(entry["lastTransitionTime"])
             for entry in job["status"]["conditions"]
             if entry["type"] in ("Complete", "Failed")
         )
@@ -281,7 +281,7 @@ def _was_of(pod: JsonObject, job: str) -> bool:
 
 def _ended_at(pod: JsonObject) -> float:
     entry = condition(pod, "Ready") or {}
-    return parse_timestamp(entry.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"])
+    return parse_rfc3339(entry.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"])
 
 
 def _index(pod: JsonObject) -> int:

@@ -8,7 +8,6 @@ from clusters.simulated.api.objects import (
     condition_is_true,
     controller_of,
     is_deleting,
-    parse_timestamp,
     timestamp,
     uid_of,
 )
@@ -23,6 +22,7 @@ from clusters.simulated.api.pods import (
 from clusters.simulated.api.resources import BY_PLURAL
 from clusters.simulated.controllers.device_plugin import AllocationFailed, DevicePlugin
 from clusters.simulated.environment import FAIL, RUN_SECONDS, Environment
+from scheduling.model.times import parse_rfc3339
 
 _MANAGER = "kubelet"
 _EXIT_FAILED = 1
@@ -60,7 +60,7 @@ class Kubelet:
     def _moment(self, pod: JsonObject, step: str, stored: str | None) -> float:
         key = (uid_of(pod), step)
         if key not in self._exact:
-            self._exact[key] = parse_timestamp(stored) if stored else self._environment.now()
+            self._exact[key] = parse_rfc3339(stored) if stored else self._environment.now()
         return self._exact[key]
 
     def _stop(self, pod: JsonObject) -> float | None:

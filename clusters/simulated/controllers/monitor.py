@@ -22,12 +22,12 @@ from clusters.simulated.api.objects import (
     condition_is_true,
     name_of,
     namespace_of,
-    parse_timestamp,
     uid_of,
 )
 from clusters.simulated.api.pods import node_of, phase_of
 from clusters.simulated.controllers.device_plugin import NVIDIA_REGISTER, AllocationFailed, device_entries
 from clusters.simulated.environment import Environment
+from scheduling.model.times import parse_rfc3339
 
 METRICS_PATH: Final = "/metrics"
 NVIDIA_ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
@@ -93,7 +93,7 @@ class Monitors:
 
     def _use(self, pod: JsonObject, labels: tuple[str, ...], memory_mib: int, cores_percent: int) -> ContainerUse:
         environment = self._environment
-        age = max(0.0, environment.now() - parse_timestamp(pod["status"]["startTime"]))
+        age = max(0.0, environment.now() - parse_rfc3339(pod["status"]["startTime"]))
 
         def draw(what: str) -> float:
             return environment.draw("use", uid_of(pod), *labels[2:], what)

@@ -8,7 +8,6 @@ from clusters.simulated.api.objects import (
     is_deleting,
     name_of,
     namespace_of,
-    parse_timestamp,
     uid_of,
 )
 from clusters.simulated.api.pods import NodeUsage, is_finished, node_of, pod_condition, with_pod_condition
@@ -17,6 +16,7 @@ from clusters.simulated.api.resources import BY_PLURAL, RESOURCES
 from clusters.simulated.controllers.device_plugin import DevicePlugin
 from clusters.simulated.environment import Environment
 from scheduling.model.selectors import Taint, Toleration
+from scheduling.model.times import parse_rfc3339
 
 _MANAGER = "kube-controller-manager"
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -43,7 +43,7 @@ class NodeController:
             return None
         if ready["lastTransitionTime"] is None:
             return None
-        return self._evict(name, parse_timestamp(ready["lastTransitionTime"]))
+        return self._evict(name, parse_rfc3339(ready["lastTransitionTime"]))
 
     def _set_taints(self, node: JsonObject, ready: str) -> None:
         key = {"True": "", "False": NOT_READY}.get(ready, UNREACHABLE)

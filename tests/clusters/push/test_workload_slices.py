@@ -9,7 +9,6 @@ import pytest
 
 from clusters.client import JOBS, NAMESPACES, PODS, JsonObject
 from clusters.push.workload_slices import handed_over
-from clusters.simulated.server import ServerThread
 from gpus.models import Device, DeviceAllocation
 from queues.models import ClusterQueue, Pod, PodSet, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
@@ -17,7 +16,7 @@ from queues.services.workloads import hold
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.clusters.system import System, gpu_job, queued
-from tests.simulated_cluster import TWO_NODES, job, make_simulated
+from tests.simulated_cluster import TWO_NODES, ServerThread, job, make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

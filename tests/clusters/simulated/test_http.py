@@ -10,8 +10,9 @@ import pytest
 from kubernetes import client, watch
 from kubernetes.client.exceptions import ApiException
 
-from clusters.simulated.server import ServerThread
-from tests.simulated_cluster import job, make_simulated, post
+from tests.simulated_cluster import ServerThread, job, make_simulated, post
+
+MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_watch_resumes_from_a_version(package: Any) -> None:
     version = batch.list_namespaced_job("default").metadata.resource_version
     batch.create_namespaced_job("default", job("a", suspend=True))
     created = batch.read_namespaced_job("a", "default")
-    batch.patch_namespaced_job("a", "default", {"metadata": {"labels": {"team": "x"}}})
+    batch.patch_namespaced_job("a", "default", {"metadata": {"labels": {"team": "x"}}}, _content_type=MERGE)
     batch.delete_namespaced_job("a", "default")
     kinds = [kind for kind, _ in watched(package, version)]
     assert (kinds[0], kinds[-1]) == ("ADDED", "DELETED")
@@ -102,7 +103,7 @@ def test_an_object_that_begins_or_ceases_to_match_is_added_or_deleted(package: A
     batch.create_namespaced_job("default", job("a", suspend=True))
     version = batch.list_namespaced_job("default").metadata.resource_version
     for label in ("x", "y"):
-        batch.patch_namespaced_job("a", "default", {"metadata": {"labels": {"team": label}}})
+        batch.patch_namespaced_job("a", "default", {"metadata": {"labels": {"team": label}}}, _content_type=MERGE)
     assert watched(package, version, label_selector="team=x") == [("ADDED", "a"), ("DELETED", "a")]
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from clusters.simulated.controllers.monitor import Monitors
-from clusters.simulated.server import ServerThread
 from gpus.models import ContainerSample, Device, DeviceSample
 from gpus.services import observed_node, sync_node
 from gpus.services.telemetry import Reading, read_metrics
@@ -15,7 +14,7 @@ from queues.models import Cluster
 from scheduler.housekeeping.telemetry import sample_cluster
 from tests.clusters.simulated.test_device_plugin import bind, cards, promise
 from tests.factories import make_cluster
-from tests.simulated_cluster import NODES, Api, make_simulated
+from tests.simulated_cluster import NODES, Api, ServerThread, make_simulated
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

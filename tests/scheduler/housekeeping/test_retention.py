@@ -9,7 +9,7 @@ import pytest
 
 from queues.models import Cluster, Workload, WorkloadEvent
 from queues.services.workloads import record_finished
-from scheduler.housekeeping.retention import apply_retention, drop_old_history
+from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.models import SchedulingCycle
 from tests.factories import START, make_cluster, make_workload
 
@@ -35,7 +35,7 @@ def test_without_a_policy_everything_stays() -> None:
     cluster = make_cluster()
     make_workload(cluster, "one")
     record_finished(cluster, [("team", "one")], now=START)
-    assert apply_retention(cluster, START + timedelta(days=1000)) == 0
+    assert delete_expired_workloads(cluster, START + timedelta(days=1000)) == 0
     assert Workload.objects.exists()
 
 
@@ -45,7 +45,7 @@ def test_finished_workloads_go_and_their_events_stay() -> None:
         make_workload(cluster, name)
     record_finished(cluster, [("team", "old")], now=START)
     record_finished(cluster, [("team", "new")], now=START + timedelta(minutes=30))
-    assert apply_retention(cluster, START + timedelta(hours=1)) == 1
+    assert delete_expired_workloads(cluster, START + timedelta(hours=1)) == 1
     assert set(Workload.objects.values_list("name", flat=True)) == {"new", "running"}
     assert list(WorkloadEvent.objects.filter(workload_name="old").values_list("reason", flat=True)) == [
         "Finished",
@@ -59,8 +59,8 @@ def test_only_what_kueue_deactivated_is_ended() -> None:
         make_workload(cluster, name)
     deactivate("by-kueue", "DeactivatedDueToRequeuingLimitExceeded")
     deactivate("by-user", "Deactivated")
-    assert apply_retention(cluster, START + timedelta(minutes=9)) == 0
-    assert apply_retention(cluster, START + timedelta(minutes=10)) == 1
+    assert delete_expired_workloads(cluster, START + timedelta(minutes=9)) == 0
+    assert delete_expired_workloads(cluster, START + timedelta(minutes=10)) == 1
     assert dict(Workload.objects.values_list("name", "status")) == {"by-kueue": "Finished", "by-user": "Pending"}
 
 

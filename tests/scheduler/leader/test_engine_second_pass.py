@@ -9,14 +9,13 @@ import pytest
 
 from clusters.client import JsonObject
 from clusters.manifests import apply_manifests
-from clusters.simulated.server import ServerThread
 from gpus.models import Device, DeviceAllocation
 from queues.models import PodSet, WorkloadEvent
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.clusters.system import System, gpu_job
-from tests.simulated_cluster import make_simulated
+from tests.simulated_cluster import ServerThread, make_simulated
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

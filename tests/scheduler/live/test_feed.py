@@ -10,14 +10,14 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from redis.asyncio import Redis
 
-from queues.services.visibility import Reach
+from queues.services.visibility import Visibility
 from scheduler.live.feed import Feed, Socket
 from scheduler.live.frames import Audience
 from scheduler.live.publisher import group, snapshot_key
 
 CLUSTER = "feed-test"
-ALL = Audience(None, Reach(None))
-TENANT = Audience(frozenset({"team-a"}), Reach(frozenset({"a"})))
+ALL = Audience(None, Visibility(None))
+TENANT = Audience(frozenset({"team-a"}), Visibility(frozenset({"a"})))
 
 
 def queue(pending: int, cohort: str = "") -> dict[str, Any]:

@@ -14,13 +14,13 @@ from django.test import override_settings
 from redis import RedisError
 
 from kueueweb.embedded.valkey import Valkey
-from queues.services.visibility import Reach
+from queues.services.visibility import Visibility
 from scheduler.live.feed import Feed, Socket
 from scheduler.live.frames import Audience
 from scheduler.live.hub import Hub
 from scheduler.live.publisher import group
 
-ALL = Audience(None, Reach(None))
+ALL = Audience(None, Visibility(None))
 
 
 def frame(type_: str, sequence: int, pending: int = 0) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queues.services.visibility import Reach
+from queues.services.visibility import Visibility
 from scheduler.live.frames import PARTS, Audience, apply, empty, merge, moves, redact
 
 names = st.sampled_from("abcd")
@@ -70,8 +70,8 @@ WHOLE = {
         }
     },
 }
-TENANT = Audience(frozenset({"team-a"}), Reach(frozenset({"research", "not-yet-there"})))
-AUDITOR = Audience(None, Reach(None))
+TENANT = Audience(frozenset({"team-a"}), Visibility(frozenset({"research", "not-yet-there"})))
+AUDITOR = Audience(None, Visibility(None))
 
 
 def test_a_tenant_sees_its_queues_and_who_its_own_neighbours_are_not() -> None:

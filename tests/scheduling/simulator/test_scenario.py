@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduling.model.quantity import NANOS
+from scheduling.model.times import parse_rfc3339
 from scheduling.model.topology import TopologyDomain
 from scheduling.model.vocabulary import (
     ConditionType,
@@ -22,7 +23,6 @@ from scheduling.simulator.scenario import (
     read_node,
     read_resource_flavor,
     read_resource_quota,
-    read_time,
     read_workload,
 )
 from scheduling.simulator.simulator import build_simulator
@@ -61,7 +61,7 @@ def test_a_workload_without_a_status() -> None:
         "team/w",
         0,
         True,
-        read_time("2026-01-01T00:00:05Z"),
+        parse_rfc3339("2026-01-01T00:00:05Z"),
     )
     assert (found.pod_sets[0].name, found.pod_sets[0].count, found.pod_sets[0].min_count) == ("main", 1, None)
     assert not found.holds_quota
@@ -104,7 +104,7 @@ def test_a_workload_that_holds_quota_in_a_topology() -> None:
     assert pod_set.topology_assignment.domains == (TopologyDomain(("n1",), 1), TopologyDomain(("n2",), 3))
     condition = found.condition(ConditionType.QUOTA_RESERVED)
     assert condition is not None
-    assert condition.last_transition_time == read_time("2026-01-01T00:00:07Z")
+    assert condition.last_transition_time == parse_rfc3339("2026-01-01T00:00:07Z")
     assert found.requeue_state is not None
     assert found.requeue_state.count == 2
     assert found.reclaimable_pods == {"main": 1}

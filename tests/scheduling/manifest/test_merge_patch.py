@@ -1,0 +1,26 @@
+"""JSON merge patch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduling.manifest.merge_patch import merge_patch
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "expected"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+        ({"a": "foo"}, "bar", "bar"),
+    ],
+)
+def test_merge_patch_as_in_rfc_7386(target: Any, patch: Any, expected: Any) -> None:
+    assert merge_patch(target, patch) == expected
