@@ -1,4 +1,4 @@
-"""Following a kind: a list, then its changes, for as long as wanted, whatever the connection does.
+"""Reflecting a kind: a list, then its changes, for as long as wanted, whatever the connection does.
 
 What it hands out is enough to know the cluster even if events come late, twice or never: lists are whole and come again
 from time to time, events repeat nothing that has been handed out.
@@ -17,11 +17,11 @@ from clusters.client import ClusterClient, ClusterError, Kind, Listing, WatchEve
 _log = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS: Final = 0.5
-_LONGEST_WAIT_SECONDS: Final = 30.0
+_MAX_WAIT_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 300.0
 
 
-class Follower:
+class Reflector:
     """Iterates over Listing (everything there is now: forget what is not in it) and WatchEvent (one change).
 
     * relist_seconds: how often everything is listed again, to heal what events have missed.
@@ -103,7 +103,7 @@ class Follower:
 
     def _wait(self, error: ClusterError) -> None:
         """Waits longer with each failure in a row; a version that is merely too old costs one short wait."""
-        wait = min(_FIRST_WAIT_SECONDS * 2**self._failures, _LONGEST_WAIT_SECONDS)
+        wait = min(_FIRST_WAIT_SECONDS * 2**self._failures, _MAX_WAIT_SECONDS)
         self._failures += 1
         if not error.expired:
             _log.warning("Following %s of %s: %s; again in %.1f s", self.kind.plural, self._client.server, error, wait)

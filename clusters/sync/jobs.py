@@ -36,7 +36,7 @@ _ACTOR: Final = "watcher"
 _SIZES: Final = ("parallelism", "completions")
 
 
-class JobWatch:
+class JobSync:
     """Keeps the workloads of one kind of job in step with the jobs of one cluster."""
 
     def __init__(self, cluster: Cluster, kind: JobKind) -> None:

@@ -31,7 +31,7 @@ LIMIT_KINDS: Final = (RESOURCE_QUOTAS, LIMIT_RANGES, RUNTIME_CLASSES)
 _ACTOR: Final = "watcher"
 
 
-class LimitsWatch:
+class LimitsSync:
     """Keeps the rows of one such kind in step with the objects of one cluster.
 
     A row that a manifest made follows the cluster's object of its name, and stays when that goes.

@@ -27,7 +27,7 @@ FAILED_AFTER_SECONDS: Final = 30.0
 """A node that is not ready counts as failed after this time, as in Kueue."""
 
 
-class NodeWatch:
+class NodeSync:
     """Keeps the rows in step with the nodes of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:

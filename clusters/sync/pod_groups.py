@@ -15,7 +15,7 @@ from clusters.client import JsonObject
 from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
-from clusters.sync.jobs import JobWatch, as_submitted, key_of, keys_of, raise_push, row_key
+from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, raise_push, row_key
 from queues.events import request_push
 from queues.exceptions import Conflict, ManifestErrors, QueuesError
 from queues.manifests.job import JobManifest
@@ -35,10 +35,10 @@ _ACTOR: Final = "watcher"
 _PHASES: Final = {phase.value: phase for phase in MemberPhase}
 
 
-class PodJobWatch(JobWatch):
+class PodGroupSync(JobSync):
     """Keeps the rows of plain pods in step with the pods of one cluster.
 
-    How a workload that is one pod ends is seen by `PodWatch`, which knows the pods of all workloads.
+    How a workload that is one pod ends is seen by `PodSync`, which knows the pods of all workloads.
     """
 
     def __init__(self, cluster: Cluster) -> None:

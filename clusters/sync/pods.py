@@ -109,7 +109,7 @@ class _Batch:
     push: bool = False
 
 
-class PodWatch:
+class PodSync:
     """Keeps the rows in step with the pods of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -18,12 +18,12 @@ from django.db import DatabaseError, close_old_connections
 
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
 from clusters.jobs.kinds import JOB_KINDS
-from clusters.reflector import Follower
-from clusters.sync.jobs import JobWatch
-from clusters.sync.limits import LIMIT_KINDS, LimitsWatch
-from clusters.sync.nodes import NodeWatch
-from clusters.sync.pod_groups import PodJobWatch
-from clusters.sync.pods import PodWatch
+from clusters.reflector import Reflector
+from clusters.sync.jobs import JobSync
+from clusters.sync.limits import LIMIT_KINDS, LimitsSync
+from clusters.sync.nodes import NodeSync
+from clusters.sync.pod_groups import PodGroupSync
+from clusters.sync.pods import PodSync
 from queues.models import Cluster
 from queues.services.heartbeats import beat
 
@@ -55,16 +55,16 @@ class Watcher:
         self._client = client
         self._relist_seconds = relist_seconds
         self._clock = clock
-        self._nodes = NodeWatch(cluster)
-        limits = {kind: (LimitsWatch(cluster, kind),) for kind in LIMIT_KINDS}
-        jobs = {row.kind: (JobWatch(cluster, row),) for row in JOB_KINDS.values() if row.kind != PODS}
-        self._watches: dict[Kind, tuple[NodeWatch | LimitsWatch | JobWatch | PodWatch | PodJobWatch, ...]] = {
+        self._nodes = NodeSync(cluster)
+        limits = {kind: (LimitsSync(cluster, kind),) for kind in LIMIT_KINDS}
+        jobs = {row.kind: (JobSync(cluster, row),) for row in JOB_KINDS.values() if row.kind != PODS}
+        self._syncs: dict[Kind, tuple[NodeSync | LimitsSync | JobSync | PodSync | PodGroupSync, ...]] = {
             NODES: (self._nodes,),
             **limits,
             **jobs,
-            PODS: (PodWatch(cluster), PodJobWatch(cluster)),
+            PODS: (PodSync(cluster), PodGroupSync(cluster)),
         }
-        self.kinds: tuple[Kind, ...] = tuple(self._watches)
+        self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 
     def resync(self) -> None:
         """Lists every kind and applies it. Raises ClusterError, but not for limits that this account may not read."""
@@ -87,8 +87,8 @@ class Watcher:
             self._cluster.refresh_from_db()
         now = self._clock()
         for kind in self.kinds:
-            for watch in self._watches[kind] if kind in by_kind else ():
-                watch.apply(by_kind[kind], now)
+            for sync in self._syncs[kind] if kind in by_kind else ():
+                sync.apply(by_kind[kind], now)
 
     def tick(self) -> None:
         """What time alone brings about."""
@@ -97,10 +97,12 @@ class Watcher:
     def run(self, stopped: threading.Event) -> None:
         """Watches until told to stop."""
         inbox: queue.Queue[_Item] = queue.Queue(maxsize=10 * _BATCH)
-        followers = [Follower(self._client, kind, self._relist_seconds) for kind in self.kinds]
+        reflectors = [Reflector(self._client, kind, self._relist_seconds) for kind in self.kinds]
         threads = [
-            threading.Thread(target=_follow, args=(follower, inbox), name=f"follow-{follower.kind.plural}", daemon=True)
-            for follower in followers
+            threading.Thread(
+                target=_feed, args=(reflector, inbox), name=reflector.kind.plural, daemon=True
+            )
+            for reflector in reflectors
         ]
         for thread in threads:
             thread.start()
@@ -108,8 +110,8 @@ class Watcher:
             while not stopped.is_set():
                 self._turn(inbox, stopped)
         finally:
-            for follower in followers:
-                follower.stop()
+            for reflector in reflectors:
+                reflector.stop()
 
     def _turn(self, inbox: queue.Queue[_Item], stopped: threading.Event) -> None:
         items = _gather(inbox)
@@ -150,6 +152,6 @@ def _gather(inbox: queue.Queue[_Item]) -> list[_Item]:
     return items
 
 
-def _follow(follower: Follower, inbox: queue.Queue[_Item]) -> None:
-    for item in follower:
-        inbox.put((follower.kind, item))
+def _feed(reflector: Reflector, inbox: queue.Queue[_Item]) -> None:
+    for item in reflector:
+        inbox.put((reflector.kind, item))

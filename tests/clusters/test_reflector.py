@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from clusters.client import JOBS, ClusterClient, Listing, TokenBucket, WatchEvent, connect
-from clusters.reflector import Follower
+from clusters.reflector import Reflector
 from tests.simulated_cluster import ServerThread, job, make_simulated, post
 
 
@@ -24,12 +24,12 @@ def client(server: ServerThread) -> ClusterClient:
 
 
 class Reader:
-    """Reads a follower until something is so, and keeps what it knows of the cluster: the names of its jobs."""
+    """Reads a reflector until something is so, and keeps what it knows of the cluster: the names of its jobs."""
 
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, reflector: Reflector) -> None:
         self.items: list[Listing | WatchEvent] = []
         self.names: set[str] = set()
-        self._iterator = iter(follower)
+        self._iterator = iter(reflector)
 
     def until(self, done: Callable[[], bool]) -> None:
         while not done():
@@ -49,20 +49,20 @@ class Reader:
 
 def test_a_list_comes_first_and_changes_follow(client: ClusterClient) -> None:
     client.create(JOBS, job("a", suspend=True))
-    follower = Follower(client, JOBS)
-    reader = Reader(follower)
+    reflector = Reflector(client, JOBS)
+    reader = Reader(reflector)
     reader.until(lambda: reader.names == {"a"})
     client.create(JOBS, job("b", suspend=True))
     client.delete(JOBS, "default", "a")
     reader.until(lambda: reader.names == {"b"})
     assert reader.listings == 1
-    follower.stop()
+    reflector.stop()
 
 
 def test_repeated_events_are_handed_out_once(server: ServerThread, client: ClusterClient) -> None:
     post(f"{server.url}/_chaos", {"watch": {"repeat_rate": 1}})
-    follower = Follower(client, JOBS)
-    reader = Reader(follower)
+    reflector = Reflector(client, JOBS)
+    reader = Reader(reflector)
     reader.until(lambda: reader.listings == 1)
     for number in range(3):
         client.create(JOBS, job(f"job-{number}", suspend=True))
@@ -76,13 +76,13 @@ def test_repeated_events_are_handed_out_once(server: ServerThread, client: Clust
     ]
     assert len(events) == len(set(events))
     assert sum(kind == "DELETED" for kind, _, _ in events) == 1
-    follower.stop()
+    reflector.stop()
 
 
 def test_a_broken_connection_is_resumed_without_a_list(server: ServerThread, client: ClusterClient) -> None:
     post(f"{server.url}/_chaos", {"watch": {"disconnect_rate": 0.5}})
-    follower = Follower(client, JOBS)
-    reader = Reader(follower)
+    reflector = Reflector(client, JOBS)
+    reader = Reader(reflector)
     reader.until(lambda: reader.listings == 1)
     for number in range(10):
         client.create(JOBS, job(f"job-{number}", suspend=True))
@@ -92,19 +92,19 @@ def test_a_broken_connection_is_resumed_without_a_list(server: ServerThread, cli
     ]
     assert all(earlier < later for earlier, later in pairwise(versions))
     assert reader.listings == 1
-    follower.stop()
+    reflector.stop()
 
 
 def test_a_version_that_has_expired_costs_a_list_and_loses_nothing(server: ServerThread, client: ClusterClient) -> None:
     post(f"{server.url}/_chaos", {"watch": {"disconnect_rate": 1}})
-    follower = Follower(client, JOBS)
-    reader = Reader(follower)
+    reflector = Reflector(client, JOBS)
+    reader = Reader(reflector)
     reader.until(lambda: reader.listings == 1)
     client.create(JOBS, job("a", suspend=True))
     post(f"{server.url}/_chaos", {"watch": {"disconnect_rate": 0}, "compact": True})
     reader.until(lambda: reader.names == {"a"})
     assert reader.listings == 2
-    follower.stop()
+    reflector.stop()
 
 
 def test_lists_come_again_and_heal_what_events_missed(server: ServerThread, client: ClusterClient) -> None:
@@ -115,10 +115,10 @@ def test_lists_come_again_and_heal_what_events_missed(server: ServerThread, clie
         now[0] += 0.4
         return now[0]
 
-    follower = Follower(client, JOBS, relist_seconds=1.0, clock=clock)
-    reader = Reader(follower)
+    reflector = Reflector(client, JOBS, relist_seconds=1.0, clock=clock)
+    reader = Reader(reflector)
     reader.until(lambda: reader.listings == 1)
     client.create(JOBS, job("missed", suspend=True))
     reader.until(lambda: reader.names == {"missed"})
     assert all(isinstance(item, Listing) for item in reader.items)
-    follower.stop()
+    reflector.stop()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.client import NODES, PODS, Listing, WatchEvent
-from clusters.sync.pods import PodWatch
+from clusters.sync.pods import PodSync
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation, Node
 from queues.models import Pod
@@ -103,7 +103,7 @@ def test_a_pod_of_ours_on_another_node_takes_its_amounts_there(system: System) -
     other = Node.objects.exclude(name=bound["spec"]["nodeName"])[0]
     assert other.foreign_usage == {}
     bound["spec"]["nodeName"] = other.name
-    PodWatch(system.cluster).apply([Listing((bound,), "1")], system.now())
+    PodSync(system.cluster).apply([Listing((bound,), "1")], system.now())
     other.refresh_from_db()
     assert other.foreign_usage["pods"] == 1
 
@@ -176,7 +176,7 @@ def test_what_init_containers_of_others_held_is_free_when_all_succeeded(system: 
             {"running": {}} if code is None else {"terminated": {"exitCode": code}} for code in exit_codes
         ]
         theirs["status"] = {"phase": "Running", "initContainerStatuses": [{"state": state} for state in states]}
-        PodWatch(system.cluster).apply([Listing((theirs,), "1")], system.now())
+        PodSync(system.cluster).apply([Listing((theirs,), "1")], system.now())
         return DeviceAllocation.objects.get().memory_mib
 
     uuid = Device.objects.filter(node__name="node-01")[0].uuid
@@ -238,7 +238,7 @@ def test_late_repeated_and_lost_events_end_in_the_same_rows(system: System) -> N
     for _ in range(2):
         system.turn()
     truth = system.client.list(PODS)
-    watch = PodWatch(system.cluster)
+    sync = PodSync(system.cluster)
     now = system.now()
     older = {**truth.items[0], "status": {"phase": "Pending"}}
     gone = {**truth.items[1], "metadata": {**truth.items[1]["metadata"], "uid": "ghost", "name": "ghost"}}
@@ -249,12 +249,12 @@ def test_late_repeated_and_lost_events_end_in_the_same_rows(system: System) -> N
         WatchEvent("DELETED", truth.items[1]),
         WatchEvent("DELETED", truth.items[1]),
     ]
-    watch.apply(events, now)
-    watch.apply([truth], now)
+    sync.apply(events, now)
+    sync.apply([truth], now)
     assert set(Pod.objects.values_list("uid", "phase")) == {
         (item["metadata"]["uid"], "Running") for item in truth.items
     }
-    watch.apply([Listing((), "1")], now)
+    sync.apply([Listing((), "1")], now)
     assert not Pod.objects.exists()
 
 
