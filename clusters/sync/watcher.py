@@ -99,9 +99,7 @@ class Watcher:
         inbox: queue.Queue[_Item] = queue.Queue(maxsize=10 * _BATCH)
         reflectors = [Reflector(self._client, kind, self._relist_seconds) for kind in self.kinds]
         threads = [
-            threading.Thread(
-                target=_feed, args=(reflector, inbox), name=reflector.kind.plural, daemon=True
-            )
+            threading.Thread(target=_feed, args=(reflector, inbox), name=reflector.kind.plural, daemon=True)
             for reflector in reflectors
         ]
         for thread in threads:

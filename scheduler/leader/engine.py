@@ -48,7 +48,7 @@ from scheduler.store.batch_builder import BatchBuilder
 from scheduler.store.changes import Changes, forget_all_changes, read_changes
 from scheduler.store.configuration import read_configuration
 from scheduler.store.lease import begin_epoch, renew
-from scheduler.store.row_index import Mirror
+from scheduler.store.row_index import RowIndex
 from scheduler.store.saving import BatchRefused, offenders, save
 from scheduling.model.configuration import Configuration
 from scheduling.run_until_idle import run_until_idle
@@ -94,7 +94,7 @@ class Engine:
         self.cluster_name = cluster.name
         self.epoch = begin_epoch(cluster.pk, holder)
         self.world = World()
-        self.mirror = Mirror(self.cluster_id, self.world)
+        self.rows = RowIndex(self.cluster_id, self.world)
         self.frames = LiveFrames(self.cluster_name, self.epoch)
         self._clock = clock
         self._save = save
@@ -117,21 +117,21 @@ class Engine:
             cluster = Cluster.objects.get(pk=self.cluster_id)
             self._generation = cluster.configuration_generation
             self._configure(cluster)
-            self.mirror.load(self._clock())
+            self.rows.load(self._clock())
             forget_all_changes(self.cluster_id)
         _log.info(
             "cluster %s: epoch %d, loaded %d workloads in %.2f s",
-            self.cluster_name, self.epoch, len(self.mirror.workloads), time.perf_counter() - started,
+            self.cluster_name, self.epoch, len(self.rows.workloads), time.perf_counter() - started,
         )  # fmt: skip
 
     def _configure(self, cluster: Cluster) -> None:
         self._configuration = read_configuration(cluster.configuration)
         self.world.set_configuration(self._configuration)
         settings = cluster.device_plugin_configuration.get("settings", {})
-        self.mirror.vendors = configured_vendors(settings, VENDORS)
-        self.world.set_vendors(self.mirror.vendors)
+        self.rows.vendors = configured_vendors(settings, VENDORS)
+        self.world.set_vendors(self.rows.vendors)
         self.world.set_placement_policies(*configured_policies(settings))
-        self.mirror.due.update(self.mirror.workloads)
+        self.rows.due.update(self.rows.workloads)
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
         """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
@@ -155,7 +155,7 @@ class Engine:
             if more and time.monotonic() >= deadline:
                 break
         self._keep_house()
-        self.frames.publish(self.world, self.mirror, self._clock())
+        self.frames.publish(self.world, self.rows, self._clock())
         return Run(batches, cycles, admitted, preempted, refused, more)
 
     def _batch(self, deadline: float) -> BatchBuilder | None:
@@ -164,14 +164,14 @@ class Engine:
         now = self._clock()
         self._catch_up(changes, now)
         point = self.world.savepoint()
-        builder = BatchBuilder(self.world, self.mirror, self._configuration, now)
+        builder = BatchBuilder(self.world, self.rows, self._configuration, now)
         self._decide(builder, now, min(deadline, time.monotonic() + self._batch_seconds))
         builder.unfinished = not self._settled or len(changes.ids) > 0
         batch = builder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
         if not batch and not changes:
             self.world.commit(point)
             self._timers.replace(builder.deadlines)
-            self.mirror.due.clear()
+            self.rows.due.clear()
             return builder
         try:
             self._save(batch)
@@ -193,11 +193,11 @@ class Engine:
         self._settled = False
         if "cluster" in changes.by_kind:
             self._configure(Cluster.objects.get(pk=self.cluster_id))
-        self.mirror.apply(changes, now)
+        self.rows.apply(changes, now)
 
     def _decide(self, builder: BatchBuilder, now: float, deadline: float) -> None:
         """Releases and timers first, then cycles until one changes nothing."""
-        due = self.mirror.due | self._timers.due(now)
+        due = self.rows.due | self._timers.due(now)
         if builder.settle(sorted(due)) + builder.release_ended():
             self._settled = False
         builder.sample_usage()
@@ -235,7 +235,7 @@ class Engine:
     def _saved(self, builder: BatchBuilder) -> None:
         self._refused_in_a_row = self._refused_by_rule = 0
         self._cycle_limit = None
-        self.mirror.saved(builder.writes, builder.released_ids, builder.replaced)
+        self.rows.saved(builder.writes, builder.released_ids, builder.replaced)
         self._timers.replace(builder.deadlines)
         self._finish_cancelled(builder)
         if builder.pushes:
@@ -246,7 +246,7 @@ class Engine:
         stopped = [
             (write.workload.namespace, write.workload.name)
             for write in builder.writes
-            if write.workload.admission is None and self.mirror.workloads[write.workload.key].deletion_requested
+            if write.workload.admission is None and self.rows.workloads[write.workload.key].deletion_requested
         ]
         if stopped:
             record_stopped(Cluster.objects.get(pk=self.cluster_id), stopped, actor="scheduler")

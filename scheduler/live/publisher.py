@@ -21,7 +21,7 @@ from redis import RedisError
 
 from queues.redis_client import redis_client
 from scheduler.store.placements import held_slices
-from scheduler.store.row_index import Mirror
+from scheduler.store.row_index import RowIndex
 from scheduling.state.status import ClusterQueueView, CohortView
 from scheduling.world import World
 
@@ -60,12 +60,12 @@ class LiveFrames:
         """Something was saved that a frame would show."""
         self._news = True
 
-    def publish(self, world: World, mirror: Mirror, now: float) -> None:
+    def publish(self, world: World, rows: RowIndex, now: float) -> None:
         """Send what changed, if it is time for that, or a heartbeat."""
         started = time.monotonic()
         if self._news and started >= self._due_at:
             self._news = False
-            self._send_changes(numbers(world, mirror), now)
+            self._send_changes(numbers(world, rows), now)
             took = time.monotonic() - started
             self._due_at = time.monotonic() + max(INTERVAL_SECONDS, 10 * took)
             self._beat_at = time.monotonic() + HEARTBEAT_SECONDS
@@ -115,14 +115,14 @@ def difference(before: Data, after: Data) -> Data:
     return delta
 
 
-def numbers(world: World, mirror: Mirror) -> Data:
+def numbers(world: World, rows: RowIndex) -> Data:
     """All numbers of a cluster; amounts are integers in base units."""
     cluster_queues = {
         name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()
     }
-    devices = _devices(world, mirror)
+    devices = _devices(world, rows)
     return {
-        "totals": _totals(cluster_queues, devices, len(mirror.nodes)),
+        "totals": _totals(cluster_queues, devices, len(rows.nodes)),
         "cluster_queues": cluster_queues,
         "cohorts": {name: cohort_numbers(world.cohort_view(name)) for name in world.cohort_names()},
         "devices": devices,
@@ -172,9 +172,9 @@ def cohort_numbers(view: CohortView) -> Data:
     }
 
 
-def _devices(world: World, mirror: Mirror) -> Data:
+def _devices(world: World, rows: RowIndex) -> Data:
     slices: dict[tuple[str, str], list[Data]] = {}
-    for key, entry in mirror.workloads.items():
+    for key, entry in rows.workloads.items():
         if entry.placement is None:
             continue
         workload = world.workload(key)
@@ -191,7 +191,7 @@ def _devices(world: World, mirror: Mirror) -> Data:
                 }
             )
     shown: Data = {}
-    for node in mirror.nodes.values():
+    for node in rows.nodes.values():
         for found in node.found:
             slices.setdefault((node.name, found.uuid), []).append(
                 {"workload": None, "namespace": "", "pod_set": "", "replica": 0, "container": "",
@@ -208,7 +208,7 @@ def _devices(world: World, mirror: Mirror) -> Data:
                 "health": device.health,
                 "cordoned": device.cordoned,
                 "node_unschedulable": node.unschedulable,
-                "draining": {(node.name, ""), (node.name, device.uuid)} & mirror.draining != set(),
+                "draining": {(node.name, ""), (node.name, device.uuid)} & rows.draining != set(),
                 "slots": device.slots,
                 "used_slots": used[0] + sum(found.slots for found in mine),
                 "memory_mib": device.memory_mib,

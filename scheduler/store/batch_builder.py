@@ -8,7 +8,15 @@ from typing import Any
 
 from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
 from scheduler.store.placements import held_slices
-from scheduler.store.row_index import Entry, Mirror, Place, as_the_world_sees_it, placement_of, places, should_run
+from scheduler.store.row_index import (
+    Place,
+    RowIndex,
+    WorkloadRow,
+    as_the_world_sees_it,
+    placement_of,
+    places,
+    should_run,
+)
 from scheduling.lifecycle.conditions import eviction_event, waited_seconds
 from scheduling.lifecycle.context import deadline
 from scheduling.lifecycle.reconcile import Step, next_step
@@ -41,9 +49,9 @@ def _described(admission: Admit, workload: Workload) -> str:
 class BatchBuilder:
     """Collects one batch. Between the World's savepoint and its commit; thrown away when the batch is refused."""
 
-    def __init__(self, world: World, mirror: Mirror, configuration: Configuration, now: float) -> None:
+    def __init__(self, world: World, rows: RowIndex, configuration: Configuration, now: float) -> None:
         self._world = world
-        self._mirror = mirror
+        self._rows = rows
         self._configuration = configuration
         self._now = now
         self._deactivated: set[str] = set()
@@ -80,10 +88,10 @@ class BatchBuilder:
         steps = 0
         for steps in range(_MOST_STEPS):
             workload = self._world.workload(key)
-            if workload is None or key not in self._mirror.workloads:
+            if workload is None or key not in self._rows.workloads:
                 return steps
             workload = self._scale_down(workload)
-            facts = self._mirror.facts(workload, self._configuration, deactivated=key in self._deactivated)
+            facts = self._rows.facts(workload, self._configuration, deactivated=key in self._deactivated)
             facts = replace(facts, accumulated_seconds=self._accumulated.get(key, facts.accumulated_seconds))
             step = next_step(workload, facts, self._now)
             if step is None:
@@ -96,7 +104,7 @@ class BatchBuilder:
         workload = step.workload
         if step.deactivates:
             self._deactivated.add(workload.key)
-        if workload.key in self._deactivated or not self._mirror.workloads[workload.key].active:
+        if workload.key in self._deactivated or not self._rows.workloads[workload.key].active:
             workload = as_the_world_sees_it(replace(workload, active=False))  # out of its queue once its pods stopped
         if step.accumulated_seconds is not None:
             self._accumulated[workload.key] = step.accumulated_seconds
@@ -112,7 +120,7 @@ class BatchBuilder:
 
     def _make_way_for_slice(self, workload: Workload) -> None:
         """An evicted slice of an elastic job is not queued again beside the one that was to replace it."""
-        if not self._mirror.waiting_slice_of(workload.key):
+        if not self._rows.waiting_slice_of(workload.key):
             return
         self._finish_slice(workload.key, FinishedReason.OUT_OF_SYNC, "Its job has asked for another size since")
         self._world.finish_workload(workload.key, self._now)
@@ -123,7 +131,7 @@ class BatchBuilder:
         if workload.admission is None or workload.is_true(ConditionType.EVICTED) or key in self._scaled:
             return workload
         self._scaled.add(key)
-        if self._world.scale_down(key, self._now, pods_may_run=self._mirror.may_run(workload)):
+        if self._world.scale_down(key, self._now, pods_may_run=self._rows.may_run(workload)):
             after = self._current(key)
             counts = [found.count for found in after.admission.pod_set_assignments] if after.admission else []
             before = [found.count for found in workload.admission.pod_set_assignments]
@@ -132,14 +140,14 @@ class BatchBuilder:
                 message = f"Scaled down from {_listed(before)} to {_listed(counts)} pods; their quota is free"
                 self._note(after, "ScaledDown", message)
             workload = after
-        gone = self._mirror.gave_up_replicas(workload)
+        gone = self._rows.gave_up_replicas(workload)
         if gone:
             self._note(workload, "ReplicasReleased", f"What replica {', '.join(gone)} held is free")
         return workload
 
     def release_ended(self) -> int:
         """Devices of finished workloads are free; returns how many workloads held some."""
-        for id_, held in self._mirror.ended.items():
+        for id_, held in self._rows.ended.items():
             self.released_ids.append(id_)
             self._devices |= held
         return len(self.released_ids)
@@ -148,7 +156,7 @@ class BatchBuilder:
         """Admission fair sharing: past usage of LocalQueues decays, and is kept for the next leader."""
         for key, consumed in self._world.sample_usage(self._now).items():
             stored = {"consumedResources": consumed, "lastUpdate": self._now}
-            self._consumed.append((self._mirror.local_queue_ids[key], stored))
+            self._consumed.append((self._rows.local_queue_ids[key], stored))
 
     # --- Cycles -------------------------------------------------------------------------------------------------------
 
@@ -206,7 +214,7 @@ class BatchBuilder:
         self._finish_slice(old, FinishedReason.WORKLOAD_SLICE_REPLACED, f"Replaced by workload {new}")
 
     def _finish_slice(self, old: str, reason: FinishedReason, message: str) -> None:
-        entry = self._mirror.workloads[old]
+        entry = self._rows.workloads[old]
         self.replaced[old] = (reason, message)
         self.released_ids.append(entry.id)
         self._devices |= places(entry.placement)
@@ -261,7 +269,7 @@ class BatchBuilder:
         """The row gets every new message; event and log line come with a new reason only, or they would flood."""
         workload = self._current(outcome.workload)
         self._touched[workload.key] = None
-        entry = self._mirror.workloads.get(workload.key)
+        entry = self._rows.workloads.get(workload.key)
         if self._told.get(workload.key, entry.reason if entry else "") == outcome.reason:
             return
         self._told[workload.key] = outcome.reason
@@ -290,7 +298,7 @@ class BatchBuilder:
         detail: Mapping[str, Any] | None = None,
         cluster_queue: str | None = None,
     ) -> None:
-        queue = self._mirror.cluster_queue_of(workload) if cluster_queue is None else cluster_queue
+        queue = self._rows.cluster_queue_of(workload) if cluster_queue is None else cluster_queue
         self._decisions.append(
             DecisionRow(workload, self._now, cycle, kind, queue, reason, message, dict(detail or {}))
         )
@@ -302,7 +310,7 @@ class BatchBuilder:
     ) -> Batch:
         """What to save: each touched workload once, as it is after the last cycle."""
         for key in self._touched:
-            workload, entry = self._world.workload(key), self._mirror.workloads.get(key)
+            workload, entry = self._world.workload(key), self._rows.workloads.get(key)
             if workload is not None and entry is not None:
                 self.writes.append(self._write(workload, entry))
         return Batch(
@@ -318,11 +326,11 @@ class BatchBuilder:
             cycles=self._cycles,
             replaced=self.replaced,
             consumed=self._consumed,
-            devices={place: device for place in self._devices if (device := self._mirror.device_row(*place))},
+            devices={place: device for place in self._devices if (device := self._rows.device_row(*place))},
         )
 
-    def _write(self, workload: Workload, entry: Entry) -> WorkloadWrite:
-        queue = self._mirror.cluster_queue_of(workload)
+    def _write(self, workload: Workload, entry: WorkloadRow) -> WorkloadWrite:
+        queue = self._rows.cluster_queue_of(workload)
         placement = placement_of(workload)
         moved = placement != entry.placement  # also when it was released and admitted elsewhere within this batch
         held, before = places(placement), places(entry.placement)
@@ -343,9 +351,9 @@ class BatchBuilder:
 
     def _is_news(self, workload: Workload) -> bool:
         """Whether the cluster must hear of it though the same pods should run as before."""
-        return workload.key in self._moved or (workload.key in self._evicted and self._mirror.may_run(workload))
+        return workload.key in self._moved or (workload.key in self._evicted and self._rows.may_run(workload))
 
-    def _counted(self, entry: Entry, key: str) -> list[dict[str, Any]] | None:
+    def _counted(self, entry: WorkloadRow, key: str) -> list[dict[str, Any]] | None:
         """Kueue's schedulingStats: how often it was evicted, by reason and cause. A batch may evict one twice."""
         if key not in self._evicted:
             return None

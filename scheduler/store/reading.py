@@ -11,7 +11,7 @@ from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.models import Cluster, Workload
 from scheduler.store.configuration import read_configuration
-from scheduler.store.row_index import Mirror
+from scheduler.store.row_index import RowIndex
 from scheduling.model.vocabulary import WorkloadStatus
 from scheduling.world import World
 
@@ -23,15 +23,15 @@ def read_world(cluster: Cluster, now: float, also: Sequence[tuple[str, str]] = (
     """
     settings = cluster.device_plugin_configuration.get("settings", {})
     world = World(read_configuration(cluster.configuration))
-    mirror = Mirror(cluster.pk, world)
-    mirror.vendors = configured_vendors(settings, VENDORS)
-    world.set_vendors(mirror.vendors)
+    rows = RowIndex(cluster.pk, world)
+    rows.vendors = configured_vendors(settings, VENDORS)
+    world.set_vendors(rows.vendors)
     world.set_placement_policies(*configured_policies(settings))
     alone = not connection.in_atomic_block
     with transaction.atomic(), connection.cursor() as cursor:
         if alone:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        mirror.load(now, dict(_workload_ids(cluster, also)))
+        rows.load(now, dict(_workload_ids(cluster, also)))
     return world
 
 

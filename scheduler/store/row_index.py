@@ -30,7 +30,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WorkloadRow:
     """The row behind a workload. `runs` says whether, by what is saved, its pods should be running."""
 
     id: int
@@ -55,13 +55,13 @@ class StoredDevice:
     node_id: int
 
 
-class Mirror:
+class RowIndex:
     """Rows by the World's names. Written only while reading rows and after COMMIT, so an undo of the World is whole."""
 
     def __init__(self, cluster_id: int, world: World) -> None:
         self._cluster_id = cluster_id
         self._world = world
-        self.workloads: dict[str, Entry] = {}
+        self.workloads: dict[str, WorkloadRow] = {}
         self.local_queues: dict[str, LocalQueue] = {}
         self.local_queue_ids: dict[str, int] = {}
         self.cluster_queues: dict[str, ClusterQueue] = {}
@@ -211,7 +211,7 @@ class Mirror:
         if workload.is_true(ConditionType.FINISHED):
             self._forget_finished(stored)
             return
-        self.workloads[key] = Entry(
+        self.workloads[key] = WorkloadRow(
             id=stored.id,
             generation=stored.generation,
             reason=why(workload)[0],

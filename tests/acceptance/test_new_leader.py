@@ -21,7 +21,7 @@ from queues.models import Cluster, ClusterQueue, LocalQueue, PodSet, ResourceFla
 from queues.services import workloads
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.leader.engine import Engine
-from scheduler.store.row_index import Mirror, placement_of
+from scheduler.store.row_index import RowIndex, placement_of
 from scheduling.model.placement import Placement
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from scheduling.world import World
@@ -123,21 +123,21 @@ class Life(Operations):
         workloads.delete_workloads(self.cluster, self._some(), actor="alice", now=self.now)
 
 
-def read_anew(engine: Engine, now: float) -> tuple[World, Mirror]:
+def read_anew(engine: Engine, now: float) -> tuple[World, RowIndex]:
     """What a new leader knows."""
-    world = World(engine.world.configuration, engine.mirror.vendors)
-    mirror = Mirror(engine.cluster_id, world)
-    mirror.vendors = engine.mirror.vendors
-    mirror.load(now)
-    return world, mirror
+    world = World(engine.world.configuration, engine.rows.vendors)
+    rows = RowIndex(engine.cluster_id, world)
+    rows.vendors = engine.rows.vendors
+    rows.load(now)
+    return world, rows
 
 
-def facts(world: World, mirror: Mirror) -> dict[str, Any]:
+def facts(world: World, rows: RowIndex) -> dict[str, Any]:
     """What decisions follow from. Who is parked is not kept: a new leader looks at everyone again."""
-    found: dict[str, Any] = {"draining": mirror.draining, "nodes": mirror.nodes, "ended": mirror.ended}
+    found: dict[str, Any] = {"draining": rows.draining, "nodes": rows.nodes, "ended": rows.ended}
     found["second pass"] = set(world._state.second_pass)
-    found |= {"local queues": mirror.local_queues, "cluster queues": mirror.cluster_queues}
-    for key, entry in mirror.workloads.items():
+    found |= {"local queues": rows.local_queues, "cluster queues": rows.cluster_queues}
+    for key, entry in rows.workloads.items():
         workload = world.workload(key)
         assert workload is not None, key
         stated = {field.name: getattr(workload, field.name) for field in fields(workload)}
@@ -145,12 +145,12 @@ def facts(world: World, mirror: Mirror) -> dict[str, Any]:
         stated["placement"], row["placement"] = _pods(placement_of(workload)), _pods(entry.placement)
         found |= {f"{key} {name}": value for name, value in stated.items()}
         found |= {f"{key}'s row, {name}": value for name, value in row.items()}
-        found[f"{key}, next slice"] = mirror.waiting_slice_of(key)
+        found[f"{key}, next slice"] = rows.waiting_slice_of(key)
     for name in world.cluster_queue_names():
         view = world.cluster_queue_view(name)
         waiting = {entry.workload for entry in world.pending(name)}
         found[f"ClusterQueue {name}"] = (view.active, view.reserving, view.admitted, view.usage, waiting)
-    for place in mirror.devices:
+    for place in rows.devices:
         found["/".join(place)] = world.device_usage(*place)
     return found
 
@@ -175,7 +175,7 @@ def test_a_new_leader_knows_what_the_old_one_knew(seed: int, waits: bool, topolo
         for _ in range(chance.randint(1, 8)):
             life.take()
         assert any(not engine.run().more for _ in range(MOST_RUNS)), "it does not come to rest"
-        new, old = facts(*read_anew(engine, now)), facts(engine.world, engine.mirror)
+        new, old = facts(*read_anew(engine, now)), facts(engine.world, engine.rows)
         differ = {name: (old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)}
         assert differ == {}, dict(life.counts)
         now += chance.choice([1, 60])

@@ -1,4 +1,4 @@
-"""The mirror of the rows: what follows for workloads from a change of something else."""
+"""The index of the rows: what follows for workloads from a change of something else."""
 
 from __future__ import annotations
 
