@@ -13,13 +13,13 @@ from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission
 from gpus.manifests import configured_vendors
 from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceRow
+from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
 from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
+from queues.services.admission_rows import read_check_state, read_topology_assignment
 from queues.services.pod_groups import Member
-from scheduler.store.nodes import read_device
-from scheduler.store.workloads import read_check_state, read_topology_assignment
 from scheduling.model.admission_check import AdmissionCheckState, updates_of
-from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement
+from scheduling.model.device import Device, DeviceSlice
 from scheduling.model.placement import PodPlacement
 from scheduling.model.topology import TopologyRequest
 from scheduling.model.vendor import DeviceVendor
@@ -145,7 +145,6 @@ class Slices:
 
 def _slice(row: DeviceAllocation) -> DeviceSlice:
     assert row.device is not None  # the database holds it for slices that we decided
-    mig = row.mig_instance
     return DeviceSlice(
         uuid=row.device_uuid,
         node=row.node.name,
@@ -153,7 +152,7 @@ def _slice(row: DeviceAllocation) -> DeviceSlice:
         cores_percent=row.cores_percent,
         index=row.device.index,
         vendor=row.device.vendor,
-        mig=MigInstance(mig["profile"], MigPlacement(mig["start"], mig["size"])) if mig else None,
+        mig=read_mig_instance(row.mig_instance),
         slots=row.slots,
         qos_policy=row.qos_policy,
         app_class=row.app_class,

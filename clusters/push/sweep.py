@@ -55,7 +55,7 @@ from clusters.push.desired_state import (
     runs,
     with_jobs,
 )
-from clusters.push.sweep_lock import turn
+from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.models import Cluster, Workload
 from queues.models.cluster import ClusterMode
@@ -91,7 +91,7 @@ def push_pending(
     report = PushReport()
     if cluster.mode == ClusterMode.OBSERVE:
         return report
-    with turn(cluster) as mine:
+    with sweep_lock(cluster) as mine:
         if not mine:
             return report
         try:

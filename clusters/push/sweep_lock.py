@@ -13,12 +13,12 @@ from queues.models import Cluster
 _WORKING: Final = 0x6B777075
 _WAITING: Final = 0x6B777077
 """The first halves of the advisory locks' keys; the second is the cluster's."""
-_LONGEST_WAIT: Final = "30s"
+_MAX_WAIT: Final = "30s"
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 @contextmanager
-def turn(cluster: Cluster) -> Iterator[bool]:
+def sweep_lock(cluster: Cluster) -> Iterator[bool]:
     """Whether it is this sweep's turn.
 
     One sweep works and one waits for it to end. Any other may leave: the one that waits reads rows after the present
@@ -45,7 +45,7 @@ def _try_lock(cursor: Any, lock: int, cluster: Cluster) -> bool:
 
 
 def _wait_for_lock(cursor: Any, lock: int, cluster: Cluster) -> bool:
-    cursor.execute(f"SET lock_timeout = '{_LONGEST_WAIT}'")
+    cursor.execute(f"SET lock_timeout = '{_MAX_WAIT}'")
     try:
         cursor.execute("SELECT pg_advisory_lock(%s, %s)", [lock, cluster.pk])
     except OperationalError as error:

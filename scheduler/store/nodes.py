@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from gpus.annotations import count_scores
 from gpus.models import AllocationSource, DeviceAllocation
-from gpus.models import Device as DeviceModel
 from gpus.models import Node as NodeModel
+from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
-from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
+from scheduling.model.device import DeviceSlice
 from scheduling.model.node import Node
 from scheduling.model.selectors import Taint
 
@@ -68,42 +67,8 @@ def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
         cores_percent=device.cores_percent if whole else allocation.cores_percent,
         index=device.index,
         vendor=device.vendor,
-        mig=None if whole else _mig_instance(allocation.mig_instance),
+        mig=None if whole else read_mig_instance(allocation.mig_instance),
         slots=device.slots if whole else max(allocation.slots, 1),
         qos_policy=allocation.qos_policy,
         app_class=allocation.app_class,
-    )
-
-
-def _mig_instance(fields: Mapping[str, Any] | None) -> MigInstance | None:
-    return MigInstance(fields["profile"], MigPlacement(fields["start"], fields["size"])) if fields else None
-
-
-def read_device(row: DeviceModel) -> Device:
-    """The card of a row, as its node describes it."""
-    return Device(
-        uuid=row.uuid,
-        index=row.index,
-        vendor=row.vendor,
-        type=row.type,
-        slots=row.slots,
-        memory_mib=row.memory_mib,
-        cores_percent=row.cores_percent,
-        numa=row.numa,
-        mode=row.mode,
-        health=row.healthy and row.missing_since is None,
-        cordoned=row.cordoned or row.draining,
-        mig_profiles=tuple(_mig_profile(fields) for fields in row.mig_profiles),
-        pair_scores=row.pair_scores,
-        attributes=row.custom_info,
-    )
-
-
-def _mig_profile(fields: Mapping[str, Any]) -> MigProfile:
-    return MigProfile(
-        name=fields["name"],
-        memory_mib=fields["memory_mib"],
-        cores_percent=fields.get("cores_percent", 0),
-        slice_count=fields.get("slice_count", 1),
-        placements=tuple(MigPlacement(place["start"], place["size"]) for place in fields.get("placements") or ()),
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from queues.services.admission_rows import write_check_states, write_topology_assignment
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
 from scheduler.store.workloads import (
@@ -15,9 +16,7 @@ from scheduler.store.workloads import (
     moment,
     shortened,
     why,
-    write_check_states,
     write_conditions,
-    write_topology_assignment,
 )
 from scheduling.model.vocabulary import ConditionStatus, ConditionType
 from scheduling.model.workload import Workload

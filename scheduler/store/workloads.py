@@ -17,13 +17,13 @@ from typing import Any, Final
 import orjson
 from django.db import connection
 
+from queues.services.admission_rows import read_check_state, read_topology_assignment
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
-from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
 from scheduling.model.times import parse_rfc3339, rfc3339
-from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyRequest
-from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
+from scheduling.model.topology import TopologyRequest
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, WorkloadStatus
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
@@ -178,27 +178,6 @@ def _admission(cluster_queue: str, pod_sets: list[list[Any]]) -> Admission:
     )
 
 
-def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignment | None:
-    """A stored `{levels, domains: [{values, count}]}`; None where no topology was assigned."""
-    if not value or not value.get("levels"):
-        return None
-    domains = tuple(TopologyDomain(tuple(domain["values"]), domain["count"]) for domain in value["domains"])
-    return TopologyAssignment(tuple(value["levels"]), domains)
-
-
-def write_topology_assignment(assignment: PodSetAssignment) -> dict[str, Any] | None:
-    """What `read_topology_assignment` reads, and `delayed` while the topology is still to come."""
-    stored: dict[str, Any] = {}
-    if assignment.topology_assignment is not None:
-        stored["levels"] = list(assignment.topology_assignment.levels)
-        stored["domains"] = [
-            {"values": list(domain.values), "count": domain.count} for domain in assignment.topology_assignment.domains
-        ]
-    if assignment.delayed_topology_request:
-        stored["delayed"] = assignment.delayed_topology_request
-    return stored or None
-
-
 def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
     """Stored conditions by type."""
     return {
@@ -245,38 +224,6 @@ def why(workload: Workload) -> tuple[str, str]:
     """(reason, message) of the condition that tells why the workload is where it is; empty before the first verdict."""
     condition = workload.condition(_TOLD_BY[workload.status])
     return (str(condition.reason), condition.message) if condition else ("", "")
-
-
-def read_check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
-    """One of a workload's stored check states."""
-    return AdmissionCheckState(
-        name=fields["name"],
-        state=AdmissionCheckStatus(fields.get("state", AdmissionCheckStatus.PENDING)),
-        message=fields.get("message", ""),
-        last_transition_time=_seconds_of_text(fields.get("lastTransitionTime")),
-        requeue_after_seconds=fields.get("requeueAfterSeconds"),
-        retry_count=fields.get("retryCount", 0),
-        pod_set_updates=tuple(PodSetUpdate.from_manifest(update) for update in fields.get("podSetUpdates") or ()),
-    )
-
-
-def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, Any]]:
-    """Check states as Kubernetes writes them."""
-    written: list[dict[str, Any]] = []
-    for state in states:
-        fields: dict[str, Any] = {
-            "name": state.name,
-            "state": state.state.value,
-            "message": state.message,
-            "lastTransitionTime": rfc3339(state.last_transition_time),
-            "retryCount": state.retry_count,
-        }
-        if state.requeue_after_seconds is not None:
-            fields["requeueAfterSeconds"] = state.requeue_after_seconds
-        if state.pod_set_updates:
-            fields["podSetUpdates"] = [update.manifest() for update in state.pod_set_updates]
-        written.append(fields)
-    return written
 
 
 def seconds(time: datetime | None) -> float | None:

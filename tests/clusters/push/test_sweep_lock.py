@@ -7,7 +7,7 @@ import threading
 import pytest
 from django.db import OperationalError, connection
 
-from clusters.push.sweep_lock import turn
+from clusters.push.sweep_lock import sweep_lock
 from queues.models import Cluster
 from tests.factories import make_cluster
 
@@ -29,7 +29,7 @@ class Sweep(threading.Thread):
 
     def run(self) -> None:
         try:
-            with turn(self._cluster) as mine:
+            with sweep_lock(self._cluster) as mine:
                 self.mine = mine
                 self.asked.set()
                 self.done.wait(PATIENCE_SECONDS)

@@ -8,7 +8,8 @@ import pytest
 
 from gpus.models import AllocationSource, Device, DeviceAllocation
 from queues.models import Cluster, Job, PodSet, Workload
-from scheduler.store.workloads import read_check_state, read_workloads, write_check_states
+from queues.services.admission_rows import read_check_state, write_check_states
+from scheduler.store.workloads import read_workloads
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.factories import START, make_cluster, make_node, make_workload

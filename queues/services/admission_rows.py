@@ -1,0 +1,71 @@
+"""What rows keep of an admission as JSON <-> the rules' values: assigned topology domains, admission check states."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
+from scheduling.model.topology import TopologyAssignment, TopologyDomain
+from scheduling.model.vocabulary import AdmissionCheckStatus
+from scheduling.model.workload import PodSetAssignment
+
+
+def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignment | None:
+    """A stored `{levels, domains: [{values, count}]}`; None where no topology was assigned."""
+    if not value or not value.get("levels"):
+        return None
+    domains = tuple(TopologyDomain(tuple(domain["values"]), domain["count"]) for domain in value["domains"])
+    return TopologyAssignment(tuple(value["levels"]), domains)
+
+
+def write_topology_assignment(assignment: PodSetAssignment) -> dict[str, Any] | None:
+    """What `read_topology_assignment` reads, and `delayed` while the topology is still to come."""
+    stored: dict[str, Any] = {}
+    if assignment.topology_assignment is not None:
+        stored["levels"] = list(assignment.topology_assignment.levels)
+        stored["domains"] = [
+            {"values": list(domain.values), "count": domain.count} for domain in assignment.topology_assignment.domains
+        ]
+    if assignment.delayed_topology_request:
+        stored["delayed"] = assignment.delayed_topology_request
+    return stored or None
+
+
+def read_check_state(fields: Mapping[str, Any]) -> AdmissionCheckState:
+    """One of a workload's stored check states."""
+    return AdmissionCheckState(
+        name=fields["name"],
+        state=AdmissionCheckStatus(fields.get("state", AdmissionCheckStatus.PENDING)),
+        message=fields.get("message", ""),
+        last_transition_time=_seconds_of_text(fields.get("lastTransitionTime")),
+        requeue_after_seconds=fields.get("requeueAfterSeconds"),
+        retry_count=fields.get("retryCount", 0),
+        pod_set_updates=tuple(PodSetUpdate.from_manifest(update) for update in fields.get("podSetUpdates") or ()),
+    )
+
+
+def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, Any]]:
+    """Check states as Kubernetes writes them."""
+    written: list[dict[str, Any]] = []
+    for state in states:
+        fields: dict[str, Any] = {
+            "name": state.name,
+            "state": state.state.value,
+            "message": state.message,
+            "lastTransitionTime": _text_of_seconds(state.last_transition_time),
+            "retryCount": state.retry_count,
+        }
+        if state.requeue_after_seconds is not None:
+            fields["requeueAfterSeconds"] = state.requeue_after_seconds
+        if state.pod_set_updates:
+            fields["podSetUpdates"] = [update.manifest() for update in state.pod_set_updates]
+        written.append(fields)
+    return written
+
+
+def _seconds_of_text(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _text_of_seconds(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
