@@ -1,12 +1,12 @@
 """Kueue's Configuration (config.kueue.x-k8s.io), as far as it decides anything."""
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 from scheduling.manifest import Fields, MistakeReason, read_metadata
 from scheduling.manifest.syntax import qualified_name
+from scheduling.model.duration import duration_seconds
 from scheduling.model.vocabulary import (
     PreemptionStrategy,
     QuotaCheckStrategy,
@@ -25,7 +25,6 @@ _NOT_OURS: Final = (
     "multiKueue", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "internalCertManagement",
     "visibilityServer", "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod", "pprofBindAddress",
 )  # fmt: skip
-_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h))+|0", re.ASCII)
 
 
 class _Version(StrEnum):
@@ -168,17 +167,6 @@ def _read_retention(top: Fields) -> None:
         _duration(workloads, "afterDeactivatedByKueue")
         workloads.close()
     block.close()
-
-
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
-
-
-def duration_seconds(text: str) -> float:
-    """A Go duration such as `5m` or `1h30m` in seconds. Raises ValueError."""
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f'"{text}" is not a duration: write it like 30s, 5m or 1h30m')
-    return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
 
 
 def _duration(block: Fields, key: str) -> float | None:

@@ -9,11 +9,11 @@ from typing import Final
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from queues.manifests.configuration import duration_seconds
 from queues.models import Cluster, Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle
 from scheduling.lifecycle.conditions import eviction_reason
+from scheduling.model.duration import duration_seconds
 from scheduling.model.vocabulary import DeactivationCause, EvictionReason
 
 _AT_ONCE: Final = 1000

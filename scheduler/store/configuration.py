@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from queues.manifests.configuration import duration_seconds
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
@@ -14,6 +13,7 @@ from scheduling.model.configuration import (
     RequeuingStrategy,
     WaitForPodsReady,
 )
+from scheduling.model.duration import duration_seconds
 from scheduling.model.quantity import parse_quantity
 from scheduling.model.resources import Transformation
 from scheduling.model.vocabulary import (
