@@ -1,7 +1,7 @@
-"""Reads Kubernetes manifests (kueue.x-k8s.io/v1beta2, v1 Namespace and Node) into the core's objects.
+"""Reads the queues, flavors, nodes and settings of a scenario (kueue.x-k8s.io/v1beta2, v1 Node and Pod).
 
-For scenarios of the simulator: the manifests are taken as valid, the API's defaults are applied. Raises KeyError,
-ValueError or `InvalidQuantity` for malformed ones.
+The manifests are taken as valid, the API's defaults are applied. Raises KeyError, ValueError or `InvalidQuantity` for
+malformed ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
-from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckState
+from scheduling.model.admission_check import AdmissionCheck
 from scheduling.model.cluster_queue import (
     AdmissionCheckRule,
     BorrowWithinCohort,
@@ -21,27 +21,24 @@ from scheduling.model.cluster_queue import (
 from scheduling.model.cohort import Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
+    AdmissionFairSharing,
     Configuration,
     FairSharing,
 )
+from scheduling.model.duration import duration_seconds
 from scheduling.model.limit_range import LimitRange, LimitRangeItem
 from scheduling.model.local_queue import LocalQueue
-from scheduling.model.node import Node
+from scheduling.model.node import PODS, Node
 from scheduling.model.pod import PodTemplate
 from scheduling.model.pod_defaults import RuntimeClass
-from scheduling.model.quantity import NANOS, parse_amount, parse_quantity
+from scheduling.model.quantity import NANOS, parse_amount, parse_quantity, to_amount
 from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.resources import Transformation
 from scheduling.model.selectors import LabelSelector, Taint, Toleration
 from scheduling.model.times import parse_rfc3339
-from scheduling.model.topology import TopologyRequest
-from scheduling.model.topology_encoding import decode
 from scheduling.model.vocabulary import (
-    AdmissionCheckStatus,
     AdmissionMode,
     BorrowWithinCohortPolicy,
-    ConditionStatus,
-    ConditionType,
     FungibilityPolicy,
     FungibilityPreference,
     PreemptionStrategy,
@@ -51,9 +48,12 @@ from scheduling.model.vocabulary import (
     TransformationStrategy,
     WithinClusterQueuePolicy,
 )
-from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 Manifest = Mapping[str, Any]
+
+BALANCED_PLACEMENT_GATE = "TASBalancedPlacement"
+ENDED_PHASES = ("Succeeded", "Failed")
+NO_USAGE: Mapping[str, Mapping[str, int]] = {}
 
 
 def read_resource_flavor(manifest: Manifest) -> ResourceFlavor:
@@ -151,34 +151,60 @@ def _read_fungibility(manifest: Manifest) -> FlavorFungibility:
 
 
 def read_local_queue(manifest: Manifest) -> LocalQueue:
-    """A LocalQueue."""
+    """A LocalQueue, with what its workloads have consumed so far."""
     spec = manifest.get("spec") or {}
     metadata = manifest["metadata"]
+    history = ((manifest.get("status") or {}).get("fairSharing") or {}).get("admissionFairSharingStatus") or {}
+    last_update = history.get("lastUpdate")
     return LocalQueue(
         metadata.get("namespace") or "default",
         metadata["name"],
         spec["clusterQueue"],
         StopPolicy(spec.get("stopPolicy") or StopPolicy.NONE),
         _read_weight(spec),
+        {name: parse_quantity(text) / NANOS for name, text in (history.get("consumedResources") or {}).items()},
+        parse_rfc3339(last_update) if last_update else None,
     )
 
 
 def read_admission_check(manifest: Manifest) -> AdmissionCheck:
-    """An AdmissionCheck."""
-    return AdmissionCheck(manifest["metadata"]["name"], (manifest.get("spec") or {}).get("controllerName") or "")
+    """An AdmissionCheck; one that says nothing of its controller counts as active."""
+    spec, conditions = manifest.get("spec") or {}, _conditions(manifest.get("status"))
+    active = conditions.get("Active", "True") == "True"
+    return AdmissionCheck(manifest["metadata"]["name"], spec.get("controllerName") or "", active)
 
 
-def read_node(manifest: Manifest) -> Node:
+def _conditions(status: Manifest | None) -> dict[str, str]:
+    return {condition["type"]: condition["status"] for condition in (status or {}).get("conditions") or ()}
+
+
+def read_foreign_usage(pods: Iterable[Manifest]) -> dict[str, dict[str, int]]:
+    """What v1 Pods of nobody's workload take from the nodes that they run on, their number included."""
+    usage: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node or (pod.get("status") or {}).get("phase") in ENDED_PHASES:
+            continue
+        amounts = {
+            name: to_amount(name, nanos) for name, nanos in PodTemplate.from_manifest(pod).effective_requests().items()
+        }
+        taken = usage.setdefault(node, {})
+        for name, amount in {**amounts, PODS: 1}.items():
+            taken[name] = taken.get(name, 0) + amount
+    return usage
+
+
+def read_node(manifest: Manifest, foreign_usage: Mapping[str, Mapping[str, int]] = NO_USAGE) -> Node:
     """A v1 Node without devices. A node without a Ready condition counts as not ready."""
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     allocatable = status.get("allocatable") or status.get("capacity") or {}
-    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions") or ()}
     return Node(
         manifest["metadata"]["name"],
         dict(manifest["metadata"].get("labels") or {}),
         tuple(Taint.from_manifest(taint) for taint in spec.get("taints") or ()),
         {name: parse_amount(name, quantity) for name, quantity in allocatable.items()},
-        ready=conditions.get("Ready") == "True",
+        foreign_usage.get(manifest["metadata"]["name"], {}),
+        ready=_conditions(status).get("Ready") == "True",
         unschedulable=bool(spec.get("unschedulable")),
     )
 
@@ -201,80 +227,24 @@ def read_resource_quota(manifest: Manifest) -> NamespaceQuota:
     return NamespaceQuota(metadata.get("namespace") or "default", metadata["name"], whole_amounts(hard))
 
 
-def read_workload(manifest: Manifest) -> Workload:
-    """A Workload with its status."""
-    metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
-    admission = status.get("admission")
-    requeue = status.get("requeueState")
-    return Workload(
-        namespace=metadata.get("namespace") or "default",
-        name=metadata["name"],
-        uid=metadata.get("uid") or "",
-        queue_name=spec.get("queueName") or "",
-        pod_sets=tuple(_read_pod_set(pod_set) for pod_set in spec.get("podSets") or ()),
-        priority=spec.get("priority") or 0,
-        active=spec.get("active", True),
-        created_at=parse_rfc3339(metadata["creationTimestamp"]),
-        conditions={c.type: c for c in map(_read_condition, status.get("conditions") or ())},
-        admission=_read_admission(admission) if admission else None,
-        requeue_state=_read_requeue_state(requeue) if requeue else None,
-        reclaimable_pods={entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()},
-        admission_checks=tuple(
-            AdmissionCheckState(check["name"], AdmissionCheckStatus(check["state"]), check.get("message") or "")
-            for check in status.get("admissionChecks") or ()
-        ),
-        maximum_execution_time_seconds=spec.get("maximumExecutionTimeSeconds"),
-    )
-
-
-def _read_pod_set(manifest: Manifest) -> PodSet:
-    return PodSet(
-        manifest.get("name") or "main",
-        manifest.get("count", 1),
-        PodTemplate.from_manifest(manifest.get("template") or {}),
-        manifest.get("minCount"),
-        TopologyRequest.from_manifest(manifest.get("topologyRequest")),
-    )
-
-
-def _read_condition(manifest: Manifest) -> Condition:
-    return Condition(
-        ConditionType(manifest["type"]),
-        ConditionStatus(manifest["status"]),
-        manifest.get("reason") or "",
-        manifest.get("message") or "",
-        parse_rfc3339(manifest["lastTransitionTime"]) if manifest.get("lastTransitionTime") else 0.0,
-    )
-
-
-def _read_requeue_state(manifest: Manifest) -> RequeueState:
-    at = manifest.get("requeueAt")
-    return RequeueState(manifest.get("count") or 0, parse_rfc3339(at) if at else None)
-
-
-def _read_admission(manifest: Manifest) -> Admission:
-    return Admission(
-        manifest["clusterQueue"],
-        tuple(
-            PodSetAssignment(
-                assignment.get("name") or "main",
-                assignment.get("count", 1),
-                dict(assignment.get("flavors") or {}),
-                {name: parse_amount(name, text) for name, text in (assignment.get("resourceUsage") or {}).items()},
-                decode(topology) if (topology := assignment.get("topologyAssignment")) else None,
-            )
-            for assignment in manifest.get("podSetAssignments") or ()
-        ),
-    )
-
-
 def read_configuration(scenario: Manifest) -> Configuration:
-    """`fairSharing` and `transformations` of a scenario, as in Kueue's Configuration."""
-    fair = scenario.get("fairSharing")
+    """`fairSharing`, `admissionFairSharing`, `transformations` and `featureGates` of a scenario, as in Kueue's
+    Configuration."""
+    fair, usage_based = scenario.get("fairSharing"), scenario.get("admissionFairSharing")
     strategies = tuple(PreemptionStrategy(s) for s in (fair or {}).get("preemptionStrategies") or ())
     return Configuration(
         fair_sharing=FairSharing(strategies or DEFAULT_PREEMPTION_STRATEGIES) if fair is not None else None,
+        admission_fair_sharing=_read_admission_fair_sharing(usage_based) if usage_based is not None else None,
+        balanced_placement=bool((scenario.get("featureGates") or {}).get(BALANCED_PLACEMENT_GATE)),
         transformations=tuple(_read_transformation(rule) for rule in scenario.get("transformations") or ()),
+    )
+
+
+def _read_admission_fair_sharing(manifest: Manifest) -> AdmissionFairSharing:
+    return AdmissionFairSharing(
+        duration_seconds(manifest.get("usageHalfLifeTime") or "0"),
+        duration_seconds(manifest.get("usageSamplingInterval") or "5m"),
+        {name: float(weight) for name, weight in (manifest.get("resourceWeights") or {}).items()},
     )
 
 

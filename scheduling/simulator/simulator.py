@@ -2,7 +2,7 @@
 
 The clock jumps from one instant at which something happens to the next. At an instant, workloads whose time is up
 finish, then those that are due arrive, then cycles run until nothing more happens; after each cycle the preempted have
-stopped.
+stopped. A scenario may ask for a number of cycles at time 0 instead, and for nothing else.
 """
 
 from __future__ import annotations
@@ -10,33 +10,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
 from scheduling.lifecycle.conditions import release
-from scheduling.model.decisions import Admit, CycleResult
-from scheduling.model.quantity import format_amount
+from scheduling.model.decisions import CycleResult
 from scheduling.model.topology import Topology
 from scheduling.model.vocabulary import ConditionType
-from scheduling.model.workload import Workload
+from scheduling.model.workload import Admission, Workload
 from scheduling.run_until_idle import run_until_idle
+from scheduling.simulator.results import cycle_result, single_cycle_result, state_at_the_end
 from scheduling.simulator.scenario import (
     read_admission_check,
     read_cluster_queue,
     read_cohort,
     read_configuration,
+    read_foreign_usage,
     read_limit_range,
     read_local_queue,
     read_node,
     read_resource_flavor,
     read_runtime_class,
-    read_workload,
 )
-from scheduling.state.status import Usage
+from scheduling.simulator.workload_manifest import read_workload
 from scheduling.world import World
 
 EPOCH = 1767225600.0
 """Time 0 of every scenario: 2026-01-01T00:00:00Z."""
+
+SECOND_PASS_SECONDS = 1.0
+"""How long before time 0 a workload of single cycles was given its quota: its second pass is due in the first."""
 
 
 @dataclass(slots=True)
@@ -47,36 +51,64 @@ class Simulator:
     runtimes: Mapping[str, float]
     horizon: float
     batch: float = 1.0
+    single_cycles: int | None = None
+    """How many cycles to run at time 0, and nothing else; None runs until nothing is left to happen."""
     cycles: list[dict[str, Any]] = field(default_factory=list)
+    first_cycle: dict[str, Any] | None = None
+    """What the first of the single cycles decided."""
     finished: dict[str, float] = field(default_factory=dict)
     _arrivals: list[tuple[float, int, Workload]] = field(default_factory=list)
     _ends: list[tuple[float, str, int]] = field(default_factory=list)
     _runs: dict[str, int] = field(default_factory=dict)
+    _stopping: list[str] = field(default_factory=list)
+    _assigned: dict[str, Admission | None] = field(default_factory=dict)
 
     def submit(self, workload: Workload) -> None:
         """Let a workload become visible at its creation time, rounded up to a whole batch; one that holds quota is
-        running from time 0. One that was evicted already has stopped by then, as all do here."""
+        running from time 0. One that was evicted already has stopped by then, as all do here; before single cycles it
+        has not, but stops after the first of them."""
         if workload.holds_quota and workload.is_true(ConditionType.EVICTED):
-            workload = release(workload, EPOCH)
+            if self.single_cycles is None:
+                workload = release(workload, EPOCH)
+            else:
+                self._stopping.append(workload.key)
         if workload.holds_quota:
-            self.world.set_workload(workload, EPOCH)
+            self._assigned[workload.key] = workload.admission
+            self.world.set_workload(workload, EPOCH if self.single_cycles is None else EPOCH - SECOND_PASS_SECONDS)
             self._start(workload.key, 0.0)
             return
         due = max(0.0, math.ceil((workload.created_at - EPOCH) / self.batch) * self.batch)
         heappush(self._arrivals, (due, len(self._arrivals), workload))
 
     def run(self) -> None:
-        """Run to the horizon, or until nothing is left to happen."""
+        """Run the single cycles if there are any; else to the horizon, or until nothing is left to happen."""
+        if self.single_cycles is not None:
+            self._run_single_cycles(self.single_cycles)
+            return
         while (now := self._next_instant()) is not None and now <= self.horizon:
             self._finish_due(now)
-            while self._arrivals and self._arrivals[0][0] <= now:
-                self.world.set_workload(heappop(self._arrivals)[2], EPOCH + now)
+            self._arrive(now)
             for result in run_until_idle(self.world, EPOCH + now, limit_idle=True):
                 self._record(result, now)
+
+    def _run_single_cycles(self, count: int) -> None:
+        self._arrive(0.0)
+        for _ in range(count):
+            result = self.world.run_cycle(EPOCH)
+            if self.first_cycle is None:
+                self.first_cycle = single_cycle_result(result, self._assigned, self.world)
+            self._record(result, 0.0)
+            for key in self._stopping:
+                self.world.release_workload(key, EPOCH)
+            self._stopping.clear()
 
     def _next_instant(self) -> float | None:
         candidates = [queue[0][0] for queue in (self._arrivals, self._ends) if queue]
         return min(candidates, default=None)
+
+    def _arrive(self, now: float) -> None:
+        while self._arrivals and self._arrivals[0][0] <= now:
+            self.world.set_workload(heappop(self._arrivals)[2], EPOCH + now)
 
     def _finish_due(self, now: float) -> None:
         while self._ends and self._ends[0][0] <= now:
@@ -93,37 +125,13 @@ class Simulator:
     def _record(self, result: CycleResult, now: float) -> None:
         for admission in result.admissions:
             self._start(admission.workload, now)
-        for preemption in result.preemptions:
-            self._runs[preemption.workload] += 1
-            self.world.release_workload(preemption.workload, EPOCH + now)
+        stopped = [preemption.workload for preemption in result.preemptions]
+        stopped += [eviction.workload for eviction in result.evictions]
+        for key in stopped:
+            self._runs[key] += 1
+            self.world.release_workload(key, EPOCH + now)
         if result.decided:
-            self.cycles.append(
-                {
-                    "atSeconds": now,
-                    "admitted": [_admitted(a) for a in sorted(result.admissions, key=lambda a: a.workload)],
-                    "preempted": [
-                        {"workload": p.workload, "reason": p.reason.value}
-                        for p in sorted(result.preemptions, key=lambda p: p.workload)
-                    ],
-                }
-            )
-
-
-def _admitted(admission: Admit) -> dict[str, Any]:
-    pod_sets = []
-    for assignment in admission.pod_sets:
-        entry: dict[str, Any] = {
-            "name": assignment.name,
-            "count": assignment.count,
-            "flavors": dict(assignment.flavors),
-        }
-        if assignment.topology_assignment is not None:
-            entry["topologyAssignment"] = [
-                {"values": list(domain.values), "count": domain.count}
-                for domain in assignment.topology_assignment.domains
-            ]
-        pod_sets.append(entry)
-    return {"workload": admission.workload, "clusterQueue": admission.cluster_queue, "podSets": pod_sets}
+            self.cycles.append(cycle_result(result, now))
 
 
 def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
@@ -133,7 +141,7 @@ def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
         world.set_namespace(manifest["metadata"]["name"], manifest["metadata"].get("labels") or {})
     kinds: tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], None]], ...] = (
         ("topologies", Topology.from_manifest, world.set_topology),
-        ("nodes", read_node, world.set_node),
+        ("nodes", partial(read_node, foreign_usage=read_foreign_usage(scenario.get("pods") or ())), world.set_node),
         ("limitRanges", read_limit_range, world.set_limit_range),
         ("runtimeClasses", read_runtime_class, world.set_runtime_class),
         ("resourceFlavors", read_resource_flavor, world.set_resource_flavor),
@@ -150,6 +158,7 @@ def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
         dict(scenario.get("runtimeSeconds") or {}),
         float(scenario.get("horizonSeconds", math.inf)),
         float(scenario.get("batchSeconds") or 1),
+        scenario.get("cycles"),
     )
     for manifest in scenario.get("workloads") or ():
         simulator.submit(read_workload(manifest))
@@ -157,40 +166,10 @@ def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
 
 
 def simulate(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a scenario to its end: cycles that decided something, finish times, who is left, usage per ClusterQueue."""
+    """Run a scenario and write down what was decided, in the shape of the recordings."""
     simulator = build_simulator(scenario)
     simulator.run()
-    world = simulator.world
-    result: dict[str, Any] = {
-        "cycles": simulator.cycles,
-        "finishedAtSeconds": simulator.finished,
-        "pending": {},
-        "inadmissible": {},
-        "clusterQueues": {},
-    }
-    fair = world.configuration.fair_sharing is not None
-    for name in world.cluster_queue_names():
-        waiting = world.pending(name)
-        for key, inadmissible in (("pending", False), ("inadmissible", True)):
-            names = [entry.workload for entry in waiting if entry.inadmissible is inadmissible]
-            if names:
-                result[key][name] = names
-        view = world.cluster_queue_view(name)
-        usage = [row for row in view.usage if row.listed]  # Kueue reports on the flavors of the spec only
-        entry: dict[str, Any] = {
-            "flavorsReservation": _by_flavor(usage, "used"),
-            "borrowed": _by_flavor([row for row in usage if row.borrowed], "borrowed"),
-        }
-        if fair:
-            share = view.weighted_share
-            entry["weightedShare"] = "+Inf" if math.isinf(share) else share
-        result["clusterQueues"][name] = entry
-    return result
-
-
-def _by_flavor(rows: list[Usage], field_name: str) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for row in rows:
-        amount = row.used if field_name == "used" else row.borrowed
-        found.setdefault(row.flavor, {})[row.resource] = format_amount(row.resource, amount)
-    return found
+    result: dict[str, Any] = {"cycles": simulator.cycles, "finishedAtSeconds": simulator.finished}
+    if simulator.first_cycle is not None:
+        result["firstCycle"] = simulator.first_cycle
+    return {**result, **state_at_the_end(simulator.world)}

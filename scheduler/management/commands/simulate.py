@@ -2,9 +2,13 @@
 
 INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A scenario holds Kubernetes manifests
 (`namespaces`, `resourceFlavors`, `cohorts`, `clusterQueues`, `localQueues`, `workloads`, `topologies`, `nodes`,
-`limitRanges`, `runtimeClasses`), and `runtimeSeconds`, `horizonSeconds`, `batchSeconds`, `fairSharing`,
-`transformations`. OUTPUT gets a list of `{"name", "result"}`: the cycles that decided something, when workloads
-finished, who is left and who uses how much.
+`admissionChecks`, `limitRanges`, `runtimeClasses`, `pods` of nobody's workload), and `runtimeSeconds`,
+`horizonSeconds`, `batchSeconds`, `fairSharing`, `admissionFairSharing`, `transformations`, `featureGates` (only
+`TASBalancedPlacement` switches anything). OUTPUT gets a list of `{"name", "result"}`: the cycles that decided
+something, when workloads finished, who is left and who uses how much.
+
+With `cycles` a scenario is run for so many cycles at time 0 and no longer; `firstCycle` then says all that the first of
+them decided, evictions and replaced nodes included, and why workloads wait.
 """
 
 from __future__ import annotations

@@ -20,12 +20,14 @@ from scheduling.simulator.scenario import (
     read_cluster_queue,
     read_cohort,
     read_configuration,
+    read_foreign_usage,
+    read_local_queue,
     read_node,
     read_resource_flavor,
     read_resource_quota,
-    read_workload,
 )
-from scheduling.simulator.simulator import build_simulator
+from scheduling.simulator.simulator import build_simulator, simulate
+from scheduling.simulator.workload_manifest import read_workload
 
 
 def workload(**status: Any) -> dict[str, Any]:
@@ -192,3 +194,100 @@ def test_a_resource_quota_in_whole_units() -> None:
     hard = {"limits.nvidia.com/gpumem": "10k", "limits.nvidia.com/gpucores": "0.5"}
     quota = read_resource_quota({"metadata": {"name": "gpus"}, "spec": {"hard": hard}})
     assert (quota.key, quota.hard) == ("default/gpus", {"limits.nvidia.com/gpumem": 10_000})
+
+
+def test_pods_of_nobodys_workload_take_from_their_node_until_they_end() -> None:
+    def pod(node: str, phase: str) -> dict[str, Any]:
+        container = {"name": "c", "resources": {"requests": {"cpu": "500m"}}}
+        return {"spec": {"nodeName": node, "containers": [container]}, "status": {"phase": phase}}
+
+    pods = [pod("n1", "Running"), pod("n1", "Pending"), pod("n1", "Succeeded"), pod("n2", "Failed"), pod("", "Pending")]
+    assert read_foreign_usage(pods) == {"n1": {"cpu": 1000, "pods": 2}}
+
+
+def test_what_single_cycles_add_to_a_workload() -> None:
+    manifest = workload(
+        unhealthyNodes=[{"name": "n1"}],
+        preemptionGates=[{"name": "opened", "position": "Open"}, {"name": "shut", "position": "Closed"}],
+        admissionChecks=[
+            {"name": "c", "state": "Ready", "podSetUpdates": [{"name": "main", "nodeSelector": {"pool": "new"}}]}
+        ],
+    )
+    manifest["spec"]["preemptionGates"] = [{"name": name} for name in ("opened", "shut", "unknown")]
+    manifest["metadata"]["annotations"] = {"kueue.x-k8s.io/workload-slice-replacement-for": "team/before"}
+    manifest["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "p"}]
+    found = read_workload(manifest)
+    assert (found.unhealthy_nodes, found.replaces, found.single_pod) == (("n1",), "team/before", True)
+    assert found.closed_preemption_gates == ("shut", "unknown")
+    assert found.admission_checks[0].pod_set_updates[0].node_selector == {"pool": "new"}
+    manifest["metadata"]["annotations"]["kueue.x-k8s.io/is-group-workload"] = "true"
+    assert not read_workload(manifest).single_pod
+
+
+def test_a_gate_and_the_usage_of_a_local_queue() -> None:
+    configuration = read_configuration(
+        {
+            "featureGates": {"TASBalancedPlacement": True},
+            "admissionFairSharing": {"usageHalfLifeTime": "1m30s", "resourceWeights": {"cpu": 2}},
+        }
+    )
+    assert configuration.balanced_placement
+    settings = configuration.admission_fair_sharing
+    assert settings is not None
+    assert (settings.usage_half_life_seconds, settings.usage_sampling_interval_seconds) == (90.0, 300.0)
+    assert settings.resource_weights == {"cpu": 2.0}
+    usage = {"consumedResources": {"cpu": "1500m"}, "lastUpdate": "1970-01-01T00:01:00Z"}
+    queue = read_local_queue(
+        {
+            "metadata": {"name": "lq"},
+            "spec": {"clusterQueue": "q"},
+            "status": {"fairSharing": {"admissionFairSharingStatus": usage}},
+        }
+    )
+    assert (queue.consumed, queue.consumed_at) == ({"cpu": 1.5}, 60.0)
+
+
+def test_single_cycles_say_all_that_the_first_one_decided() -> None:
+    groups = [
+        {
+            "coveredResources": ["cpu"],
+            "flavors": [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "2"}]}],
+        }
+    ]
+
+    def asks(name: str, cpu: str, **status: Any) -> dict[str, Any]:
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+        metadata = {"name": name, "namespace": "team", "uid": name, "creationTimestamp": "2025-12-31T23:00:00Z"}
+        pod_sets = [{"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}]
+        return {"metadata": metadata, "spec": {"queueName": "lq", "podSets": pod_sets}, "status": status}
+
+    assignment = {"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "1"}}
+    stopping = asks(
+        "stopping",
+        "1",
+        admission={"clusterQueue": "q", "podSetAssignments": [assignment]},
+        conditions=[{"type": "QuotaReserved", "status": "True"}, {"type": "Evicted", "status": "True"}],
+    )
+    result = simulate(
+        {
+            "cycles": 1,
+            "namespaces": [{"metadata": {"name": "team"}}],
+            "resourceFlavors": [{"metadata": {"name": "default"}}],
+            "clusterQueues": [
+                {
+                    "metadata": {"name": "q"},
+                    "spec": {"namespaceSelector": {}, "resourceGroups": groups},
+                }
+            ],
+            "localQueues": [{"metadata": {"name": "lq", "namespace": "team"}, "spec": {"clusterQueue": "q"}}],
+            "workloads": [stopping, asks("large", "2"), asks("small", "1")],
+        }
+    )
+    assert result["firstCycle"] == {
+        "admitted": [],
+        "preempted": [],
+        "evicted": [],
+        "replaced": [],
+        "pending": {"team/large": "WaitingForQuota", "team/small": "PendingEvaluation"},
+    }, "what is stopping keeps its quota in the first cycle"
+    assert result["clusterQueues"]["q"]["flavorsReservation"] == {"default": {"cpu": "0"}}, "and has stopped after it"
