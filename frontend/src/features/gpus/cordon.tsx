@@ -1,34 +1,40 @@
 /** The buttons by which a cluster admin cordons, drains and uncordons a node or a card; each asks first. */
-import { ActionIcon, Button, Group, Menu, Modal, Stack, Text } from "@mantine/core";
+import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
 import { isClusterAdmin, sessionQuery } from "@/api/session";
-import { ErrorState } from "@/components/error-state";
+import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon, type IconName } from "@/components/icon";
 
 type Step = "cordon" | "drain" | "uncordon";
 
-const STEPS: Record<Step, { label: string; icon: IconName; consequence: string; change: CordonChange }> = {
+const STEPS: Record<
+  Step,
+  { label: string; done: string; icon: IconName; consequence: string; change: CordonChange }
+> = {
   cordon: {
     label: "Cordon",
+    done: "Cordoned",
     icon: "pause",
-    consequence: "It takes nothing new. What runs there goes on.",
+    consequence: "No new pods are placed here. Running pods keep running.",
     change: { cordoned: true },
   },
   drain: {
     label: "Drain",
+    done: "Draining",
     icon: "stop",
     consequence:
-      "It takes nothing new, and the workloads that we placed there are evicted: their pods stop, and they wait for another place.",
+      "No new pods are placed here. Workloads that kueueweb placed here are evicted: their pods stop, and they go back to their queues.",
     change: { draining: true },
   },
   uncordon: {
     label: "Uncordon",
+    done: "Uncordoned",
     icon: "play",
-    consequence: "It takes pods again.",
+    consequence: "New pods can be placed here again.",
     change: { cordoned: false },
   },
 };
@@ -102,62 +108,40 @@ export function CordonMenu({ target, name, state }: CordonProps) {
 function useQuestion(target: CordonTarget, name: string) {
   const { data: session } = useSuspenseQuery(sessionQuery());
   const [asked, ask] = useState<Step | null>(null);
-  const question = (
-    <Modal
-      opened={asked !== null}
-      onClose={() => ask(null)}
-      title={asked === null ? "" : `${STEPS[asked].label}: ${name}`}
-    >
-      {asked !== null && <Question target={target} name={name} step={asked} onDone={() => ask(null)} />}
-    </Modal>
+  const question = asked !== null && (
+    <Question target={target} name={name} step={asked} onClose={() => ask(null)} />
   );
   return { allowed: isClusterAdmin(session), ask, question };
 }
 
-function Question({
-  target,
-  name,
-  step,
-  onDone,
-}: {
+interface QuestionProps {
   target: CordonTarget;
   name: string;
   step: Step;
-  onDone: () => void;
-}) {
+  onClose: () => void;
+}
+
+function Question({ target, name, step, onClose }: QuestionProps) {
   const cordon = useCordon(useCluster(), target);
   const { label, consequence, change } = STEPS[step];
-  const send = () =>
-    cordon.mutate(change, {
-      onSuccess: () => {
-        notifications.show({ color: "teal", title: label, message: name });
-        onDone();
-      },
-    });
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
+    <ConfirmDialog
+      action={label}
+      target={name}
+      destructive={step === "drain"}
+      pending={cordon.isPending}
+      error={cordon.error}
+      onConfirm={() =>
+        cordon.mutate(change, {
+          onSuccess: () => {
+            notifications.show({ color: "teal", title: STEPS[step].done, message: name });
+            onClose();
+          },
+        })
+      }
+      onClose={onClose}
     >
-      <Stack>
-        <Text size="sm">{consequence}</Text>
-        {cordon.error !== null && <ErrorState title="It was not done" message={cordon.error.message} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onDone}>
-            Back
-          </Button>
-          <Button
-            type="submit"
-            loading={cordon.isPending}
-            data-autofocus
-            {...(step === "drain" ? { color: "red" } : {})}
-          >
-            {label}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <Text size="sm">{consequence}</Text>
+    </ConfirmDialog>
   );
 }

@@ -12,7 +12,7 @@ export const ACTION_WORDS: Record<
     label: "Hold",
     icon: "pause",
     consequence:
-      "It stops waiting, and is evicted if it was admitted: its pods stop. Release puts it back into its queue.",
+      "A held workload is not scheduled. If it is admitted, it is evicted: its pods stop. Release puts it back into its queue.",
     done: "On hold",
   },
   release: {
@@ -22,16 +22,16 @@ export const ACTION_WORDS: Record<
     done: "Released",
   },
   priority: {
-    label: "Priority",
+    label: "Change priority",
     icon: "priority",
-    consequence: "Its place in the queue changes with the next scheduling cycle.",
+    consequence: "The new priority counts from the next scheduling cycle on.",
     done: "Priority changed",
   },
   cancel: {
     label: "Cancel",
     icon: "stop",
     consequence:
-      "It ends for good: its pods stop and its quota and devices go to others. This cannot be undone.",
+      "The workload ends for good: its pods stop, and its quota and devices are freed. This cannot be undone.",
     done: "Cancelled",
   },
 };

@@ -1,12 +1,12 @@
 /** What can be done to all selected workloads at once. */
-import { Button, Group, Modal, Paper, Stack, Text } from "@mantine/core";
+import { Button, Group, Paper, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import type { Workload } from "@/api/types";
 import { type BulkAction, useBulkAction } from "@/api/workloads";
-import { ErrorState } from "@/components/error-state";
+import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
 import { faultLines } from "@/lib/refusal";
@@ -46,55 +46,45 @@ export function BulkBar({ selected, onClear }: { selected: Workload[]; onClear: 
           Clear
         </Button>
       </Group>
-      <Modal
-        opened={asked !== null}
-        onClose={close}
-        title={asked === null ? "" : `${ACTION_WORDS[asked].label} ${count}?`}
-      >
-        {asked !== null && (
-          <Stack>
-            <Text size="sm">{ACTION_WORDS[asked].consequence}</Text>
-            <Text size="sm" c="var(--kw-muted)">
-              Workloads to which it does not apply are passed over.
-            </Text>
-            {action.error !== null && (
-              <ErrorState
-                title="It was not done"
-                message={action.error.message}
-                details={faultLines(action.error instanceof ApiError ? action.error.errors : [])}
-              />
-            )}
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Back
-              </Button>
-              <Button
-                {...(asked === "cancel" ? { color: "red" } : {})}
-                loading={action.isPending}
-                data-autofocus
-                onClick={() =>
-                  action.mutate(
-                    { action: asked, workloads: selected },
-                    {
-                      onSuccess: ({ changed }) => {
-                        notifications.show({
-                          color: "teal",
-                          title: ACTION_WORDS[asked].done,
-                          message: `${formatCount(changed.length)} of ${count}`,
-                        });
-                        close();
-                        onClear();
-                      },
-                    },
-                  )
+      {asked !== null && (
+        <ConfirmDialog
+          action={ACTION_WORDS[asked].label}
+          target={count}
+          destructive={asked === "cancel"}
+          pending={action.isPending}
+          error={
+            action.error === null
+              ? null
+              : {
+                  message: action.error.message,
+                  details: faultLines(action.error instanceof ApiError ? action.error.errors : []),
                 }
-              >
-                {ACTION_WORDS[asked].label}
-              </Button>
-            </Group>
-          </Stack>
-        )}
-      </Modal>
+          }
+          onConfirm={() =>
+            action.mutate(
+              { action: asked, workloads: selected },
+              {
+                onSuccess: ({ changed }) => {
+                  notifications.show({
+                    color: "teal",
+                    title: ACTION_WORDS[asked].done,
+                    message: `${formatCount(changed.length)} of ${count}`,
+                  });
+                  close();
+                  onClear();
+                },
+              },
+            )
+          }
+          onClose={close}
+        >
+          <Text size="sm">{ACTION_WORDS[asked].consequence}</Text>
+          <Text size="sm" c="var(--kw-muted)">
+            {asked === "cancel" && "The Jobs and other objects that own them are stopped too. "}
+            Workloads that this action does not apply to are skipped.
+          </Text>
+        </ConfirmDialog>
+      )}
     </Paper>
   );
 }

@@ -1,5 +1,5 @@
 /** What its owner may do to a workload; each asks first, and says what went wrong. */
-import { Button, Group, Modal, Select, Stack, Text } from "@mantine/core";
+import { Button, Select, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -8,7 +8,7 @@ import { namesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
 import { useWorkloadAction } from "@/api/workloads";
-import { ErrorState } from "@/components/error-state";
+import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { ACTION_WORDS, type ActionKind } from "./action-words";
 
@@ -36,26 +36,18 @@ export function WorkloadActions({ workload }: { workload: Workload }) {
           {ACTION_WORDS[kind].label}
         </Button>
       ))}
-      <Modal
-        opened={asked !== null}
-        onClose={() => setAsked(null)}
-        title={asked === null ? "" : `${ACTION_WORDS[asked].label}: ${workload.namespace}/${workload.name}`}
-      >
-        {asked !== null && <ActionForm kind={asked} workload={workload} onDone={() => setAsked(null)} />}
-      </Modal>
+      {asked !== null && <ActionQuestion kind={asked} workload={workload} onClose={() => setAsked(null)} />}
     </>
   );
 }
 
-function ActionForm({
-  kind,
-  workload,
-  onDone,
-}: {
+interface ActionQuestionProps {
   kind: ActionKind;
   workload: Workload;
-  onDone: () => void;
-}) {
+  onClose: () => void;
+}
+
+function ActionQuestion({ kind, workload, onClose }: ActionQuestionProps) {
   const cluster = useCluster();
   const action = useWorkloadAction(cluster, workload);
   const classes = useQuery({
@@ -63,51 +55,41 @@ function ActionForm({
     enabled: kind === "priority",
   });
   const [priorityClass, setPriorityClass] = useState(workload.priority_class);
-  const send = () =>
-    action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
-      onSuccess: () => {
-        notifications.show({
-          color: "teal",
-          title: ACTION_WORDS[kind].done,
-          message: `${workload.namespace}/${workload.name}`,
-        });
-        onDone();
-      },
-    });
+  const name = `${workload.namespace}/${workload.name}`;
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
+    <ConfirmDialog
+      action={ACTION_WORDS[kind].label}
+      target={kind === "priority" ? `of ${name}` : name}
+      destructive={kind === "cancel"}
+      disabled={kind === "priority" && priorityClass === workload.priority_class}
+      pending={action.isPending}
+      error={action.error}
+      onConfirm={() =>
+        action.mutate(kind === "priority" ? { kind, priority_class: priorityClass } : { kind }, {
+          onSuccess: () => {
+            notifications.show({ color: "teal", title: ACTION_WORDS[kind].done, message: name });
+            onClose();
+          },
+        })
+      }
+      onClose={onClose}
     >
-      <Stack>
-        <Text size="sm">{ACTION_WORDS[kind].consequence}</Text>
-        {kind === "priority" && (
-          <Select
-            label="WorkloadPriorityClass"
-            data={classes.data ?? []}
-            value={priorityClass === "" ? null : priorityClass}
-            onChange={(name) => setPriorityClass(name ?? "")}
-            searchable
-            data-autofocus
-          />
-        )}
-        {action.error !== null && <ErrorState title="It was not done" message={action.error.message} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onDone}>
-            Back
-          </Button>
-          <Button
-            type="submit"
-            loading={action.isPending}
-            disabled={kind === "priority" && priorityClass === workload.priority_class}
-            {...(kind === "cancel" ? { color: "red", "data-autofocus": true } : {})}
-          >
-            {ACTION_WORDS[kind].label}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      <Text size="sm">{ACTION_WORDS[kind].consequence}</Text>
+      {kind === "cancel" && workload.owner !== null && (
+        <Text size="sm">
+          It belongs to {workload.owner.kind} <b>{workload.owner.name}</b>, which is stopped with all its
+          pods.
+        </Text>
+      )}
+      {kind === "priority" && (
+        <Select
+          label="WorkloadPriorityClass"
+          data={classes.data ?? []}
+          value={priorityClass === "" ? null : priorityClass}
+          onChange={(chosen) => setPriorityClass(chosen ?? "")}
+          searchable
+        />
+      )}
+    </ConfirmDialog>
   );
 }
