@@ -221,6 +221,10 @@ SPECTACULAR_SETTINGS = {
         "WorkloadStatusEnum": "queues.api.serializers.WORKLOAD_STATUSES",
     },
     "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "kueueweb.api.schema.add_live_frames",
+    ],
 }
 LOGIN_URL = "/login"
 LOGIN_REDIRECT_URL = "/"

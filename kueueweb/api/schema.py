@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from kueueweb.api.scope import Scoped
+from scheduler.live.shapes import FRAMES
 
 
 class LocatedErrorSerializer(serializers.Serializer[Any]):
@@ -95,3 +97,11 @@ class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untype
         """The header and what stands in it."""
         description = "`Token ` and a token of `auth/token/`."
         return {"type": "apiKey", "in": "header", "name": "Authorization", "description": description}
+
+
+def add_live_frames(result: Any, generator: Any, request: Any, public: bool) -> Any:
+    """A hook of drf-spectacular: the frames of the websocket become components, for the types that clients generate."""
+    _, components = msgspec.json.schema_components(FRAMES, ref_template="#/components/schemas/{name}")
+    result["components"]["schemas"] |= components
+    result["components"]["schemas"] = dict(sorted(result["components"]["schemas"].items()))
+    return result

@@ -2,6 +2,7 @@
 
 Frames carry (epoch, sequence, time): a client that sees a gap asks for the snapshot, so a lost frame costs a moment and
 never shows old numbers as new. Publishing never holds up a batch and never fails one: without Redis the numbers wait.
+`shapes` has what the frames look like.
 """
 
 from __future__ import annotations
@@ -11,23 +12,33 @@ import logging
 import math
 import threading
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 from channels.layers import get_channel_layer
 from redis import RedisError
 
 from queues.redis_client import redis_client
+from scheduler.live.shapes import (
+    LiveChanges,
+    LiveClusterQueue,
+    LiveCohort,
+    LiveData,
+    LiveDevice,
+    LiveRemoved,
+    LiveSlice,
+    LiveTotals,
+    Share,
+)
 from scheduler.store.placements import held_slices
 from scheduler.store.row_index import RowIndex
 from scheduling.state.status import ClusterQueueView, CohortView
 from scheduling.world import World
 
 _log = logging.getLogger(__name__)
-
-Data = dict[str, Any]
 
 INTERVAL_SECONDS: Final = 0.25
 """Between two frames with news; longer where computing one takes long, so that it takes a tenth of the time at most."""
@@ -51,7 +62,7 @@ class LiveFrames:
         self._cluster = cluster
         self._epoch = epoch
         self._sequence = 0
-        self._shown: Data = {"totals": {}, "cluster_queues": {}, "cohorts": {}, "devices": {}}
+        self._shown: LiveData | None = None
         self._due_at = 0.0
         self._beat_at = 0.0
         self._news = True
@@ -73,18 +84,18 @@ class LiveFrames:
             self._beat_at = started + HEARTBEAT_SECONDS
             _publisher().send(self._cluster, self._frame("heartbeat", now))
 
-    def _send_changes(self, data: Data, now: float) -> None:
-        first = self._sequence == 0
-        delta = difference(self._shown, data)
-        if not delta and not first:
+    def _send_changes(self, data: LiveData, now: float) -> None:
+        delta = None if self._shown is None else difference(self._shown, data)
+        if delta == {}:
             return
         self._sequence += 1
         self._shown = data
         snapshot = self._frame("snapshot", now, data)
-        _publisher().send(self._cluster, snapshot if first else self._frame("delta", now, delta), snapshot)
+        frame = snapshot if delta is None else self._frame("delta", now, delta)
+        _publisher().send(self._cluster, frame, snapshot)
 
-    def _frame(self, type_: str, now: float, data: Data | None = None) -> bytes:
-        frame: Data = {
+    def _frame(self, type_: str, now: float, data: LiveData | LiveChanges | None = None) -> bytes:
+        frame: dict[str, Any] = {
             "type": type_,
             "cluster": self._cluster,
             "epoch": self._epoch,
@@ -96,14 +107,18 @@ class LiveFrames:
         return orjson.dumps(frame)
 
 
-def difference(before: Data, after: Data) -> Data:
+_PARTS: Final[tuple[Literal["cluster_queues", "cohorts", "devices"], ...]] = ("cluster_queues", "cohorts", "devices")
+
+
+def difference(before: LiveData, after: LiveData) -> LiveChanges:
     """The entries of `after` that differ from `before`, whole, and the names of those that are gone."""
-    delta: Data = {}
-    removed: dict[str, list[str]] = {}
+    delta: LiveChanges = {}
+    removed: LiveRemoved = {}
     if before["totals"] != after["totals"]:
         delta["totals"] = after["totals"]
-    for part in ("cluster_queues", "cohorts", "devices"):
-        old, new = before[part], after[part]
+    for part in _PARTS:
+        old: Mapping[str, Any] = before[part]
+        new: Mapping[str, Any] = after[part]
         changed = {name: entry for name, entry in new.items() if old.get(name) != entry}
         gone = [name for name in old if name not in new]
         if changed:
@@ -111,12 +126,12 @@ def difference(before: Data, after: Data) -> Data:
         if gone:
             removed[part] = gone
     if removed:
-        delta["removed"] = {part: removed.get(part, []) for part in ("cluster_queues", "cohorts", "devices")}
+        delta["removed"] = removed
     return delta
 
 
-def numbers(world: World, rows: RowIndex) -> Data:
-    """All numbers of a cluster; amounts are integers in base units."""
+def numbers(world: World, rows: RowIndex) -> LiveData:
+    """All numbers of a cluster."""
     cluster_queues = {
         name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()
     }
@@ -129,11 +144,11 @@ def numbers(world: World, rows: RowIndex) -> Data:
     }
 
 
-def _share(share: float) -> float | str:
+def _share(share: float) -> Share:
     return "Infinity" if math.isinf(share) else share
 
 
-def cluster_queue_numbers(view: ClusterQueueView) -> Data:
+def cluster_queue_numbers(view: ClusterQueueView) -> LiveClusterQueue:
     """One ClusterQueue's entry."""
     return {
         "cohort": view.cohort,
@@ -160,7 +175,7 @@ def cluster_queue_numbers(view: ClusterQueueView) -> Data:
     }
 
 
-def cohort_numbers(view: CohortView) -> Data:
+def cohort_numbers(view: CohortView) -> LiveCohort:
     """One cohort's entry."""
     return {
         "parent": view.parent,
@@ -172,8 +187,8 @@ def cohort_numbers(view: CohortView) -> Data:
     }
 
 
-def _devices(world: World, rows: RowIndex) -> Data:
-    slices: dict[tuple[str, str], list[Data]] = {}
+def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
+    slices: dict[tuple[str, str], list[LiveSlice]] = {}
     for key, entry in rows.workloads.items():
         if entry.placement is None:
             continue
@@ -190,7 +205,7 @@ def _devices(world: World, rows: RowIndex) -> Data:
                     "cores_percent": held.slice.cores_percent,
                 }
             )
-    shown: Data = {}
+    shown: dict[str, LiveDevice] = {}
     for node in rows.nodes.values():
         for found in node.found:
             slices.setdefault((node.name, found.uuid), []).append(
@@ -220,18 +235,25 @@ def _devices(world: World, rows: RowIndex) -> Data:
     return shown
 
 
-def _totals(cluster_queues: Data, devices: Data, nodes: int) -> Data:
-    totals: Data = {
-        name: sum(queue[name] for queue in cluster_queues.values())
-        for name in ("pending", "inadmissible", "reserving", "admitted")
+def _totals(
+    cluster_queues: Mapping[str, LiveClusterQueue], devices: Mapping[str, LiveDevice], nodes: int
+) -> LiveTotals:
+    queues, held = cluster_queues.values(), devices.values()
+    return {
+        "pending": sum(queue["pending"] for queue in queues),
+        "inadmissible": sum(queue["inadmissible"] for queue in queues),
+        "reserving": sum(queue["reserving"] for queue in queues),
+        "admitted": sum(queue["admitted"] for queue in queues),
+        "nodes": nodes,
+        "devices": len(devices),
+        "devices_in_use": sum(1 for device in held if device["used_slots"]),
+        "slots": sum(device["slots"] for device in held),
+        "used_slots": sum(device["used_slots"] for device in held),
+        "memory_mib": sum(device["memory_mib"] for device in held),
+        "used_memory_mib": sum(device["used_memory_mib"] for device in held),
+        "cores_percent": sum(device["cores_percent"] for device in held),
+        "used_cores_percent": sum(device["used_cores_percent"] for device in held),
     }
-    totals["nodes"] = nodes
-    totals["devices"] = len(devices)
-    totals["devices_in_use"] = sum(1 for device in devices.values() if device["used_slots"])
-    for name in ("slots", "memory_mib", "cores_percent"):
-        totals[name] = sum(device[name] for device in devices.values())
-        totals[f"used_{name}"] = sum(device[f"used_{name}"] for device in devices.values())
-    return totals
 
 
 class _Publisher:

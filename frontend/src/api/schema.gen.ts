@@ -1642,6 +1642,204 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        /**
+         * LiveChanges
+         * @description The parts that changed: whole entries by name.
+         */
+        LiveChanges: {
+            cluster_queues?: {
+                [key: string]: components["schemas"]["LiveClusterQueue"];
+            };
+            cohorts?: {
+                [key: string]: components["schemas"]["LiveCohort"];
+            };
+            devices?: {
+                [key: string]: components["schemas"]["LiveDevice"];
+            };
+            removed?: components["schemas"]["LiveRemoved"];
+            totals?: components["schemas"]["LiveTotals"];
+        };
+        /**
+         * LiveClusterQueue
+         * @description One ClusterQueue.
+         */
+        LiveClusterQueue: {
+            active: boolean;
+            admitted: number;
+            cohort: string;
+            inadmissible: number;
+            /** @description Why it is not active, for people. */
+            message: string;
+            pending: number;
+            /** @description Why it is not active: a stable token. */
+            reason: string;
+            reserving: number;
+            usage: components["schemas"]["LiveQuota"][];
+            /** @description Kueue's dominant resource share; infinite when a queue borrows with a fair weight of zero. */
+            weighted_share: number | "Infinity";
+        };
+        /**
+         * LiveCohort
+         * @description One cohort, declared or not.
+         */
+        LiveCohort: {
+            parent: string;
+            usage: components["schemas"]["LiveCohortQuota"][];
+            /** @description Kueue's dominant resource share; infinite when a queue borrows with a fair weight of zero. */
+            weighted_share: number | "Infinity";
+        };
+        /**
+         * LiveCohortQuota
+         * @description One flavor and resource of a cohort.
+         */
+        LiveCohortQuota: {
+            flavor: string;
+            resource: string;
+            subtree_quota: number;
+            used: number;
+        };
+        /**
+         * LiveData
+         * @description Everything that a page shows live.
+         */
+        LiveData: {
+            cluster_queues: {
+                [key: string]: components["schemas"]["LiveClusterQueue"];
+            };
+            cohorts: {
+                [key: string]: components["schemas"]["LiveCohort"];
+            };
+            devices: {
+                [key: string]: components["schemas"]["LiveDevice"];
+            };
+            totals: components["schemas"]["LiveTotals"];
+        };
+        /**
+         * LiveDeltaFrame
+         * @description Replaces the entries that it names.
+         */
+        LiveDeltaFrame: {
+            cluster: string;
+            data: components["schemas"]["LiveChanges"];
+            epoch: number;
+            sequence: number;
+            /** @description The sequence this delta starts from; without it, the one before its own. */
+            since?: number;
+            /** @description When the scheduler took these numbers. */
+            time: string;
+            /** @enum {unknown} */
+            type: "delta";
+        };
+        /**
+         * LiveDevice
+         * @description One device and who holds it.
+         */
+        LiveDevice: {
+            cordoned: boolean;
+            cores_percent: number;
+            /** @description Being emptied, by itself or with its node. */
+            draining: boolean;
+            health: boolean;
+            index: number;
+            memory_mib: number;
+            node: string;
+            /** @description Its node is cordoned, here or in the cluster. */
+            node_unschedulable: boolean;
+            slices: components["schemas"]["LiveSlice"][];
+            slots: number;
+            type: string;
+            used_cores_percent: number;
+            used_memory_mib: number;
+            used_slots: number;
+            vendor: string;
+        };
+        /**
+         * LiveHeartbeatFrame
+         * @description The scheduler lives and nothing changed.
+         */
+        LiveHeartbeatFrame: {
+            cluster: string;
+            epoch: number;
+            sequence: number;
+            /** @description When the scheduler took these numbers. */
+            time: string;
+            /** @enum {unknown} */
+            type: "heartbeat";
+        };
+        /**
+         * LiveQuota
+         * @description One flavor and resource of a ClusterQueue.
+         */
+        LiveQuota: {
+            borrowed: number;
+            borrowing_limit: number | null;
+            flavor: string;
+            lending_limit: number | null;
+            nominal: number;
+            resource: string;
+            used: number;
+        };
+        /**
+         * LiveRemoved
+         * @description The names that are gone.
+         */
+        LiveRemoved: {
+            cluster_queues?: string[];
+            cohorts?: string[];
+            devices?: string[];
+        };
+        /**
+         * LiveSlice
+         * @description What one container holds of a device.
+         */
+        LiveSlice: {
+            container: string;
+            cores_percent: number;
+            memory_mib: number;
+            /** @description Null or empty where the holder is not known. */
+            namespace: string | null;
+            pod_set: string;
+            replica: number;
+            /** @description namespace/name; null when the holder is not yours to see, or no workload of kueueweb. */
+            workload: string | null;
+        };
+        /**
+         * LiveSnapshotFrame
+         * @description Replaces everything that is known.
+         */
+        LiveSnapshotFrame: {
+            /** @description Time since the scheduler sent this, by the server's clock. */
+            age_seconds?: number;
+            cluster: string;
+            data: components["schemas"]["LiveData"];
+            epoch: number;
+            sequence: number;
+            /** @description When the scheduler took these numbers. */
+            time: string;
+            /** @enum {unknown} */
+            type: "snapshot";
+        };
+        /**
+         * LiveTotals
+         * @description Sums over the cluster.
+         */
+        LiveTotals: {
+            admitted: number;
+            cores_percent: number;
+            devices: number;
+            devices_in_use: number;
+            /** @description Waits until something changes that may let it start. */
+            inadmissible: number;
+            memory_mib: number;
+            nodes: number;
+            /** @description Will be tried in a coming cycle. */
+            pending: number;
+            reserving: number;
+            slots: number;
+            used_cores_percent: number;
+            used_memory_mib: number;
+            used_slots: number;
+        };
         /** @description A LocalQueue, whether it is active, and how many workloads it has. */
         LocalQueueStatus: {
             /** Format: uuid */

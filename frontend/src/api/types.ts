@@ -42,128 +42,17 @@ export interface Page<Row> {
   next: string | null;
 }
 
-// The live stream
+// The live stream: declared in scheduler/live/shapes.py
 
-export interface LiveTotals {
-  /** Will be tried in a coming cycle. */
-  pending: number;
-  /** Was tried in vain, and waits until something changes that may help it. */
-  inadmissible: number;
-  reserving: number;
-  admitted: number;
-  nodes: number;
-  devices: number;
-  devices_in_use: number;
-  slots: number;
-  used_slots: number;
-  memory_mib: number;
-  used_memory_mib: number;
-  cores_percent: number;
-  used_cores_percent: number;
-}
-
-/** Kueue's dominant resource share; above every number when the fair weight is zero. */
-export type WeightedShare = number | "Infinity";
-
-export interface LiveQuota {
-  flavor: string;
-  resource: string;
-  nominal: number;
-  borrowing_limit: number | null;
-  lending_limit: number | null;
-  used: number;
-  borrowed: number;
-}
-
-export interface LiveClusterQueue {
-  cohort: string;
-  active: boolean;
-  /** Why it is not active, as a token and as a sentence. */
-  reason: string;
-  message: string;
-  pending: number;
-  inadmissible: number;
-  reserving: number;
-  admitted: number;
-  weighted_share: WeightedShare;
-  usage: LiveQuota[];
-}
-
-export interface LiveCohort {
-  parent: string;
-  weighted_share: WeightedShare;
-  usage: { flavor: string; resource: string; subtree_quota: number; used: number }[];
-}
-
-export interface LiveSlice {
-  /** "namespace/name", or null when the holder is not yours to see, or is none of ours. */
-  workload: string | null;
-  /** Null or empty where the holder is not known. */
-  namespace: string | null;
-  pod_set: string;
-  replica: number;
-  container: string;
-  memory_mib: number;
-  cores_percent: number;
-}
-
-export interface LiveDevice {
-  node: string;
-  index: number;
-  type: string;
-  vendor: string;
-  health: boolean;
-  cordoned: boolean;
-  /** Its node is cordoned, by us or in the cluster. */
-  node_unschedulable: boolean;
-  /** Being emptied, by itself or with its node. */
-  draining: boolean;
-  slots: number;
-  used_slots: number;
-  memory_mib: number;
-  used_memory_mib: number;
-  cores_percent: number;
-  used_cores_percent: number;
-  slices: LiveSlice[];
-}
-
-export interface LiveData {
-  totals: LiveTotals;
-  cluster_queues: Record<string, LiveClusterQueue>;
-  cohorts: Record<string, LiveCohort>;
-  devices: Record<string, LiveDevice>;
-}
-
-export interface LiveRemoved {
-  cluster_queues?: string[];
-  cohorts?: string[];
-  devices?: string[];
-}
-
-interface FrameHead {
-  cluster: string;
-  epoch: number;
-  sequence: number;
-  /** When the scheduler took these numbers. */
-  time: string;
-}
-
-export interface SnapshotFrame extends FrameHead {
-  type: "snapshot";
-  /** How long ago the scheduler said this, by the server's clock: it may be gone since. */
-  age_seconds?: number;
-  data: LiveData;
-}
-
-export interface DeltaFrame extends FrameHead {
-  type: "delta";
-  /** The sequence this delta starts from, when it holds several; else the one before its own. */
-  since?: number;
-  data: Partial<LiveData> & { removed?: LiveRemoved };
-}
-
-export interface HeartbeatFrame extends FrameHead {
-  type: "heartbeat";
-}
-
+export type LiveTotals = Schemas["LiveTotals"];
+export type LiveQuota = Schemas["LiveQuota"];
+export type LiveClusterQueue = Schemas["LiveClusterQueue"];
+export type LiveCohort = Schemas["LiveCohort"];
+export type LiveSlice = Schemas["LiveSlice"];
+export type LiveDevice = Schemas["LiveDevice"];
+export type LiveData = Schemas["LiveData"];
+export type WeightedShare = LiveCohort["weighted_share"];
+export type SnapshotFrame = Schemas["LiveSnapshotFrame"];
+export type DeltaFrame = Schemas["LiveDeltaFrame"];
+export type HeartbeatFrame = Schemas["LiveHeartbeatFrame"];
 export type LiveFrame = SnapshotFrame | DeltaFrame | HeartbeatFrame;

@@ -1,0 +1,177 @@
+"""The frames of the live stream, declared once.
+
+The type checker holds the publisher to these shapes, and `make schema` makes the front end's types of them. Amounts are
+integers in base units: cpu in milli, memory in bytes, device memory in MiB, everything else in whole units.
+"""
+
+from datetime import datetime
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
+
+Share = Annotated[
+    float | Literal["Infinity"],
+    Meta(description="Kueue's dominant resource share; infinite when a queue borrows with a fair weight of zero."),
+]
+
+
+class LiveTotals(TypedDict):
+    """Sums over the cluster."""
+
+    pending: Annotated[int, Meta(description="Will be tried in a coming cycle.")]
+    inadmissible: Annotated[int, Meta(description="Waits until something changes that may let it start.")]
+    reserving: int
+    admitted: int
+    nodes: int
+    devices: int
+    devices_in_use: int
+    slots: int
+    used_slots: int
+    memory_mib: int
+    used_memory_mib: int
+    cores_percent: int
+    used_cores_percent: int
+
+
+class LiveQuota(TypedDict):
+    """One flavor and resource of a ClusterQueue."""
+
+    flavor: str
+    resource: str
+    nominal: int
+    borrowing_limit: int | None
+    lending_limit: int | None
+    used: int
+    borrowed: int
+
+
+class LiveClusterQueue(TypedDict):
+    """One ClusterQueue."""
+
+    cohort: str
+    active: bool
+    reason: Annotated[str, Meta(description="Why it is not active: a stable token.")]
+    message: Annotated[str, Meta(description="Why it is not active, for people.")]
+    pending: int
+    inadmissible: int
+    reserving: int
+    admitted: int
+    weighted_share: Share
+    usage: list[LiveQuota]
+
+
+class LiveCohortQuota(TypedDict):
+    """One flavor and resource of a cohort."""
+
+    flavor: str
+    resource: str
+    subtree_quota: int
+    used: int
+
+
+class LiveCohort(TypedDict):
+    """One cohort, declared or not."""
+
+    parent: str
+    weighted_share: Share
+    usage: list[LiveCohortQuota]
+
+
+class LiveSlice(TypedDict):
+    """What one container holds of a device."""
+
+    workload: Annotated[
+        str | None,
+        Meta(description="namespace/name; null when the holder is not yours to see, or no workload of kueueweb."),
+    ]
+    namespace: Annotated[str | None, Meta(description="Null or empty where the holder is not known.")]
+    pod_set: str
+    replica: int
+    container: str
+    memory_mib: int
+    cores_percent: int
+
+
+class LiveDevice(TypedDict):
+    """One device and who holds it."""
+
+    node: str
+    index: int
+    type: str
+    vendor: str
+    health: bool
+    cordoned: bool
+    node_unschedulable: Annotated[bool, Meta(description="Its node is cordoned, here or in the cluster.")]
+    draining: Annotated[bool, Meta(description="Being emptied, by itself or with its node.")]
+    slots: int
+    used_slots: int
+    memory_mib: int
+    used_memory_mib: int
+    cores_percent: int
+    used_cores_percent: int
+    slices: list[LiveSlice]
+
+
+class LiveData(TypedDict):
+    """Everything that a page shows live."""
+
+    totals: LiveTotals
+    cluster_queues: dict[str, LiveClusterQueue]
+    cohorts: dict[str, LiveCohort]
+    devices: dict[str, LiveDevice]
+
+
+class LiveRemoved(TypedDict, total=False):
+    """The names that are gone."""
+
+    cluster_queues: list[str]
+    cohorts: list[str]
+    devices: list[str]
+
+
+class LiveChanges(TypedDict, total=False):
+    """The parts that changed: whole entries by name."""
+
+    totals: LiveTotals
+    cluster_queues: dict[str, LiveClusterQueue]
+    cohorts: dict[str, LiveCohort]
+    devices: dict[str, LiveDevice]
+    removed: LiveRemoved
+
+
+class _Head(TypedDict):
+    """Where a frame stands in the stream. A scheduler that starts to lead begins a new epoch."""
+
+    cluster: str
+    epoch: int
+    sequence: int
+    time: Annotated[datetime, Meta(description="When the scheduler took these numbers.")]
+
+
+class LiveSnapshotFrame(_Head):
+    """Replaces everything that is known."""
+
+    type: Literal["snapshot"]
+    age_seconds: NotRequired[
+        Annotated[float, Meta(description="Time since the scheduler sent this, by the server's clock.")]
+    ]
+    data: LiveData
+
+
+class LiveDeltaFrame(_Head):
+    """Replaces the entries that it names."""
+
+    type: Literal["delta"]
+    since: NotRequired[
+        Annotated[int, Meta(description="The sequence this delta starts from; without it, the one before its own.")]
+    ]
+    data: LiveChanges
+
+
+class LiveHeartbeatFrame(_Head):
+    """The scheduler lives and nothing changed."""
+
+    type: Literal["heartbeat"]
+
+
+FRAMES = (LiveSnapshotFrame, LiveDeltaFrame, LiveHeartbeatFrame)
