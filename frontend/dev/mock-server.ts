@@ -5,9 +5,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { LiveDevice, Session, WorkloadDetail } from "../src/api/types.ts";
-import { fillDevices } from "./fixture-devices.ts";
-import { makeEvents } from "./fixture-workloads.ts";
-import { makeFixture, SIZES, totals } from "./fixtures.ts";
+import { makeFixture, SIZES, totals } from "./fixtures/cluster.ts";
+import { fillDevices } from "./fixtures/devices.ts";
+import { makeEvents } from "./fixtures/workloads.ts";
 
 const sizeName = process.argv[2] ?? "full";
 const port = Number(process.argv[3] ?? 8765);
