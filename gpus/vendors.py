@@ -11,9 +11,9 @@ from dataclasses import replace
 from scheduling.model.vendor import (
     NVIDIA,
     CapacityShape,
-    CardGroups,
-    CardModel,
-    CardTemplate,
+    ChipModel,
+    ChipTemplate,
+    DeviceGroups,
     DeviceVendor,
     FitRules,
     InventoryEncoding,
@@ -51,14 +51,14 @@ def _by_word(word: str) -> dict[str, str]:
 
 _NETWORKS = FitRules(
     split_modes=True,
-    groups=CardGroups.ATTRIBUTE,
+    groups=DeviceGroups.ATTRIBUTE,
     group_attribute="NetworkID",
     node_score=NodeScore.SAME_GROUP,
     group_weight=10,
 )
 
 
-def _ascend(word: str, model: CardModel, rules: FitRules = _NETWORKS) -> DeviceVendor:
+def _ascend(word: str, model: ChipModel, rules: FitRules = _NETWORKS) -> DeviceVendor:
     """A chip of Huawei's Ascend: cut by templates, or softly (`huawei.com/vnpu-mode: hami-core`)."""
     return DeviceVendor(
         word=word,
@@ -79,8 +79,8 @@ def _ascend(word: str, model: CardModel, rules: FitRules = _NETWORKS) -> DeviceV
     )
 
 
-def _chip(name: str, memory_mib: int, cores: int, *templates: tuple[str, int, int], capacity: int = 0) -> CardModel:
-    return CardModel(name, memory_mib, cores, tuple(CardTemplate(*template) for template in templates), capacity)
+def _chip(name: str, memory_mib: int, cores: int, *templates: tuple[str, int, int], capacity: int = 0) -> ChipModel:
+    return ChipModel(name, memory_mib, cores, tuple(ChipTemplate(*template) for template in templates), capacity)
 
 
 ASCEND = (
@@ -105,7 +105,7 @@ ASCEND = (
     _ascend(
         "Ascend910C",
         _chip("910C", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10)),
-        replace(_NETWORKS, groups=CardGroups.MODULES, module_size=2),
+        replace(_NETWORKS, groups=DeviceGroups.MODULES, module_size=2),
     ),
     _ascend(
         "Ascend310P",
@@ -127,7 +127,7 @@ def _iluvatar(chip: str) -> DeviceVendor:
         ),
         annotations=VendorAnnotations(**_by_word(chip), register=f"hami.io/node-{chip}-register"),
         inventory=InventoryEncoding.STRING,
-        defaults=RequestDefaults(whole_cards_from_count=2),
+        defaults=RequestDefaults(whole_devices_from_count=2),
         additions=PodAdditions(container_name_env="SOL_CONTINER_NAME"),
     )
 
@@ -145,7 +145,7 @@ CAMBRICON = DeviceVendor(
     annotations=VendorAnnotations(**_allocation("cambricon-mlu"), **_uuids("cambricon.com")),
     defaults=RequestDefaults(cores_percent=100),
     rules=FitRules(resource_quota=True),
-    capacity=CapacityShape("cambricon-mlu", slots=100, cards_from_cores=True),
+    capacity=CapacityShape("cambricon-mlu", slots=100, devices_from_cores=True),
     lock=LockRule("cambricon.com/dsmlu.lock", 120.0, names_holder=False),
 )
 
@@ -176,9 +176,9 @@ MOORE_THREADS = DeviceVendor(
         amounts_are_totals=True,
     ),
     annotations=VendorAnnotations(allocated="hami.io/mthreads-vgpu-devices-allocated", **_uuids("mthreads.ai")),
-    defaults=RequestDefaults(whole_cards_from_count=2, whole_card_cores=16, whole_card_memory=96),
-    rules=FitRules(one_card_per_pod=True),
-    capacity=CapacityShape("mthreads", slots=100, cores_per_card=16, cards_from_cores=True),
+    defaults=RequestDefaults(whole_devices_from_count=2, whole_device_cores=16, whole_device_memory=96),
+    rules=FitRules(one_device_per_pod=True),
+    capacity=CapacityShape("mthreads", slots=100, cores_per_device=16, devices_from_cores=True),
     lock=None,
 )
 
@@ -213,7 +213,7 @@ METAX_GPU = DeviceVendor(
         count_losses="metax-tech.com/gpu.topology.losses",
         count_scores="metax-tech.com/gpu.topology.scores",
     ),
-    rules=FitRules(whole_cards=True, node_score=NodeScore.COUNT_TABLE),
+    rules=FitRules(whole_devices=True, node_score=NodeScore.COUNT_TABLE),
     capacity=CapacityShape("metax", memory_mib=64 * _GIB),
     lock=None,
 )
@@ -237,7 +237,7 @@ METAX_SGPU = DeviceVendor(
     inventory=InventoryEncoding.METAX_JSON,
     defaults=RequestDefaults(cores_percent=100),
     rules=FitRules(
-        tenant_classes=True, groups=CardGroups.ZONES, group_attribute="LinkZone", node_score=NodeScore.TENANTS
+        tenant_classes=True, groups=DeviceGroups.ZONES, group_attribute="LinkZone", node_score=NodeScore.TENANTS
     ),
 )
 
@@ -245,7 +245,7 @@ ENFLAME_GCU = DeviceVendor(
     word="GCU",
     resources=VendorResources(count="enflame.com/gcu"),
     annotations=VendorAnnotations(**_allocation("enflame-gcu"), **_uuids("enflame.com")),
-    rules=FitRules(whole_cards=True),
+    rules=FitRules(whole_devices=True),
     capacity=CapacityShape("GCU", memory_mib=100),
     lock=None,
 )
@@ -265,7 +265,7 @@ ENFLAME_DRS = DeviceVendor(
         **_uuids("enflame.com"),
     ),
     inventory=InventoryEncoding.DRS_JSON,
-    rules=FitRules(hardware_profiles=True, one_card_per_pod=True, exclusive_cores=False, cores_exhausted=False),
+    rules=FitRules(hardware_profiles=True, one_device_per_pod=True, exclusive_cores=False, cores_exhausted=False),
     lock=None,
 )
 
@@ -273,7 +273,7 @@ KUNLUN = DeviceVendor(
     word="kunlun",
     resources=VendorResources(count="kunlunxin.com/xpu"),
     annotations=VendorAnnotations(allocated="hami.io/kunlun-allocated", **_uuids("baidu.com")),
-    rules=FitRules(whole_cards=True, counts=(1, 2, 4, 8), groups=CardGroups.HALVES, node_score=NodeScore.BUBBLES),
+    rules=FitRules(whole_devices=True, counts=(1, 2, 4, 8), groups=DeviceGroups.HALVES, node_score=NodeScore.BUBBLES),
     capacity=CapacityShape("kunlun", memory_mib=96 * _GIB),
     lock=None,
 )
@@ -306,11 +306,11 @@ AWS_NEURON = DeviceVendor(
         nouse_uuid="aws.amazon.com/nouse-neuron-uuid",
     ),
     rules=FitRules(
-        whole_cards=True,
+        whole_devices=True,
         exclusive_cores=False,
         cores_exhausted=False,
         cores_are_bits=True,
-        groups=CardGroups.CONSECUTIVE,
+        groups=DeviceGroups.CONSECUTIVE,
         family_attribute="AWSNodeType",
         family_counts=(("trn1.32", _TORUS), ("trn1n.32", _TORUS)),
     ),
@@ -334,8 +334,8 @@ VASTAI = DeviceVendor(
     inventory=InventoryEncoding.JSON,
     rules=FitRules(
         type_filter=True,
-        whole_cards=True,
-        groups=CardGroups.ATTRIBUTE,
+        whole_devices=True,
+        groups=DeviceGroups.ATTRIBUTE,
         group_attribute="AIC",
         node_score=NodeScore.SAME_GROUP,
         group_weight=1,
@@ -354,7 +354,7 @@ BIREN = DeviceVendor(
         **_uuids("birentech.com"),
     ),
     inventory=InventoryEncoding.JSON,
-    rules=FitRules(type_filter=True, whole_cards=True),
+    rules=FitRules(type_filter=True, whole_devices=True),
 )
 
 VENDORS: tuple[DeviceVendor, ...] = (

@@ -132,8 +132,8 @@ class Binder:
             return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
         placement = slices.placement(row, pod_set, replica, node)
         names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
-        cards = slices.cards.get(node)
-        hami = pod_annotations(placement, self._vendors, self._clock(), names=names, cards=cards)
+        devices = slices.devices.get(node)
+        hami = pod_annotations(placement, self._vendors, self._clock(), names=names, devices=devices)
         self._annotate(pod, placed_pod(pod, workload, replica, hami))
         locks = locks_of(placement, self._vendors)
         if not self._locks.take(node, pod, locks):

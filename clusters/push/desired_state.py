@@ -118,14 +118,14 @@ class Slices:
     def __init__(self, workload_ids: Iterable[int]) -> None:
         rows = DeviceAllocation.objects.filter(workload_id__in=list(workload_ids), source=AllocationSource.DECIDED)
         self._held: dict[tuple[int, str, int], dict[int, list[DeviceSlice]]] = {}
-        self.cards: dict[str, dict[str, Device]] = {}
-        """The cards that they are of, by node and UUID."""
+        self.devices: dict[str, dict[str, Device]] = {}
+        """The devices that they are of, by node and UUID."""
         for row in rows.select_related("device", "node").order_by("pk"):
             replica = self._held.setdefault((row.workload_id or 0, row.pod_set, row.replica), {})
             part = _slice(row)
             replica.setdefault(row.container_index, []).append(part)
             if row.device is not None:
-                self.cards.setdefault(part.node, {})[part.uuid] = read_device(row.device)
+                self.devices.setdefault(part.node, {})[part.uuid] = read_device(row.device)
 
     def placement(self, workload: Workload, pod_set: PodSet, replica: int, node: str) -> PodPlacement:
         """What one replica holds, container by container, init containers first."""

@@ -157,7 +157,7 @@ class SimulatedCluster:
 
     def set_device_health(self, uuid: str, healthy: bool) -> None:
         """Makes a card healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""
-        if not self._plugin.set_card_health(uuid, healthy):
+        if not self._plugin.set_device_health(uuid, healthy):
             raise not_found("devices", uuid)
 
     def save(self) -> None:

@@ -22,7 +22,7 @@ class GpuNodes:
     count: int
     product: str
     model: str
-    cards: int
+    devices: int
     memory_mib: int
     cpu: str
     memory: str
@@ -35,12 +35,12 @@ class GpuNodes:
             yield self._manifest(f"{self.prefix}-{number:02}")
 
     def _manifest(self, name: str) -> JsonObject:
-        cards = [self._card(name, index) for index in range(self.cards)]
+        devices = [self._device(name, index) for index in range(self.devices)]
         capacity = {
             "cpu": self.cpu,
             "memory": self.memory,
             "pods": "110",
-            NVIDIA_COUNT: str(self.cards * self.slots),
+            NVIDIA_COUNT: str(self.devices * self.slots),
         }
         return {
             "apiVersion": "v1",
@@ -51,32 +51,32 @@ class GpuNodes:
                     "kubernetes.io/hostname": name,
                     "kubernetes.io/os": "linux",
                     "nvidia.com/gpu.product": self.product,
-                    "nvidia.com/gpu.count": str(self.cards),
+                    "nvidia.com/gpu.count": str(self.devices),
                     "zone": self.zone,
                     "gpu": "on",
                 },
-                "annotations": {NVIDIA_REGISTER: orjson.dumps(cards).decode()},
+                "annotations": {NVIDIA_REGISTER: orjson.dumps(devices).decode()},
             },
             "spec": {},
             "status": {"capacity": capacity, "allocatable": dict(capacity)},
         }
 
-    def _card(self, node: str, index: int) -> JsonObject:
+    def _device(self, node: str, index: int) -> JsonObject:
         """One entry of the register annotation; zero values are left out, as HAMi leaves them out."""
         digest = hashlib.sha256(f"{node}/{index}".encode()).hexdigest()
         uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
-        card: JsonObject = {
+        device: JsonObject = {
             "id": f"GPU-{uuid}",
             "index": index,
             "count": self.slots,
             "devmem": self.memory_mib,
             "devcore": 100,
             "type": self.model,
-            "numa": 0 if index < (self.cards + 1) // 2 else 1,
+            "numa": 0 if index < (self.devices + 1) // 2 else 1,
             "mode": "hami-core",
             "health": True,
         }
-        return {key: value for key, value in card.items() if value}
+        return {key: value for key, value in device.items() if value}
 
 
 EXAMPLE_FLEET = (

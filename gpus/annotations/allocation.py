@@ -156,7 +156,7 @@ def pod_annotations(
     decided_at: float,
     *,
     names: Sequence[str] = (),
-    cards: Mapping[str, Device] | None = None,
+    devices: Mapping[str, Device] | None = None,
 ) -> dict[str, str]:
     """What to write on a pod so that the vendors' device plugins give it exactly these slices.
 
@@ -174,7 +174,7 @@ def pod_annotations(
             continue
         text = encode_containers(
             [
-                AllocatedDevice(part.uuid, _word(vendor, part, cards), part.memory_mib, part.cores_percent)
+                AllocatedDevice(part.uuid, _word(vendor, part, devices), part.memory_mib, part.cores_percent)
                 for part in container
             ]
             for container in containers
@@ -182,7 +182,7 @@ def pod_annotations(
         for key in (vendor.annotations.to_allocate, vendor.annotations.allocated):
             if key:
                 found[key] = text
-        found |= vendor_extras(Decision(vendor, pod.node, containers, decided_at, names, cards))
+        found |= vendor_extras(Decision(vendor, pod.node, containers, decided_at, names, devices))
     instances = [
         MigAllocation(number, position, part.uuid, part.mig)
         for number, container in enumerate(pod.containers)
@@ -205,10 +205,10 @@ def _slots(vendor: DeviceVendor, device: AllocatedDevice, slices: int) -> int:
     return max(slices, 1) if vendor.rules.hardware_profiles else 1
 
 
-def _word(vendor: DeviceVendor, part: DeviceSlice, cards: Mapping[str, Device] | None) -> str:
+def _word(vendor: DeviceVendor, part: DeviceSlice, devices: Mapping[str, Device] | None) -> str:
     """What names the kind of a card: the vendor's word or, of vendors that want it, the card's model."""
-    card = (cards or {}).get(part.uuid)
-    model = card.type if vendor.model_in_allocations and card is not None else ""
+    device = (devices or {}).get(part.uuid)
+    model = device.type if vendor.model_in_allocations and device is not None else ""
     return model if model and not _RESERVED.search(model) else vendor.word
 
 

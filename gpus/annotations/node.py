@@ -142,12 +142,12 @@ def devices_from_capacity(
     shape = vendor.capacity
     if shape is None:
         return ()
-    cores = capacity.get(vendor.resources.cores, 0) if shape.cards_from_cores else 0
-    cards = cores // shape.cores_per_card if shape.cards_from_cores else capacity.get(vendor.resources.count, 0)
-    if cards <= 0:
+    cores = capacity.get(vendor.resources.cores, 0) if shape.devices_from_cores else 0
+    devices = cores // shape.cores_per_device if shape.devices_from_cores else capacity.get(vendor.resources.count, 0)
+    if devices <= 0:
         return ()
     family = labels.get(shape.family_label) if shape.family_label else None
-    memory = shape.memory_mib or capacity.get(vendor.resources.memory, 0) * vendor.resources.memory_unit_mib // cards
+    memory = shape.memory_mib or capacity.get(vendor.resources.memory, 0) * vendor.resources.memory_unit_mib // devices
     return tuple(
         Device(
             f"{node}-{shape.infix}-{number}",
@@ -156,9 +156,9 @@ def devices_from_capacity(
             vendor.word,
             shape.slots,
             memory,
-            (1 << shape.core_bits) - 1 if shape.core_bits else shape.cores_per_card,
+            (1 << shape.core_bits) - 1 if shape.core_bits else shape.cores_per_device,
             mode="",
             attributes={vendor.rules.family_attribute: family} if family else {},
         )
-        for number in range(cards)
+        for number in range(devices)
     )

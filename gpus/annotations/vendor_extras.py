@@ -34,7 +34,7 @@ class Decision:
     containers: Sequence[Sequence[DeviceSlice]]
     decided_at: float
     names: Sequence[str] = ()
-    cards: Mapping[str, Device] | None = None
+    devices: Mapping[str, Device] | None = None
 
     @property
     def slices(self) -> list[DeviceSlice]:
@@ -46,9 +46,9 @@ class Decision:
         """When it was decided, in nanoseconds since the epoch."""
         return str(int(self.decided_at * _NANOSECONDS))
 
-    def card(self, part: DeviceSlice) -> Device | None:
+    def device(self, part: DeviceSlice) -> Device | None:
         """The card of a slice."""
-        return (self.cards or {}).get(part.uuid)
+        return (self.devices or {}).get(part.uuid)
 
     def named_containers(self) -> Iterator[tuple[str, Sequence[DeviceSlice]]]:
         """The containers that hold slices, with their names."""
@@ -69,19 +69,19 @@ def _ascend(decision: Decision) -> dict[str, str]:
     model = decision.vendor.model
     templates = {} if model is None else {cut.memory_mib: cut.name for cut in model.templates}
     whole = 0 if model is None else model.memory_mib
-    cards = []
+    devices = []
     for part in decision.slices:
         entry: dict[str, str | int] = {"UUID": part.uuid}
-        card = decision.card(part)
-        soft = part.cores_percent > 0 if card is None else card.attributes.get(SPLIT) == SOFT_SPLIT
+        device = decision.device(part)
+        soft = part.cores_percent > 0 if device is None else device.attributes.get(SPLIT) == SOFT_SPLIT
         if soft or (part.memory_mib != whole and part.memory_mib not in templates):
             entry |= {"memory": part.memory_mib, "core": part.cores_percent}
         elif part.memory_mib in templates:
             entry["temp"] = templates[part.memory_mib]
-        cards.append({key: value for key, value in entry.items() if value})
+        devices.append({key: value for key, value in entry.items() if value})
     return {
         _PREDICATE_TIME: str(int(decision.decided_at)),
-        f"huawei.com/{decision.vendor.word}": json.dumps(cards, separators=(",", ":")),
+        f"huawei.com/{decision.vendor.word}": json.dumps(devices, separators=(",", ":")),
     }
 
 
@@ -128,20 +128,20 @@ def _metax_sgpu(decision: Decision) -> dict[str, str]:
 def _enflame_drs(decision: Decision) -> dict[str, str]:
     """The one card of the pod, and per container the profile that the plugin makes an instance of."""
     first = decision.slices[0]
-    card = decision.card(first)
+    device = decision.device(first)
     assigned = {}
     for name, container in decision.named_containers():
         for part in container:
             entry: dict[str, bool | int | str] = {"allocated": False, "request": part.slots}
-            profile = None if card is None else held_profile(card, part.slots, part.memory_mib)
-            if card is not None and profile is not None:
-                entry |= {"profileID": profile_id(card, profile.name), "profileName": profile.name}
+            profile = None if device is None else held_profile(device, part.slots, part.memory_mib)
+            if device is not None and profile is not None:
+                entry |= {"profileID": profile_id(device, profile.name), "profileName": profile.name}
             assigned[name] = entry
     return {
         ASSIGNED_CONTAINERS: json.dumps(assigned, separators=(",", ":")),
         "enflame.com/gcu-assigned": "false",
         "enflame.com/gcu-assigned-index": str(first.index),
-        "enflame.com/gcu-assigned-minor": str(first.index) if card is None else card.attributes[MINOR],
+        "enflame.com/gcu-assigned-minor": str(first.index) if device is None else device.attributes[MINOR],
         _ENFLAME_TIME: decision.nanoseconds,
         "enflame.com/gcu-request-size": str(sum(part.slots for part in decision.slices)),
     }

@@ -53,7 +53,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
             frozenset({allocation.namespace}), (holder,),
         )  # fmt: skip
     yield from _misplaced(cluster_id)
-    yield from _on_other_cards(cluster_id)
+    yield from _on_other_devices(cluster_id)
     over = (
         Q(slots__lt=F("used_slots") + F("found_slots"))
         | Q(memory_mib__lt=F("used_memory_mib") + F("found_memory_mib"))
@@ -75,7 +75,7 @@ def _bound(cluster_id: int) -> QuerySet[Any]:
         seen_terminating=F("workload__pods__terminating"),
         seen_node=F("workload__pods__node_name"),
         seen_name=F("workload__pods__name"),
-        seen_cards=F("workload__pods__cards"),
+        seen_devices=F("workload__pods__cards"),
     )
     return seen.filter(
         seen_pod_set=F("pod_set"), seen_replica=F("replica"), seen_phase__in=("Pending", "Running"), seen_node__gt="",
@@ -83,10 +83,10 @@ def _bound(cluster_id: int) -> QuerySet[Any]:
     )  # fmt: skip
 
 
-def _on_other_cards(cluster_id: int) -> Iterator[Drift]:
+def _on_other_devices(cluster_id: int) -> Iterator[Drift]:
     pods = (
         _bound(cluster_id)
-        .filter(seen_node=F("node__name"), seen_cards__isnull=False)
+        .filter(seen_node=F("node__name"), seen_devices__isnull=False)
         .values("node__name", "namespace", "seen_name", "seen_cards")
         .annotate(decided=JSONBAgg("device_uuid", distinct=True))
         .exclude(decided__contains=F("seen_cards"), decided__contained_by=F("seen_cards"))

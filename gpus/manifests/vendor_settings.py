@@ -14,9 +14,9 @@ from scheduling.manifest import Fields
 from scheduling.manifest.syntax import qualified_name
 from scheduling.model.vendor import (
     NVIDIA,
-    CardGroups,
-    CardModel,
-    CardTemplate,
+    ChipModel,
+    ChipTemplate,
+    DeviceGroups,
     DeviceVendor,
     VendorAnnotations,
 )
@@ -152,7 +152,7 @@ def _chip_like(vendor: DeviceVendor, word: str) -> DeviceVendor:
         word=word,
         resources=replace(names, count=renamed(names.count), memory=renamed(names.memory), cores=renamed(names.cores)),
         annotations=VendorAnnotations(**{key.name: renamed(getattr(keys, key.name)) for key in fields(keys)}),
-        model=None if vendor.model is None else CardModel(word, 0, 0),
+        model=None if vendor.model is None else ChipModel(word, 0, 0),
     )
 
 
@@ -170,7 +170,7 @@ def _configured(vendor: DeviceVendor, settings: Mapping[str, Any]) -> DeviceVend
         zones_by_default=settings.get("zones", vendor.rules.zones_by_default),
     )
     if vendor.word in _SUPER_POD_CHIPS and not settings.get("modules"):
-        rules = replace(rules, groups=CardGroups.ATTRIBUTE, module_size=1)
+        rules = replace(rules, groups=DeviceGroups.ATTRIBUTE, module_size=1)
     additions = replace(
         vendor.additions,
         runtime_class=settings.get("runtime_class") or vendor.additions.runtime_class,
@@ -179,11 +179,11 @@ def _configured(vendor: DeviceVendor, settings: Mapping[str, Any]) -> DeviceVend
     return replace(vendor, resources=resources, rules=rules, additions=additions, model=_model(vendor.model, settings))
 
 
-def _model(model: CardModel | None, settings: Mapping[str, Any]) -> CardModel | None:
+def _model(model: ChipModel | None, settings: Mapping[str, Any]) -> ChipModel | None:
     if model is None or "memory_mib" not in settings:
         return model
     capacity = settings.get("capacity_mib", 0)
-    templates = tuple(CardTemplate(*template) for template in settings.get("templates") or ())
+    templates = tuple(ChipTemplate(*template) for template in settings.get("templates") or ())
     return replace(
         model,
         memory_mib=settings["memory_mib"],

@@ -147,7 +147,7 @@ def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[Dev
     }
     malformed = pod.allocation.malformed or _out_of_range(pod.allocation)
     if malformed:
-        rows = [_whole_card(device, malformed, common) for device in devices.values()]
+        rows = [_whole_device(device, malformed, common) for device in devices.values()]
         return sorted(rows, key=lambda row: row.device_uuid)
     rows = [
         DeviceAllocation(
@@ -184,7 +184,7 @@ def _out_of_range(allocation: FoundAllocation) -> str:
     return ""
 
 
-def _whole_card(device: Device, malformed: str, common: dict[str, Any]) -> DeviceAllocation:
+def _whole_device(device: Device, malformed: str, common: dict[str, Any]) -> DeviceAllocation:
     return DeviceAllocation(
         device=device,
         device_uuid=device.uuid,

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.devices.fit.fit import Card, matches_type, matches_uuid, of_vendor
+from scheduling.devices.fit.fit import DeviceState, matches_type, matches_uuid, of_vendor
 from scheduling.devices.fit.vendor_rules import Tenant, tenant_of
-from scheduling.devices.requests.cores import cards_with_cores
+from scheduling.devices.requests.cores import devices_with_cores
 from scheduling.model.device import MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
 from scheduling.model.node import CPU, MEMORY, PODS, Node
 from scheduling.model.placement import DeviceConstraints
@@ -83,7 +83,7 @@ class DeviceTable:
         self._columns = {name: number for number, name in enumerate(sorted(_resource_names(self.nodes)))}
         self.free: Integers = np.zeros((len(self._columns), len(self.nodes)), dtype=np.int64)
         self.changes = ChangeLog()
-        self._card_masks: dict[tuple[str, DeviceConstraints, bool], Booleans] = {}
+        self._device_masks: dict[tuple[str, DeviceConstraints, bool], Booleans] = {}
         for row, node in enumerate(self.nodes):
             self._load_row(row)
             self.add_slices(node.name, node.found, 1)
@@ -184,24 +184,24 @@ class DeviceTable:
     def scores_with(self, requests: Sequence[DeviceRequest]) -> Floats:
         """Node scores as if the requests were already placed on each node (what HAMi documents, not what it does)."""
         used, totals = self.used.sum(axis=2), self.totals.sum(axis=2)
-        cards = np.maximum((self.totals[SLOTS] > 0).sum(axis=1), 1)
+        devices = np.maximum((self.totals[SLOTS] > 0).sum(axis=1), 1)
         for request in requests:
             used[SLOTS] += request.count
             used[CORES] += request.count * request.cores_percent
-            share = totals[MEMORY_MIB] // cards * request.memory_percentage // 100
+            share = totals[MEMORY_MIB] // devices * request.memory_percentage // 100
             used[MEMORY_MIB] += request.count * (request.memory_mib or share)
         shares = used.astype(np.float32) / np.maximum(totals, 1).astype(np.float32)
         scores: Floats = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
         scores[(totals == 0).any(axis=0)] = 0
         return scores
 
-    def cards(self, row: int) -> list[Card]:
+    def devices(self, row: int) -> list[DeviceState]:
         """Working copies of one node's cards."""
         node = self.nodes[row]
         used = self.used[:, row, : len(node.devices)].tolist()
         healthy = self.healthy[row].tolist()
         return [
-            Card(
+            DeviceState(
                 device if device.health == healthy[column] else replace(device, health=False),
                 column,
                 used[SLOTS][column],
@@ -216,10 +216,10 @@ class DeviceTable:
     def _mig(self, uuid: str) -> list[MigInstance]:
         return list(self.mig.get(uuid, ()))
 
-    def card_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
+    def device_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
         """The cards of a vendor that the pod's constraints let through, whatever their health and usage."""
         key = (vendor, constraints, type_filter)
-        mask = self._card_masks.get(key)
+        mask = self._device_masks.get(key)
         if mask is None:
             mask = np.zeros(self.healthy.shape, dtype=np.bool_)
             for row, node in enumerate(self.nodes):
@@ -229,12 +229,12 @@ class DeviceTable:
                         and (not type_filter or matches_type(device, constraints))
                         and matches_uuid(device.uuid, constraints)
                     )
-            if len(self._card_masks) > 256:
-                self._card_masks.clear()
-            self._card_masks[key] = mask
+            if len(self._device_masks) > 256:
+                self._device_masks.clear()
+            self._device_masks[key] = mask
         return mask
 
-    def serving_cards(
+    def serving_devices(
         self,
         request: DeviceRequest,
         rules: FitRules,
@@ -249,7 +249,7 @@ class DeviceTable:
         """
         slots, cores, memory = self.totals[:, rows]
         used_slots, used_cores, used_memory = self.used[:, rows]
-        serving = self.card_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
+        serving = self.device_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
         serving &= ~self.cordoned[rows]
         serving &= used_slots + request.slots <= slots
         free_memory = memory - used_memory
@@ -258,7 +258,7 @@ class DeviceTable:
         else:
             serving &= free_memory >= memory * request.memory_percentage // 100
         wanted = min(request.cores_percent, 100)
-        serving &= cards_with_cores(request, rules, cores, used_cores)
+        serving &= devices_with_cores(request, rules, cores, used_cores)
         if rules.mutex and mutex:
             serving &= used_slots == 0
         if rules.exclusive_cores and wanted == 100:
@@ -267,7 +267,7 @@ class DeviceTable:
             serving &= (used_cores != cores) | (cores == 0)
         return serving
 
-    def rows_with_cards(
+    def rows_with_devices(
         self,
         request: DeviceRequest,
         rules: FitRules,
@@ -276,7 +276,7 @@ class DeviceTable:
         rows: slice | Integers,
     ) -> Booleans:
         """Which of the rows have enough serving cards for the request (a MIG card may serve several times)."""
-        serving = self.serving_cards(request, rules, constraints, mutex, rows)
+        serving = self.serving_devices(request, rules, constraints, mutex, rows)
         count: Integers = serving.sum(axis=1)
         enough: Booleans = count >= request.count
         return enough | (self.has_mig[rows] & (count > 0))

@@ -21,7 +21,7 @@ class InventoryEncoding(StrEnum):
     CAPACITY = "capacity"
 
 
-class CardGroups(StrEnum):
+class DeviceGroups(StrEnum):
     """Which cards belong together when a container asks for several."""
 
     ANY = "any"
@@ -106,9 +106,9 @@ class RequestDefaults:
     memory_mib: int = 0
     cores_percent: int = 0
     exclusive_cores: int | None = None
-    whole_cards_from_count: int = 0
-    whole_card_cores: int = 100
-    whole_card_memory: int = 0
+    whole_devices_from_count: int = 0
+    whole_device_cores: int = 100
+    whole_device_memory: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class LockRule:
 
 
 @dataclass(frozen=True, slots=True)
-class CardTemplate:
+class ChipTemplate:
     """A fixed cut of a card: its name, memory and cores (in the card's own core units)."""
 
     name: str
@@ -152,13 +152,13 @@ class CardTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class CardModel:
+class ChipModel:
     """A chip type with its totals and the templates that it may be cut into, smallest first."""
 
     name: str
     memory_mib: int
     cores: int
-    templates: tuple[CardTemplate, ...] = ()
+    templates: tuple[ChipTemplate, ...] = ()
     capacity_mib: int = 0
     """What the chip has in all, where not all of it can be asked for; 0: `memory_mib`."""
 
@@ -176,11 +176,11 @@ class FitRules:
     """A request for all cores of a 100-core card needs an empty card."""
     cores_exhausted: bool = True
     """A request without cores can't join a card whose cores are all given away."""
-    whole_cards: bool = False
+    whole_devices: bool = False
     """A card is given to one container, entirely; its memory and cores can't be asked for."""
     equal_slices: bool = False
     """A card only holds slices of one size."""
-    one_card_per_pod: bool = False
+    one_device_per_pod: bool = False
     """All containers of a pod share one card (Moore Threads)."""
     cores_are_share: bool = False
     """Cores are a percentage of the card's own number of cores, at least one (AMD's compute units)."""
@@ -196,7 +196,7 @@ class FitRules:
     """The tenants of a card are of one QoS policy, and those of an application class stay among themselves (MetaX)."""
     zones_by_default: bool = False
     """Pods that say nothing of it ask for cards of one zone (`CardGroups.ZONES`)."""
-    groups: CardGroups = CardGroups.ANY
+    groups: DeviceGroups = DeviceGroups.ANY
     group_attribute: str = ""
     node_score: NodeScore = NodeScore.NONE
     group_weight: int = 0
@@ -248,8 +248,8 @@ class CapacityShape:
 
     infix: str
     slots: int = 1
-    cores_per_card: int = 100
-    cards_from_cores: bool = False
+    cores_per_device: int = 100
+    devices_from_cores: bool = False
     memory_mib: int = 0
     core_bits: int = 0
     family_label: str = ""
@@ -270,7 +270,7 @@ class DeviceVendor:
     defaults: RequestDefaults = field(default_factory=RequestDefaults)
     rules: FitRules = field(default_factory=FitRules)
     rounding: MemoryRounding = MemoryRounding.EXACT
-    model: CardModel | None = None
+    model: ChipModel | None = None
     capacity: CapacityShape | None = None
     additions: PodAdditions = field(default_factory=PodAdditions)
     lock: LockRule | None = field(default_factory=LockRule)

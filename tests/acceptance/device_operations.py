@@ -74,8 +74,8 @@ class Operations:
         self._foreign: list[str] = []
         self._table: dict[Callable[[], object], int] = {
             self.submit: 30, self.finish: 18, self.hold: 5, self.release: 6, self.cancel: 5, self.change_priority: 3,
-            self.stop: 12, self.close_card: 3, self.open_card: 5, self.close_node: 1, self.open_node: 3,
-            self.change_card: 6, self.lose_node: 1, self.find_node: 3, self.find_slices: 6, self.forget_slices: 7,
+            self.stop: 12, self.close_device: 3, self.open_device: 5, self.close_node: 1, self.open_node: 3,
+            self.change_device: 6, self.lose_node: 1, self.find_node: 3, self.find_slices: 6, self.forget_slices: 7,
             self.shrink: 3, self.grow: 2, self.end_pod: 4,
         }  # fmt: skip
         for number in range(NODES):
@@ -197,11 +197,11 @@ class Operations:
 
     # -- operators
 
-    def close_card(self) -> None:
+    def close_device(self) -> None:
         """Cordon a card, now and then drain it."""
         close_device(self.cluster.pk, self._uuid(), cordoned=True, draining=self._chance.random() < 0.3)
 
-    def open_card(self) -> None:
+    def open_device(self) -> None:
         """Open a card."""
         close_device(self.cluster.pk, self._uuid(), cordoned=False, draining=False)
 
@@ -221,7 +221,7 @@ class Operations:
 
     # -- the cluster
 
-    def change_card(self) -> None:
+    def change_device(self) -> None:
         """A card shrinks or grows, falls ill or gets well, or is no longer listed; the node's others are as new."""
         change: dict[str, object] = self._chance.choice(
             [{"devmem": 9000}, {"devmem": 4000}, {"count": 2}, {"devcore": 50}, {"health": False}, {}, {}]

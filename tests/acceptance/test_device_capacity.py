@@ -153,7 +153,7 @@ def decided_slices(slices: Iterable[DeviceAllocation]) -> Counter[tuple[Any, ...
     )
 
 
-def check_cards(before: Counter[tuple[Any, ...]]) -> None:
+def check_devices(before: Counter[tuple[Any, ...]]) -> None:
     """The columns are the sums of the slices; a card that is overfull has no decided slice that it had not before."""
     devices = Device.objects.select_related("node").prefetch_related("allocations")
     for device in devices:
@@ -223,7 +223,7 @@ def test_slices_never_exceed_a_card_whatever_happens(capsys: pytest.CaptureFixtu
         }
         [decide] = chance.choices(list(run), list(run.values()))
         decide()
-        check_cards(before)
+        check_devices(before)
         check_workloads(operations.asked, operations.placed)
         check_quotas()
         most = max(

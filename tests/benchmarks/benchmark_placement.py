@@ -131,7 +131,7 @@ def walk_every_node(made: Fleet, pod: PodSetToPlace) -> int:
     """Fit the pod on every node, card by card."""
     context = FitContext(device_policy("spread"), ScoringWeights(), made.settings.vendors)
     table = made.table
-    fits = (fit_pod(node.name, table.cards(row), pod.devices, context)[0] for row, node in enumerate(table.nodes))
+    fits = (fit_pod(node.name, table.devices(row), pod.devices, context)[0] for row, node in enumerate(table.nodes))
     return sum(containers is not None for containers in fits)
 
 

@@ -146,7 +146,7 @@ class TestInventory:
             {"count": -1},
         ],
     )
-    def test_what_can_be_no_card_is_a_problem_of_the_annotation(self, fields: dict[str, object]) -> None:
+    def test_what_can_be_no_device_is_a_problem_of_the_annotation(self, fields: dict[str, object]) -> None:
         key, text = "hami.io/node-nvidia-register", json.dumps([{"id": "a", **fields}])
         found = node_devices("n1", {key: text}, {}, {}, VENDORS, 0)
         assert (found.devices, list(found.problems)) == ((), [key])
@@ -166,7 +166,7 @@ class TestInventory:
 
 
 class TestNode:
-    def test_all_that_a_node_says_of_its_cards(self) -> None:
+    def test_all_that_a_node_says_of_its_devices(self) -> None:
         devices = [Device(f"GPU-{n}", n, "NVIDIA", "NVIDIA A100", 10, 40_960, 100) for n in range(2)]
         scores = [{"uuid": "GPU-0", "score": {"GPU-1": 200}}]
         found = node_devices(
@@ -189,7 +189,7 @@ class TestNode:
         assert not found.unhealthy_vendors
         assert not found.problems
 
-    def test_what_can_t_be_read_is_a_problem_and_no_card(self) -> None:
+    def test_what_can_t_be_read_is_a_problem_and_no_device(self) -> None:
         found = node_devices("n1", {"hami.io/node-nvidia-register": "[{"}, {}, {}, VENDORS, now=0)
         assert found.devices == ()
         assert list(found.problems) == ["hami.io/node-nvidia-register"]
@@ -231,7 +231,7 @@ class TestAllocation:
         decoded = decode_containers_volcano(encode_containers_volcano(containers))
         assert decoded == tuple(tuple(container) for container in containers)
 
-    def test_the_older_names_of_mig_instances_are_of_their_card(self) -> None:
+    def test_the_older_names_of_mig_instances_are_of_their_device(self) -> None:
         annotations = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU-a[1-0],NVIDIA,4864,15:;"}
         container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
         found = found_allocation(

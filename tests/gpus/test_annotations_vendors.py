@@ -56,7 +56,7 @@ def read_again(vendor: DeviceVendor, annotations: dict[str, str], limits: dict[s
 
 
 class TestSlicesOfEnflame:
-    def test_profiles_and_cards(self) -> None:
+    def test_profiles_and_devices(self) -> None:
         (card,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
         assert (card.uuid, card.index, card.slots, card.memory_mib) == ("n1-Enflame-3", 0, 6, 40_960)
         assert [(profile.name, profile.slice_count, profile.memory_mib) for profile in card.mig_profiles] == [
@@ -105,10 +105,10 @@ class TestSlicesOfEnflame:
         with pytest.raises(AnnotationError):
             decode_devices_drs(text, "Enflame", "n1")
 
-    def test_the_plugin_learns_the_card_and_the_profile_of_each_container(self) -> None:
+    def test_the_plugin_learns_the_device_and_the_profile_of_each_container(self) -> None:
         (card,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
         part = DeviceSlice(card.uuid, "n1", 20_480, 50, 0, "Enflame", slots=3)
-        found = written(ENFLAME_DRS, [part], names=["init", "main"], cards={card.uuid: card})
+        found = written(ENFLAME_DRS, [part], names=["init", "main"], devices={card.uuid: card})
         assert json.loads(found["assigned-containers"]) == {
             "main": {"allocated": False, "request": 3, "profileID": "1", "profileName": "3g.20gb"}
         }
@@ -136,7 +136,7 @@ class TestSlicesOfEnflame:
 
 
 class TestMetax:
-    def test_a_card_as_its_node_lists_it(self) -> None:
+    def test_a_device_as_its_node_lists_it(self) -> None:
         text = (
             '[{"uuid":"GPU-1","bdf":"0000:0e:00.0","model":"C500","totalDevCount":16,"totalCompute":100,'
             '"totalVRam":65536,"numa":1,"healthy":true,"qosPolicy":"best-effort","linkZone":2}]'
@@ -215,13 +215,13 @@ class TestAscend:
         listed: list[dict[str, Any]] = json.loads(found["huawei.com/Ascend910B3"])
         return listed
 
-    def test_cards_cut_by_the_hardware_name_their_template(self) -> None:
+    def test_devices_cut_by_the_hardware_name_their_template(self) -> None:
         expected = [{"UUID": "a", "temp": "vir05_1c_16g"}, {"UUID": "b"}, {"UUID": "c", "memory": 5000, "core": 7}]
         assert self.listed() == expected
-        assert self.listed(cards=self.cards("hard")) == expected
+        assert self.listed(devices=self.cards("hard")) == expected
 
-    def test_softly_split_cards_name_memory_and_cores(self) -> None:
-        assert self.listed(cards=self.cards("soft")) == [
+    def test_softly_split_devices_name_memory_and_cores(self) -> None:
+        assert self.listed(devices=self.cards("soft")) == [
             {"UUID": "a", "memory": 16_384},
             {"UUID": "b", "memory": 65_536},
             {"UUID": "c", "memory": 5000, "core": 7},
@@ -252,15 +252,15 @@ class TestNeuron:
         assert read_again(AWS_NEURON, written(AWS_NEURON, [part]), limits) == [part]
 
 
-def test_amd_names_the_card_s_model() -> None:
+def test_amd_names_the_device_s_model() -> None:
     card = Device("a", 0, "AMD", "AMDGPU", 1, 196_608, 304)
     part = DeviceSlice("a", "n1", 16_384, 76, 0, "AMD")
-    found = written(AMD, [part], cards={"a": card})
+    found = written(AMD, [part], devices={"a": card})
     assert found["hami.io/amd-devices-allocated"] == ";a,AMDGPU,16384,76:;"
     assert found["hami.io/amd-devices-to-allocate"] == found["hami.io/amd-devices-allocated"]
     assert read_again(AMD, found, {"amd.com/gpu": 1, "amd.com/gpumem": 16_384, "amd.com/gpucores": 25}) == [part]
     card = replace(card, type="AMD: Instinct, MI300")
-    assert written(AMD, [part], cards={"a": card})["hami.io/amd-devices-allocated"] == ";a,AMD,16384,76:;"
+    assert written(AMD, [part], devices={"a": card})["hami.io/amd-devices-allocated"] == ";a,AMD,16384,76:;"
 
 
 def test_cambricon_names_the_profile_under_either_spelling() -> None:

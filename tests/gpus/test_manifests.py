@@ -7,7 +7,7 @@ import pytest
 from gpus.manifests import NodeSpec, configured_policies, configured_vendors, read_config_map, read_node, write_node
 from gpus.vendors import VENDORS
 from scheduling.manifest import Fields, ObjectMeta, Report
-from scheduling.model.vendor import NVIDIA, CardModel, CardTemplate, DeviceVendor
+from scheduling.model.vendor import NVIDIA, ChipModel, ChipTemplate, DeviceVendor
 
 
 def fields(content: dict[str, Any]) -> Fields:
@@ -161,8 +161,8 @@ class TestVendors:
         content = [self.NPU] if soft is None else {"hamiVnpuCore": soft, "configs": [self.NPU]}
         row = self.rows({"vnpus": content})["Ascend910B3"]
         assert row.rules.soft_split is bool(soft)
-        assert row.model == CardModel(
-            "910B3", 60_000, 20, (CardTemplate("small", 8000, 2), CardTemplate("large", 30_000, 10)), 65_536
+        assert row.model == ChipModel(
+            "910B3", 60_000, 20, (ChipTemplate("small", 8000, 2), ChipTemplate("large", 30_000, 10)), 65_536
         )
         assert (row.additions.runtime_class, row.additions.overwrite_env) == ("ascend", True)
 

@@ -47,7 +47,7 @@ def test_every_vendor_has_an_inventory_and_a_record_on_pods(vendor: DeviceVendor
     assert vendor.annotations.allocated
 
 
-def cards_of(vendor: DeviceVendor) -> tuple[Device, ...]:
+def devices_of(vendor: DeviceVendor) -> tuple[Device, ...]:
     """Four cards as the vendor's nodes register them."""
     if vendor.inventory is InventoryEncoding.DRS_JSON:
         return decode_devices_drs(DRS, vendor.word, "n1")
@@ -55,7 +55,7 @@ def cards_of(vendor: DeviceVendor) -> tuple[Device, ...]:
     memory, cores, slots = (32_768, 100, 1) if model is None else (model.memory_mib, model.cores, 1)
     if shape is not None:
         bits = (1 << shape.core_bits) - 1
-        memory, cores, slots = shape.memory_mib or 49_152, bits or shape.cores_per_card, shape.slots
+        memory, cores, slots = shape.memory_mib or 49_152, bits or shape.cores_per_device, shape.slots
     return tuple(
         Device(f"{vendor.word}-{n}", n, vendor.word, vendor.word, slots, memory, cores, mode="hami-core")
         for n in range(4)
@@ -63,9 +63,9 @@ def cards_of(vendor: DeviceVendor) -> tuple[Device, ...]:
 
 
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.word)
-def test_a_pod_that_asks_for_one_card_of_any_vendor_is_placed_and_annotated(vendor: DeviceVendor) -> None:
+def test_a_pod_that_asks_for_one_device_of_any_vendor_is_placed_and_annotated(vendor: DeviceVendor) -> None:
     fleet = Fleet(VENDORS)
-    fleet.set_node(Node("n1", devices=cards_of(vendor)))
+    fleet.set_node(Node("n1", devices=devices_of(vendor)))
     placement = fleet.place([PodSetToPlace("main", 1, devices=asked({vendor.resources.count: 1}))])
     assert isinstance(placement, Placement), placement
     assert len(placement.pods[0].slices) == vendor.rules.module_size
@@ -209,14 +209,14 @@ class TestTenants:
             ({**LIMITS, "metax-tech.com/sgpu": 2}, {"metax-tech.com/sgpu-app-class": "online"}),
         ],
     )
-    def test_other_words_and_several_cards_of_a_class_are_refused(
+    def test_other_words_and_several_devices_of_a_class_are_refused(
         self, limits: dict[str, Any], annotations: dict[str, str]
     ) -> None:
         assert any(problem.refused for problem in asked(limits, annotations).problems)
 
 
 class TestInventory:
-    def test_cards_from_capacity(self) -> None:
+    def test_devices_from_capacity(self) -> None:
         capacity = {
             "cambricon.com/mlu.smlu.vcore": 400,
             "cambricon.com/mlu.smlu.vmemory": 640,
@@ -249,11 +249,13 @@ class TestInventory:
             (True, "maybe", "soft", 100),
         ],
     )
-    def test_how_ascend_cards_are_split(self, by_default: bool, annotation: str | None, split: str, cores: int) -> None:
+    def test_how_ascend_devices_are_split(
+        self, by_default: bool, annotation: str | None, split: str, cores: int
+    ) -> None:
         vendor = BY_WORD["Ascend910B3"]
         vendor = replace(vendor, rules=replace(vendor.rules, soft_split=by_default))
-        card = Device("a", 0, vendor.word, vendor.word, 4, 65_536, 20, mode="")
-        annotations = {vendor.annotations.register: encode_devices([card], vendor)}
+        device = Device("a", 0, vendor.word, vendor.word, 4, 65_536, 20, mode="")
+        annotations = {vendor.annotations.register: encode_devices([device], vendor)}
         if annotation is not None:
             annotations["hami-vnpu-core"] = annotation
         (found,) = node_devices("n1", annotations, {}, {}, [vendor], 0).devices

@@ -24,7 +24,7 @@ from tests.factories import make_cluster, make_cluster_queue, make_resource_flav
 from tests.kubernetes.control_plane import ControlPlane
 
 DEPLOY: Final = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
-NODE_SHAPE: Final = GpuNodes("node", 2, "V100", "NVIDIA-V100", cards=2, memory_mib=32_768, cpu="8", memory="64Gi")
+NODE_SHAPE: Final = GpuNodes("node", 2, "V100", "NVIDIA-V100", devices=2, memory_mib=32_768, cpu="8", memory="64Gi")
 QUOTAS: Final = {
     "gpu-flavor": {
         "cpu": 100_000,

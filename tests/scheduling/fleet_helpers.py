@@ -23,7 +23,7 @@ Usage = tuple[int, int, int]
 EQUAL_WEIGHTS = ScoringWeights()
 
 
-def card(uuid: str, **fields: Any) -> Device:
+def device(uuid: str, **fields: Any) -> Device:
     """A healthy card of 10,000 MiB, 10 slots and 100 cores, whose index is the number at the end of its name."""
     defaults: dict[str, Any] = {
         "index": int("".join(filter(str.isdigit, uuid)) or 0),
@@ -36,12 +36,12 @@ def card(uuid: str, **fields: Any) -> Device:
     return Device(uuid=uuid, **{**defaults, **fields})
 
 
-def node(name: str, cards: Sequence[Device], used: Mapping[str, Usage] | None = None, **fields: Any) -> Node:
+def node(name: str, devices: Sequence[Device], used: Mapping[str, Usage] | None = None, **fields: Any) -> Node:
     """A node whose cards already hold what `used` says."""
     found = tuple(
         DeviceSlice(uuid, name, memory, cores, slots=slots) for uuid, (slots, memory, cores) in (used or {}).items()
     )
-    return Node(name, devices=tuple(cards), found=found, **fields)
+    return Node(name, devices=tuple(devices), found=found, **fields)
 
 
 def ask(count: int, memory_mib: int = 0, cores: int = 0, percentage: int = PERCENTAGE_UNSET) -> DeviceRequest:
@@ -76,9 +76,9 @@ def fleet(*nodes: Node, **settings: Any) -> Fleet:
     return made
 
 
-def two_cards(**used: Usage) -> Fleet:
+def two_devices(**used: Usage) -> Fleet:
     """One node n1 with the cards g0 and g1, which hold what `used` says."""
-    return fleet(node("n1", [card("g0"), card("g1")], used))
+    return fleet(node("n1", [device("g0"), device("g1")], used))
 
 
 def pod_set(devices: PodDeviceRequest, count: int = 1, **fields: Any) -> PodSetToPlace:
@@ -94,7 +94,7 @@ def try_place(where: Fleet, devices: PodDeviceRequest, key: str | None = None) -
     return outcome
 
 
-def cards_of(outcome: Placement | PlacementRefusal) -> str:
+def devices_of(outcome: Placement | PlacementRefusal) -> str:
     """`n1: g1,g0` for a placed pod: the node and its cards in the order of picking; containers are joined by `;`."""
     assert isinstance(outcome, Placement), outcome
     (placed,) = outcome.pods

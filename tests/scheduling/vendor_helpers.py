@@ -21,7 +21,7 @@ from scheduling.model.vendor import DeviceVendor
 BY_WORD = {vendor.word: vendor for vendor in VENDORS}
 
 
-def cards(vendor: DeviceVendor, count: int = 8, **fields: Any) -> list[Device]:
+def devices_of_vendor(vendor: DeviceVendor, count: int = 8, **fields: Any) -> list[Device]:
     """Cards of 1,000 MiB, one slot and 100 cores, numbered from 0."""
     made: Mapping[str, Any] = {"slots": 1, "memory_mib": 1000, "cores_percent": 100, "mode": "", **fields}
     return [Device(uuid=f"d{n}", index=n, vendor=vendor.word, type=vendor.word, **made) for n in range(count)]

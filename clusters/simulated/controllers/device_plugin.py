@@ -65,19 +65,19 @@ class DevicePlugin:
         if asked:
             _patch_annotations(self._environment, "nodes", node, asked)
 
-    def set_card_health(self, uuid: str, healthy: bool) -> bool:
+    def set_device_health(self, uuid: str, healthy: bool) -> bool:
         """Publishes a card's health in its node's register annotation; False where no node has that card."""
         for node in self._environment.store.items("nodes"):
             text = annotations_of(node).get(NVIDIA_REGISTER)
-            cards = orjson.loads(text) if text else []
-            found = [card for card in cards if card["id"] == uuid]
+            devices = orjson.loads(text) if text else []
+            found = [device for device in devices if device["id"] == uuid]
             if not found:
                 continue
-            for card in found:
-                card.pop("health", None)
+            for device in found:
+                device.pop("health", None)
                 if healthy:
-                    card["health"] = True
-            _patch_annotations(self._environment, "nodes", node, {NVIDIA_REGISTER: orjson.dumps(cards).decode()})
+                    device["health"] = True
+            _patch_annotations(self._environment, "nodes", node, {NVIDIA_REGISTER: orjson.dumps(devices).decode()})
             return True
         return False
 
@@ -90,7 +90,7 @@ class DevicePlugin:
         lists = _work_lists(pod)
         self._check_counts(pod, lists.get(NVIDIA_TO_ALLOCATE, ""))
         for text in lists.values():
-            self._check_cards(pod, text)
+            self._check_devices(pod, text)
         return {key: ";" * text.count(";") for key, text in lists.items()}
 
     def _check_counts(self, pod: JsonObject, text: str) -> None:
@@ -100,7 +100,7 @@ class DevicePlugin:
             why = f"the kubelet asks for {wanted}, the annotation has {given}"
             raise AllocationFailed(f"device number not matched: {why}")
 
-    def _check_cards(self, pod: JsonObject, text: str) -> None:
+    def _check_devices(self, pod: JsonObject, text: str) -> None:
         node = self._environment.store.get("nodes", "", node_of(pod)) or {"metadata": {}}
         known = {uuid for value in annotations_of(node).values() if value.startswith("[{") for uuid in _uuids(value)}
         for entry in device_entries(text):
@@ -150,20 +150,20 @@ def device_entries(text: str) -> list[list[tuple[str, str, int, int]]]:
     """
     containers = []
     for container in text.split(";")[:-1]:
-        cards = []
-        for card in container.split(":"):
-            if not card:
+        devices = []
+        for device in container.split(":"):
+            if not device:
                 continue
-            parts = card.split(",")
+            parts = device.split(",")
             if len(parts) < 4 or not (parts[2].isdigit() and parts[3].isdigit()):
-                raise AllocationFailed(f"cannot read {card!r} in the device annotation")
-            cards.append((parts[0], parts[1], int(parts[2]), int(parts[3])))
-        containers.append(cards)
+                raise AllocationFailed(f"cannot read {device!r} in the device annotation")
+            devices.append((parts[0], parts[1], int(parts[2]), int(parts[3])))
+        containers.append(devices)
     return containers
 
 
 def _uuids(register: str) -> list[str]:
     try:
-        return [str(card["id"]) for card in orjson.loads(register)]
+        return [str(device["id"]) for device in orjson.loads(register)]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return []

@@ -103,10 +103,10 @@ def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(outcome, PlacementRefusal):
         return {"pod": key, "refused": dict(outcome.reasons)}
     fleet.reserve(key, outcome)
-    return {"pod": key, "node": outcome.pods[0].node, "containers": [_cards(outcome)]}
+    return {"pod": key, "node": outcome.pods[0].node, "containers": [_devices(outcome)]}
 
 
-def _cards(placement: Placement) -> list[dict[str, Any]]:
+def _devices(placement: Placement) -> list[dict[str, Any]]:
     """What the pod holds per card, all its containers taken together as HAMi accounts for them."""
     pod = placement.pods[0]
     return [

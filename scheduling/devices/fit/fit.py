@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from scheduling.devices.fit.groups import choose_grouped_cards
-from scheduling.devices.fit.links import choose_linked_cards
+from scheduling.devices.fit.groups import choose_grouped_devices
+from scheduling.devices.fit.links import choose_linked_devices
 from scheduling.devices.fit.mig import choose_mig_instance
 from scheduling.devices.fit.vendor_rules import (
     Tenant,
@@ -22,18 +22,18 @@ from scheduling.devices.fit.vendor_rules import (
     tenant_refusal,
 )
 from scheduling.devices.requests.cores import taken_cores
-from scheduling.devices.requests.policy import DevicePolicy, card_scores
+from scheduling.devices.requests.policy import DevicePolicy, device_scores
 from scheduling.devices.requests.requests import ONLINE
 from scheduling.model.device import MIG_MODE, PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice, MigInstance
 from scheduling.model.placement import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
-from scheduling.model.vendor import NVIDIA, CardGroups, DeviceVendor, FitRules
+from scheduling.model.vendor import NVIDIA, DeviceGroups, DeviceVendor, FitRules
 
 QuotaCheck = Callable[[str, int, int], bool]
 """(vendor, MiB, cores) that the pod would hold in all -> whether its namespace's quota allows that."""
 
 
 @dataclass(slots=True)
-class Card:
+class DeviceState:
     """One card with its usage, as a working copy.
 
     `mig` holds the MIG instances that are in use, `tenants` what its slices are to one another, where that is asked.
@@ -53,7 +53,7 @@ class Card:
     def __post_init__(self) -> None:
         self.numa, self.index = self.device.numa, self.device.index
 
-    def copy(self) -> Card:
+    def copy(self) -> DeviceState:
         """A copy that can be filled without touching this one."""
         return replace(self, mig=list(self.mig), tenants=list(self.tenants))
 
@@ -81,39 +81,39 @@ class FitContext:
 
 
 @dataclass(frozen=True, slots=True)
-class CardRefusals:
+class RequestRefusal:
     """Why a node's cards don't serve one container's request: cards per reason.
 
     `cards` is the number of cards of the vendor; `request` the one that failed. Without counts the node has too few.
     """
 
     request: DeviceRequest
-    cards: int
+    devices: int
     counts: Counter[DeviceRefusal]
 
     def __str__(self) -> str:
         if not self.counts:
             return DeviceRefusal.NODE_INSUFFICIENT_DEVICE
-        return ", ".join(sorted(f"{count}/{self.cards} {reason}" for reason, count in self.counts.items()))
+        return ", ".join(sorted(f"{count}/{self.devices} {reason}" for reason, count in self.counts.items()))
 
 
 Containers = tuple[tuple[DeviceSlice, ...], ...]
 
 
 def fit_pod(
-    node: str, cards: Sequence[Card], pod: PodDeviceRequest, context: FitContext
-) -> tuple[Containers | None, CardRefusals | None]:
+    node: str, states: Sequence[DeviceState], pod: PodDeviceRequest, context: FitContext
+) -> tuple[Containers | None, RequestRefusal | None]:
     """The slices of each container (init ones first) on this node's cards, or what refused the first that failed.
 
     Init containers run one after another and each sees the cards as they are now; the others add up.
     """
     held: list[tuple[DeviceSlice, ...]] = []
     for requests in pod.init_containers:
-        slices, refused = _fit_container(node, [card.copy() for card in cards], requests, pod, context, ())
+        slices, refused = _fit_container(node, [state.copy() for state in states], requests, pod, context, ())
         if slices is None:
             return None, refused
         held.append(slices)
-    working = [card.copy() for card in cards]
+    working = [state.copy() for state in states]
     for requests in pod.containers:
         taken = tuple(part for container in held[len(pod.init_containers) :] for part in container)
         slices, refused = _fit_container(node, working, requests, pod, context, taken)
@@ -125,40 +125,40 @@ def fit_pod(
 
 def _fit_container(
     node: str,
-    cards: list[Card],
+    states: list[DeviceState],
     requests: Sequence[DeviceRequest],
     pod: PodDeviceRequest,
     context: FitContext,
     taken: tuple[DeviceSlice, ...],
-) -> tuple[tuple[DeviceSlice, ...] | None, CardRefusals | None]:
+) -> tuple[tuple[DeviceSlice, ...] | None, RequestRefusal | None]:
     if not requests:
         return (), None
     if not context.policy.ranked:
-        _score(cards, requests, context)
+        _score(states, requests, context)
     held: list[DeviceSlice] = []
     for request in requests:
         vendor = context.vendors[request.vendor]
         walk = _Walk(node, request, vendor.rules, pod.constraints_of(vendor.word), context, (*taken, *held))
-        _sort(cards, context.policy, walk.numa_bind)
-        typed = [card for card in cards if of_vendor(card.device, vendor.word, context.match_by_model)]
+        _sort(states, context.policy, walk.numa_bind)
+        typed = [state for state in states if of_vendor(state.device, vendor.word, context.match_by_model)]
         picks, counts = walk.pick(typed)
         if picks is None:
-            return None, CardRefusals(request, len(typed), counts)
-        for card, part in picks:
-            card.hold(part)
+            return None, RequestRefusal(request, len(typed), counts)
+        for state, part in picks:
+            state.hold(part)
             held.append(part)
     return tuple(held), None
 
 
-def _sort(cards: list[Card], policy: DevicePolicy, numa_bind: bool) -> None:
+def _sort(states: list[DeviceState], policy: DevicePolicy, numa_bind: bool) -> None:
     """Put the cards into the order in which they are tried.
 
     HAMi sorts the node's list in place: full ties of the pod's next container keep the order of this one.
     """
-    cards.sort(key=policy.sort_key(numa_bind))
+    states.sort(key=policy.sort_key(numa_bind))
     if not policy.ranked:
-        for position, card in enumerate(reversed(cards)):
-            card.position = position
+        for position, state in enumerate(reversed(states)):
+            state.position = position
 
 
 def of_vendor(device: Device, word: str, by_model: bool) -> bool:
@@ -186,18 +186,18 @@ def matches_uuid(uuid: str, constraints: DeviceConstraints) -> bool:
     return (not constraints.use_uuids or uuid in constraints.use_uuids) and uuid not in constraints.nouse_uuids
 
 
-def _score(cards: Sequence[Card], requests: Sequence[DeviceRequest], context: FitContext) -> None:
+def _score(states: Sequence[DeviceState], requests: Sequence[DeviceRequest], context: FitContext) -> None:
     used, totals = [], []
-    for card in cards:
-        slots, cores, memory = card.used_slots, card.used_cores, card.used_memory_mib
+    for state in states:
+        slots, cores, memory = state.used_slots, state.used_cores, state.used_memory_mib
         for request in requests:
-            if _scored(card.device, request, context):
+            if _scored(state.device, request, context):
                 slots, cores = slots + 1, cores + request.cores_percent
-                memory += _scored_memory(card.device, request)
+                memory += _scored_memory(state.device, request)
         used.append((slots, cores, memory))
-        totals.append((card.device.slots, card.device.cores_percent, card.device.memory_mib))
-    for card, score in zip(cards, card_scores(used, totals, context.weights), strict=True):
-        card.score = score
+        totals.append((state.device.slots, state.device.cores_percent, state.device.memory_mib))
+    for state, score in zip(states, device_scores(used, totals, context.weights), strict=True):
+        state.score = score
 
 
 def _scored(device: Device, request: DeviceRequest, context: FitContext) -> bool:
@@ -228,38 +228,40 @@ class _Walk:
     context: FitContext
     taken: Collection[DeviceSlice]
     counts: Counter[DeviceRefusal] = field(default_factory=Counter)
-    picks: list[tuple[Card, DeviceSlice]] = field(default_factory=list)
+    picks: list[tuple[DeviceState, DeviceSlice]] = field(default_factory=list)
 
     @property
     def numa_bind(self) -> bool:
         return self.rules.numa_bind and self.constraints.numa_bind
 
-    def pick(self, cards: Sequence[Card]) -> tuple[list[tuple[Card, DeviceSlice]] | None, Counter[DeviceRefusal]]:
+    def pick(
+        self, states: Sequence[DeviceState]
+    ) -> tuple[list[tuple[DeviceState, DeviceSlice]] | None, Counter[DeviceRefusal]]:
         """The cards taken, each with its slice, or None and the number of cards per reason."""
-        if self.request.count > len(cards) and not self._may_repeat(cards):
+        if self.request.count > len(states) and not self._may_repeat(states):
             return None, Counter()
         collect_all = self._linked or self._grouped or self._by_tenants
         group: int | None = None
-        for card in cards:
-            reason = self._unusable(card)
+        for state in states:
+            reason = self._unusable(state)
             if reason is not None:
                 self.counts[reason] += 1
                 continue
-            if self.numa_bind and group != card.numa:
+            if self.numa_bind and group != state.numa:
                 self._start_numa_group()
-                group = card.numa
-            self._try(card, collect_all)
+                group = state.numa
+            self._try(state, collect_all)
             if not collect_all and len(self.picks) == self.request.count:
                 return self.picks, self.counts
-        chosen = self._choose(cards) if collect_all and len(self.picks) >= self.request.count else None
+        chosen = self._choose(states) if collect_all and len(self.picks) >= self.request.count else None
         if chosen is None and self.picks:
             self.counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] += len(self.picks)
         return chosen, self.counts
 
-    def _may_repeat(self, cards: Iterable[Card]) -> bool:
+    def _may_repeat(self, states: Iterable[DeviceState]) -> bool:
         """Whether a card may serve the request several times: MIG cards do, unless the pod wants another mode."""
         mode = self.constraints.mode
-        return (mode is None or MIG_MODE in mode) and any(card.device.mode == MIG_MODE for card in cards)
+        return (mode is None or MIG_MODE in mode) and any(state.device.mode == MIG_MODE for state in states)
 
     @property
     def _linked(self) -> bool:
@@ -268,11 +270,11 @@ class _Walk:
     @property
     def _grouped(self) -> bool:
         match self.rules.groups:
-            case CardGroups.ANY:
+            case DeviceGroups.ANY:
                 return False
-            case CardGroups.HALVES:
+            case DeviceGroups.HALVES:
                 return True
-            case CardGroups.ZONES:
+            case DeviceGroups.ZONES:
                 return self.constraints.zones and self.request.count > 1 and self.request.cores_percent >= 100
         return self.request.count > 1
 
@@ -280,13 +282,13 @@ class _Walk:
     def _by_tenants(self) -> bool:
         return self.rules.tenant_classes and self.constraints.app_class == ONLINE
 
-    def _choose(self, cards: Iterable[Card]) -> list[tuple[Card, DeviceSlice]] | None:
+    def _choose(self, states: Iterable[DeviceState]) -> list[tuple[DeviceState, DeviceSlice]] | None:
         """Of all fitting cards those that belong together."""
         if self._linked:
-            return choose_linked_cards(self.picks, self.request.count)
+            return choose_linked_devices(self.picks, self.request.count)
         if self._grouped:
-            unused = frozenset(card.index for card in cards if not card.used_slots)
-            return choose_grouped_cards(self.picks, self.request.count, self.rules, unused)
+            unused = frozenset(state.index for state in states if not state.used_slots)
+            return choose_grouped_devices(self.picks, self.request.count, self.rules, unused)
         best_first = sorted(self.picks, key=lambda pick: -app_class_score(ONLINE, pick[0].tenants))
         return best_first[: self.request.count]
 
@@ -296,61 +298,61 @@ class _Walk:
             self.counts[DeviceRefusal.NUMA_NOT_FIT] += len(self.picks)
         self.picks = []
 
-    def _unusable(self, card: Card) -> DeviceRefusal | None:
+    def _unusable(self, state: DeviceState) -> DeviceRefusal | None:
         """What rules a card out before NUMA groups are looked at."""
-        if self.rules.split_modes and not in_wanted_mode(card.device, self.rules, self.constraints):
+        if self.rules.split_modes and not in_wanted_mode(state.device, self.rules, self.constraints):
             return DeviceRefusal.MODE_NOT_FIT
-        if not card.device.health:
+        if not state.device.health:
             return DeviceRefusal.CARD_NOT_HEALTH
-        if card.device.cordoned:
+        if state.device.cordoned:
             return DeviceRefusal.CARD_CORDONED
-        if self.rules.type_filter and not matches_type(card.device, self.constraints):
+        if self.rules.type_filter and not matches_type(state.device, self.constraints):
             return DeviceRefusal.CARD_TYPE_MISMATCH
         return None
 
-    def _try(self, card: Card, collect_all: bool) -> None:
+    def _try(self, state: DeviceState, collect_all: bool) -> None:
         """Take the card if it fits; a MIG card may give several instances.
 
         As in HAMi, only their places on the card are looked at one after another: slots, memory and cores are compared
         with what the card held before this container.
         """
         while len(self.picks) < self.request.count or collect_all:
-            outcome = self._slice(card)
+            outcome = self._slice(state)
             if isinstance(outcome, DeviceRefusal):
                 self.counts[outcome] += 1
                 return
-            self.picks.append((card, outcome))
-            if card.device.mode != MIG_MODE:
+            self.picks.append((state, outcome))
+            if state.device.mode != MIG_MODE:
                 return
 
-    def _slice(self, card: Card) -> DeviceSlice | DeviceRefusal:
-        device, rules = card.device, self.rules
+    def _slice(self, state: DeviceState) -> DeviceSlice | DeviceRefusal:
+        device, rules = state.device, self.rules
         if not matches_uuid(device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         memory = self.request.memory_on(device.memory_mib)
-        cores = taken_cores(self.request, rules, device.cores_percent, card.used_cores)
-        if card.used_slots + self.request.slots > device.slots:
+        cores = taken_cores(self.request, rules, device.cores_percent, state.used_cores)
+        if state.used_slots + self.request.slots > device.slots:
             return DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED
-        if rules.mutex and self.context.policy.mutex and card.used_slots > 0:
+        if rules.mutex and self.context.policy.mutex and state.used_slots > 0:
             return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
         if rules.resource_quota and not self._within_quota(memory, min(self.request.cores_percent, 100)):
             return DeviceRefusal.RESOURCE_QUOTA_NOT_FIT
-        if device.memory_mib - card.used_memory_mib < memory:
+        if device.memory_mib - state.used_memory_mib < memory:
             return DeviceRefusal.CARD_INSUFFICIENT_MEMORY
         if cores is None:
             return DeviceRefusal.CARD_INSUFFICIENT_CORE
-        if rules.exclusive_cores and device.cores_percent == 100 and cores == 100 and card.used_slots > 0:
+        if rules.exclusive_cores and device.cores_percent == 100 and cores == 100 and state.used_slots > 0:
             return DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT
-        if rules.cores_exhausted and device.cores_percent and card.used_cores == device.cores_percent and cores == 0:
+        if rules.cores_exhausted and device.cores_percent and state.used_cores == device.cores_percent and cores == 0:
             return DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED
-        return self._special(card, memory, cores)
+        return self._special(state, memory, cores)
 
-    def _special(self, card: Card, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
+    def _special(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
         """The checks that only some vendors or modes have."""
-        device, rules = card.device, self.rules
-        if rules.equal_slices and card.used_slots and card.used_memory_mib != memory * card.used_slots:
+        device, rules = state.device, self.rules
+        if rules.equal_slices and state.used_slots and state.used_memory_mib != memory * state.used_slots:
             return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
-        if rules.one_card_per_pod and any(
+        if rules.one_device_per_pod and any(
             part.uuid != device.uuid for part in self.taken if part.vendor == self.request.vendor
         ):
             return DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE
@@ -360,13 +362,13 @@ class _Walk:
             device.uuid, self.node, memory, cores, device.index, self.request.vendor, slots=self.request.slots
         )
         if rules.tenant_classes:
-            return self._as_tenant(card, part)
+            return self._as_tenant(state, part)
         if rules.hardware_profiles:
-            return in_profile(part, self.request, device, card.used_slots, card.used_memory_mib)
+            return in_profile(part, self.request, device, state.used_slots, state.used_memory_mib)
         if device.mode != MIG_MODE:
             return part
-        mine = (held.mig for picked, held in self.picks if picked is card)
-        in_use = [*card.mig, *(instance for instance in mine if instance is not None)]
+        mine = (held.mig for picked, held in self.picks if picked is state)
+        in_use = [*state.mig, *(instance for instance in mine if instance is not None)]
         chosen = choose_mig_instance(device.mig_profiles, in_use, memory)
         if chosen is None:
             return DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE
@@ -374,10 +376,10 @@ class _Walk:
         instance = MigInstance(profile.name, placement)
         return replace(part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, mig=instance)
 
-    def _as_tenant(self, card: Card, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:
+    def _as_tenant(self, state: DeviceState, part: DeviceSlice) -> DeviceSlice | DeviceRefusal:
         """The slice with what the pod is among the card's tenants."""
         mine = self.constraints
-        refused = tenant_refusal(card.device, card.used_slots > 0, card.tenants, mine)
+        refused = tenant_refusal(state.device, state.used_slots > 0, state.tenants, mine)
         return refused or replace(part, qos_policy=mine.qos_policy, app_class=mine.app_class)
 
     def _within_quota(self, memory: int, cores: int) -> bool:

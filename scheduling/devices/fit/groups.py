@@ -7,21 +7,21 @@ from itertools import combinations
 from typing import TYPE_CHECKING, TypeVar
 
 from scheduling.model.device import DeviceSlice
-from scheduling.model.vendor import CardGroups, FitRules
+from scheduling.model.vendor import DeviceGroups, FitRules
 
 if TYPE_CHECKING:
-    from scheduling.devices.fit.fit import Card
+    from scheduling.devices.fit.fit import DeviceState
 
 HALF = 4
 """Kunlun's servers have two halves of four cards; each card has one link to the other half."""
 
 _TASK_SIZES = (4, 2, 1)
 
-Pick = tuple["Card", DeviceSlice]
+Pick = tuple["DeviceState", DeviceSlice]
 _Item = TypeVar("_Item")
 
 
-def choose_grouped_cards(
+def choose_grouped_devices(
     fitting: Sequence[Pick], count: int, rules: FitRules, unused: Collection[int]
 ) -> list[Pick] | None:
     """`count` of the fitting cards, given in the order in which they were tried, by the vendor's rule of groups.
@@ -29,15 +29,15 @@ def choose_grouped_cards(
     `unused` are the indexes of the vendor's cards on the node that nobody holds. None where the rule leaves no choice.
     """
     match rules.groups:
-        case CardGroups.MODULES:
+        case DeviceGroups.MODULES:
             return _whole_modules(fitting, count, rules)
-        case CardGroups.ATTRIBUTE | CardGroups.ZONES:
+        case DeviceGroups.ATTRIBUTE | DeviceGroups.ZONES:
             return _same_attribute_first(fitting, count, rules.group_attribute)
-        case CardGroups.CONSECUTIVE:
+        case DeviceGroups.CONSECUTIVE:
             return _consecutive(fitting, count)
-        case CardGroups.HALVES:
+        case DeviceGroups.HALVES:
             return _fewest_bubbles(fitting, count, unused)
-        case CardGroups.ANY:
+        case DeviceGroups.ANY:
             return list(fitting[:count])
 
 

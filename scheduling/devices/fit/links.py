@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from scheduling.model.device import DeviceSlice
 
 if TYPE_CHECKING:
-    from scheduling.devices.fit.fit import Card
+    from scheduling.devices.fit.fit import DeviceState
 
 _MAX_COMBINATIONS = 20_000
 
-Pick = tuple["Card", DeviceSlice]
+Pick = tuple["DeviceState", DeviceSlice]
 
 
-def choose_linked_cards(fitting: Sequence[Pick], count: int) -> list[Pick]:
+def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:
     """`count` of the fitting cards, given in the order in which they were tried.
 
     For one card: the one whose links to the other fitting cards are worth least, so that good groups stay whole. For
@@ -26,8 +26,8 @@ def choose_linked_cards(fitting: Sequence[Pick], count: int) -> list[Pick]:
     """
     if len(fitting) == count:
         return list(fitting)
-    cards = [card for card, _ in fitting]
-    scores = [[_pair_score(left, right) for right in cards] for left in cards]
+    states = [state for state, _ in fitting]
+    scores = [[_pair_score(left, right) for right in states] for left in states]
     if count == 1:
         totals = [sum(row) for row in scores]
         return [fitting[totals.index(min(totals))]]
@@ -50,5 +50,5 @@ def _grow(scores: Sequence[Sequence[int]], count: int) -> list[int]:
     return group
 
 
-def _pair_score(left: Card, right: Card) -> int:
+def _pair_score(left: DeviceState, right: DeviceState) -> int:
     return 0 if left is right else left.device.pair_scores.get(right.device.uuid, 0)

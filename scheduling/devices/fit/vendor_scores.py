@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from scheduling.devices.fit.fit import Card
+from scheduling.devices.fit.fit import DeviceState
 from scheduling.devices.fit.groups import tasks_to_fill
 from scheduling.devices.fit.vendor_rules import app_class_score
 from scheduling.devices.requests.policy import Policy
@@ -36,7 +36,7 @@ class Outcome:
     """What a pod would get on a node: its slices per container, the node's cards before, and its own wishes."""
 
     node: Node
-    cards: Sequence[Card]
+    states: Sequence[DeviceState]
     containers: Containers
     node_policy: str
 
@@ -67,7 +67,7 @@ def vendor_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceCons
 
 def _same_group(outcome: Outcome, vendor: DeviceVendor) -> float:
     """Per container the share of its cards that are of the largest group; 0 where a card is of none."""
-    groups = _attributes(outcome.cards, vendor.rules.group_attribute)
+    groups = _attributes(outcome.states, vendor.rules.group_attribute)
     shares = 0.0
     for container in outcome.containers:
         held = Counter(groups.get(part.uuid) for part in container if part.vendor == vendor.word)
@@ -79,14 +79,14 @@ def _same_group(outcome: Outcome, vendor: DeviceVendor) -> float:
 
 
 def _bubbles(outcome: Outcome, word: str, held: Sequence[DeviceSlice]) -> float:
-    unused = unused_indexes(outcome.cards, word)
+    unused = unused_indexes(outcome.states, word)
     grown = tasks_to_fill(unused.difference(part.index for part in held)) - tasks_to_fill(unused)
     return max(0, BEST_FILL - _FILL_STEP * (grown + 1))
 
 
-def unused_indexes(cards: Iterable[Card], word: str) -> frozenset[int]:
+def unused_indexes(states: Iterable[DeviceState], word: str) -> frozenset[int]:
     """The indexes of a vendor's cards that nobody holds."""
-    return frozenset(card.index for card in cards if card.device.vendor == word and not card.used_slots)
+    return frozenset(state.index for state in states if state.device.vendor == word and not state.used_slots)
 
 
 def _from_table(table: CountScores, count: int, policy: str) -> float:
@@ -98,14 +98,14 @@ def _tenants(
     outcome: Outcome, vendor: DeviceVendor, held: Sequence[DeviceSlice], constraints: DeviceConstraints
 ) -> float:
     if constraints.app_class:
-        by_uuid = {card.device.uuid: card for card in outcome.cards}
+        by_uuid = {state.device.uuid: state for state in outcome.states}
         return sum(app_class_score(constraints.app_class, by_uuid[part.uuid].tenants) for part in held)
     if not constraints.zones or not all(part.cores_percent == 100 for part in held):
         return 0.0
-    zones = _attributes(outcome.cards, vendor.rules.group_attribute)
+    zones = _attributes(outcome.states, vendor.rules.group_attribute)
     taken = {part.uuid for part in held}
     available = [
-        card.device.uuid for card in outcome.cards if card.device.vendor == vendor.word and not card.used_slots
+        state.device.uuid for state in outcome.states if state.device.vendor == vendor.word and not state.used_slots
     ]
     before, group = _pairs(available, zones), _pairs(taken, zones)
     rest = _pairs([uuid for uuid in available if uuid not in taken], zones)
@@ -117,6 +117,6 @@ def _pairs(uuids: Iterable[str], zones: Mapping[str, str]) -> int:
     return sum(left in zones and zones[left] == zones.get(right) for left, right in combinations(uuids, 2))
 
 
-def _attributes(cards: Iterable[Card], name: str) -> dict[str, str]:
+def _attributes(states: Iterable[DeviceState], name: str) -> dict[str, str]:
     """The attribute of each card that has it, by UUID."""
-    return {card.device.uuid: card.device.attributes[name] for card in cards if name in card.device.attributes}
+    return {state.device.uuid: state.device.attributes[name] for state in states if name in state.device.attributes}

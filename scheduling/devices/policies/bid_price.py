@@ -51,14 +51,14 @@ class BidPriceRanking:
             self._score(worth, shape, rows, known)
         return known.scores
 
-    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+    def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """The card that loses least for the pod's largest request first; of equal ones the fullest."""
         shape = task_shape(pod_set)
-        cards = len(table.nodes[row].devices)
+        devices = len(table.nodes[row].devices)
         if shape.request is None:
-            return [0.0] * cards
+            return [0.0] * devices
         keys, _ = self._keys(self.worth(table), shape, shape.request, np.array([row]))
-        return [-float(key) for key in keys[0, :cards].tolist()]
+        return [-float(key) for key in keys[0, :devices].tolist()]
 
     def basis(self) -> Hashable:
         """The typical tasks."""
@@ -92,9 +92,9 @@ class BidPriceRanking:
     def _score(self, worth: NodeWorth, shape: TaskShape, rows: Integers, into: ShapeScores) -> None:
         losses = np.zeros(len(rows))
         if shape.request is not None:
-            keys, of_cards = self._keys(worth, shape, shape.request, rows)
+            keys, of_devices = self._keys(worth, shape, shape.request, rows)
             taken = np.argsort(keys, axis=1, kind="stable")[:, : shape.request.count]
-            losses = np.take_along_axis(of_cards, taken, axis=1).sum(axis=1)
+            losses = np.take_along_axis(of_devices, taken, axis=1).sum(axis=1)
         into.scores[rows] = -np.rint(worth.losses(rows, losses, shape.cpu_milli) / STEP)
 
     def _keys(
@@ -102,7 +102,7 @@ class BidPriceRanking:
     ) -> tuple[Integers, Scores]:
         """Of every card of the rows: a key that sorts by loss and then by what is left, and the loss."""
         rules = self.vendors[request.vendor].rules
-        serving = worth.table.serving_cards(request, rules, shape.constraints, False, rows)
+        serving = worth.table.serving_devices(request, rules, shape.constraints, False, rows)
         rests, losses = worth.after(rows, request)
         keys = np.rint(losses / _FINE).astype(np.int64) * 1001 + rests
         return np.where(serving, keys, _NEVER), np.where(serving, losses, 0.0)

@@ -30,7 +30,7 @@ class FragmentationRanking:
         """FGD's integer scores."""
         return self._scores(table, task_shape(pod_set)).scores
 
-    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+    def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """The best card for the pod's largest request first, then the fullest."""
         best = self._scores(table, task_shape(pod_set)).columns[row]
         idle = self.model(table).idle[row]
@@ -71,7 +71,7 @@ class FragmentationRanking:
             return
         into.scores[rows], into.columns[rows] = -1, -1
         rules = self.vendors[request.vendor].rules
-        serving = model.table.serving_cards(request, rules, shape.constraints, False, rows)
+        serving = model.table.serving_devices(request, rules, shape.constraints, False, rows)
         idle = np.where(serving, model.idle[rows], np.inf)
         if request.count > 1:
             enough = np.flatnonzero(serving.sum(axis=1) >= request.count)

@@ -37,8 +37,8 @@ class FragmentationModel:
         self.shares: Doubles = np.array([task.share for task in tasks], dtype=np.float64)
         self._cpu: Integers = np.array([min(task.shape.cpu_milli, UNLIMITED) for task in tasks], dtype=np.int64)
         self._counts: Integers = np.array([_count(task) for task in tasks], dtype=np.int64)
-        cards = table.totals.shape[1:]
-        shape = (*cards, len(tasks))
+        devices = table.totals.shape[1:]
+        shape = (*devices, len(tasks))
         self._memory: Integers = np.zeros(shape, dtype=np.int64)
         self._cores: Integers = np.zeros(len(tasks), dtype=np.int64)
         self._exclusive: Booleans = np.zeros(len(tasks), dtype=np.bool_)
@@ -48,12 +48,12 @@ class FragmentationModel:
             if task.shape.request is not None:
                 self._describe(number, task.shape.request, task.shape.constraints, vendors)
         self.serving: Booleans = np.zeros(shape, dtype=np.bool_)
-        self.idle: Doubles = np.zeros(cards, dtype=np.float64)
-        self.unusable: Doubles = np.zeros((cards[0], len(tasks)), dtype=np.float64)
-        self.serving_counts: Integers = np.zeros((cards[0], len(tasks)), dtype=np.int64)
-        self.total_idle: Doubles = np.zeros(cards[0], dtype=np.float64)
-        self.fragmentation: Doubles = np.zeros(cards[0], dtype=np.float64)
-        self.refresh(np.arange(cards[0]))
+        self.idle: Doubles = np.zeros(devices, dtype=np.float64)
+        self.unusable: Doubles = np.zeros((devices[0], len(tasks)), dtype=np.float64)
+        self.serving_counts: Integers = np.zeros((devices[0], len(tasks)), dtype=np.int64)
+        self.total_idle: Doubles = np.zeros(devices[0], dtype=np.float64)
+        self.fragmentation: Doubles = np.zeros(devices[0], dtype=np.float64)
+        self.refresh(np.arange(devices[0]))
 
     def _describe(
         self, number: int, request: DeviceRequest, constraints: DeviceConstraints, vendors: Mapping[str, DeviceVendor]
@@ -64,7 +64,7 @@ class FragmentationModel:
         self._cores[number] = wanted
         self._exclusive[number] = rules.exclusive_cores and wanted == 100
         self._no_cores[number] = rules.cores_exhausted and wanted == 0
-        self._mask[:, :, number] = self.table.card_mask(request.vendor, constraints, rules.type_filter)
+        self._mask[:, :, number] = self.table.device_mask(request.vendor, constraints, rules.type_filter)
 
     def refresh(self, rows: Integers) -> None:
         """Compute the rows anew from the table."""

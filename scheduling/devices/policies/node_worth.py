@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.devices.policies.fragmentation import needed_memory
-from scheduling.devices.policies.prices import WHOLE, card_worth
+from scheduling.devices.policies.prices import WHOLE, device_worth
 from scheduling.devices.policies.typical_pods import TypicalTask
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import DeviceRequest
@@ -40,15 +40,15 @@ class NodeWorth:
         self._by_cores = any(task.shape.request.cores_percent for task in asking if task.shape.request is not None)
         shape = table.healthy.shape
         sizes = [self._sizes(task, vendors).ravel().tolist() for task in asking]
-        of_cards = list(zip(*sizes, strict=True)) if sizes else [()] * table.healthy.size
-        kinds = {kind: number for number, kind in enumerate(dict.fromkeys(of_cards))}
-        self._kinds: Integers = np.array([kinds[kind] for kind in of_cards], dtype=np.int64).reshape(shape)
-        self._worth: Doubles = np.array([card_worth(_demand(asking, kind)) for kind in kinds]).reshape(-1, WHOLE + 1)
-        per_card = np.array([_cpu_per_card(asking, kind) for kind in kinds])
+        of_devices = list(zip(*sizes, strict=True)) if sizes else [()] * table.healthy.size
+        kinds = {kind: number for number, kind in enumerate(dict.fromkeys(of_devices))}
+        self._kinds: Integers = np.array([kinds[kind] for kind in of_devices], dtype=np.int64).reshape(shape)
+        self._worth: Doubles = np.array([device_worth(_demand(asking, kind)) for kind in kinds]).reshape(-1, WHOLE + 1)
+        per_device = np.array([_cpu_per_device(asking, kind) for kind in kinds])
         present = table.totals[SLOTS] > 0
-        self._feeding: Doubles = (per_card[self._kinds] * present).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+        self._feeding: Doubles = (per_device[self._kinds] * present).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
         self.rests: Integers = np.zeros(shape, dtype=np.int64)
-        self.cards: Doubles = np.zeros(shape, dtype=np.float64)
+        self.devices: Doubles = np.zeros(shape, dtype=np.float64)
         self.nodes: Doubles = np.zeros(shape[0], dtype=np.float64)
         self.refresh(np.arange(shape[0]))
 
@@ -58,7 +58,7 @@ class NodeWorth:
         if request is None:
             raise ValueError("a task without a card has no size")
         rules = vendors[request.vendor].rules
-        mask = self.table.card_mask(request.vendor, task.shape.constraints, rules.type_filter)
+        mask = self.table.device_mask(request.vendor, task.shape.constraints, rules.type_filter)
         totals = self.table.totals[MEMORY_MIB]
         memory = needed_memory(request, totals) * WHOLE // np.maximum(totals, 1)
         size = np.maximum(np.maximum(memory, WHOLE * min(request.cores_percent, 100) // 100), 1)
@@ -67,8 +67,8 @@ class NodeWorth:
     def refresh(self, rows: Integers) -> None:
         """Compute the rows anew from the table."""
         self.rests[rows] = self._rests(rows, self.table.used[:, rows])
-        self.cards[rows] = self._worth[self._kinds[rows], self.rests[rows]]
-        self.nodes[rows] = self._lesser(rows, self.cards[rows].sum(axis=1), 0)
+        self.devices[rows] = self._worth[self._kinds[rows], self.rests[rows]]
+        self.nodes[rows] = self._lesser(rows, self.devices[rows].sum(axis=1), 0)
 
     def after(self, rows: Integers, request: DeviceRequest) -> tuple[Integers, Doubles]:
         """Of every card of the rows: what is left once it served the request, and the worth that it lost by that."""
@@ -77,16 +77,16 @@ class NodeWorth:
         used[CORES] += min(request.cores_percent, 100)
         used[MEMORY_MIB] += needed_memory(request, self.table.totals[MEMORY_MIB][rows])
         rests = self._rests(rows, used)
-        return rests, self.cards[rows] - self._worth[self._kinds[rows], rests]
+        return rests, self.devices[rows] - self._worth[self._kinds[rows], rests]
 
-    def losses(self, rows: Integers, card_losses: Doubles, cpu_milli: int) -> Doubles:
+    def losses(self, rows: Integers, device_losses: Doubles, cpu_milli: int) -> Doubles:
         """What each node loses when its cards lose that much together and a pod takes its cpu."""
-        return self.nodes[rows] - self._lesser(rows, self.cards[rows].sum(axis=1) - card_losses, cpu_milli)
+        return self.nodes[rows] - self._lesser(rows, self.devices[rows].sum(axis=1) - device_losses, cpu_milli)
 
-    def _lesser(self, rows: Integers, cards: Doubles, cpu_milli: int) -> Doubles:
+    def _lesser(self, rows: Integers, devices: Doubles, cpu_milli: int) -> Doubles:
         feeding = self._feeding[rows]
         free = np.maximum(self.table.free_cpu[rows] - cpu_milli, 0)
-        return np.where(feeding > 0, np.minimum(cards, free / np.maximum(feeding, 1e-9)), cards)
+        return np.where(feeding > 0, np.minimum(devices, free / np.maximum(feeding, 1e-9)), devices)
 
     def _rests(self, rows: Integers, used: Integers) -> Integers:
         table = self.table
@@ -108,11 +108,11 @@ def _demand(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> tuple[tuple[i
     return tuple(sorted(demand.items()))
 
 
-def _cpu_per_card(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> float:
+def _cpu_per_device(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> float:
     """Cpu in milli per whole card that the tasks ask for which a kind of card serves; 0 without any."""
     served = [(task, size) for task, size in zip(tasks, sizes, strict=True) if size]
-    cards = sum(task.share * _count(task) * size / WHOLE for task, size in served)
-    return sum(task.share * task.shape.cpu_milli for task, _ in served) / cards if cards else 0.0
+    devices = sum(task.share * _count(task) * size / WHOLE for task, size in served)
+    return sum(task.share * task.shape.cpu_milli for task, _ in served) / devices if devices else 0.0
 
 
 def _count(task: TypicalTask) -> int:

@@ -31,7 +31,7 @@ def bid_prices(demand: dict[int, float]) -> dict[int, float]:
 
 
 @lru_cache(maxsize=256)
-def card_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
+def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
     """What each rest of a card is worth, shape (1001,): the most that requests which fit into it together would pay.
 
     `demand` as for `bid_prices`, as pairs. Without any a rest is worth its size.

@@ -25,7 +25,7 @@ class Ranking(Protocol):
         """Per node of the table, larger is better; nodes that are not `fitting` may get any score."""
         ...
 
-    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+    def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """Per card of the node, larger is tried first; equal cards are tried in inventory order."""
         ...
 

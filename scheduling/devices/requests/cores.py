@@ -26,7 +26,7 @@ def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) 
     return wanted if total - used >= wanted else None
 
 
-def cards_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Booleans:
+def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Booleans:
     """Which cards have the cores that a request takes; totals and used cores of any one shape."""
     enough: Booleans
     if rules.cores_are_bits:

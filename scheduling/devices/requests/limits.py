@@ -12,7 +12,7 @@ from typing import Any
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest
 from scheduling.model.placement import DeviceRequestProblem
 from scheduling.model.quantity import NANOS, InvalidQuantity, parse_quantity
-from scheduling.model.vendor import CardModel, DeviceVendor, MemoryRounding
+from scheduling.model.vendor import ChipModel, DeviceVendor, MemoryRounding
 
 _MAX_INT32 = 2**31 - 1
 _MIB = 2**20
@@ -30,7 +30,7 @@ class ContainerReader:
         problems: list[DeviceRequestProblem],
         *,
         soft_split: bool = False,
-        single_card: bool = False,
+        single_device: bool = False,
     ) -> None:
         """`soft_split`: the pod's cards are split softly. `single_card`: its annotations allow one card only."""
         self.container = container
@@ -40,7 +40,7 @@ class ContainerReader:
         self.requests = {} if vendor.resources.limits_only else requests
         self.problems = problems
         self.soft_split = soft_split
-        self.single_card = single_card
+        self.single_device = single_device
 
     def request(self) -> DeviceRequest | None:
         """What the container asks for; None for nothing, or where there is a problem."""
@@ -73,26 +73,26 @@ class ContainerReader:
         named = [name for name in (names.memory, names.memory_percentage, names.cores) if name and name in self.limits]
         if named and names.count not in self.limits and defaults.count:
             self.limits[names.count] = defaults.count
-        whole_card = share == 100 * NANOS or not {names.memory, names.memory_percentage} & self.limits.keys()
+        whole_device = share == 100 * NANOS or not {names.memory, names.memory_percentage} & self.limits.keys()
         if (
             names.count in self.limits
             and names.cores not in self.limits
             and defaults.exclusive_cores is not None
-            and whole_card
+            and whole_device
         ):
             self.limits[names.cores] = defaults.exclusive_cores
-        self._complete_whole_cards()
+        self._complete_whole_devices()
         return True
 
-    def _complete_whole_cards(self) -> None:
+    def _complete_whole_devices(self) -> None:
         """Several cards are whole cards for some vendors, and one is where nothing of its memory is named."""
         names, defaults = self.names, self.vendor.defaults
         count = whole_number(self._value(names.count)) or 0
-        several = 0 < defaults.whole_cards_from_count <= count
+        several = 0 < defaults.whole_devices_from_count <= count
         if several or (names.amounts_are_totals and count == 1 and self._value(names.memory) is None):
-            self.limits[names.cores] = defaults.whole_card_cores * count
-            if defaults.whole_card_memory:
-                self.limits[names.memory] = defaults.whole_card_memory * count
+            self.limits[names.cores] = defaults.whole_device_cores * count
+            if defaults.whole_device_memory:
+                self.limits[names.memory] = defaults.whole_device_memory * count
 
     def _count(self) -> int | None:
         """The number of cards, whole modules of them; None for none, or where it can't be."""
@@ -109,7 +109,7 @@ class ContainerReader:
         if rules.counts and count not in rules.counts:
             self._refuse(name, count, f"the count must be one of {', '.join(map(str, rules.counts))}")
             return None
-        if self.single_card and count != 1:
+        if self.single_device and count != 1:
             self._refuse(name, count, "a pod of an application class asks for one card")
             return None
         if count == 1:
@@ -133,20 +133,22 @@ class ContainerReader:
 
     def _single_cores(self) -> DeviceRequest | None:
         """One core of a card, or as many whole cards as the cores make up."""
-        name, per_card = self.names.cores, self.names.cores_per_count
+        name, per_device = self.names.cores, self.names.cores_per_count
         cores = self._integer(name)
         if cores is None or cores <= 0:
             return None
-        if cores < per_card:
-            return DeviceRequest(self.vendor.word, 1, 0, 100 * cores // per_card, 100 * cores // per_card, cores)
-        if cores % per_card:
-            self._refuse(name, cores, f"above {per_card} cores only whole cards of {per_card} cores can be asked for")
+        if cores < per_device:
+            return DeviceRequest(self.vendor.word, 1, 0, 100 * cores // per_device, 100 * cores // per_device, cores)
+        if cores % per_device:
+            self._refuse(
+                name, cores, f"above {per_device} cores only whole cards of {per_device} cores can be asked for"
+            )
             return None
-        return self._whole(cores // per_card)
+        return self._whole(cores // per_device)
 
     def _whole(self, count: int) -> DeviceRequest:
         slots = max(self.names.cores_per_count, 1)
-        return DeviceRequest(self.vendor.word, count, 0, 100, self.vendor.defaults.whole_card_cores, slots)
+        return DeviceRequest(self.vendor.word, count, 0, 100, self.vendor.defaults.whole_device_cores, slots)
 
     def _named(self) -> list[str]:
         """The vendor's resources that the container names, sorted."""
@@ -215,8 +217,8 @@ class ContainerReader:
 
     def _rounded(self, count: int, memory: int, percentage: int, cores: int) -> DeviceRequest | None:
         defaults, word = self.vendor.defaults, self.vendor.word
-        whole_from = defaults.whole_cards_from_count
-        if self.vendor.rules.whole_cards or (whole_from and count >= whole_from and not defaults.whole_card_memory):
+        whole_from = defaults.whole_devices_from_count
+        if self.vendor.rules.whole_devices or (whole_from and count >= whole_from and not defaults.whole_device_memory):
             return self._whole(count)
         if memory == 0 and percentage == PERCENTAGE_UNSET:
             memory = defaults.memory_mib
@@ -233,7 +235,7 @@ class ContainerReader:
         self.limits[self.names.memory] = rounded
         return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
 
-    def _template_memory(self, model: CardModel, memory: int) -> int | None:
+    def _template_memory(self, model: ChipModel, memory: int) -> int | None:
         """The next larger cut of the card; None for more than the card has."""
         if memory == 0:
             return model.memory_mib

@@ -43,7 +43,7 @@ DEVICE_POLICIES = (
 )
 
 
-class RankedCard(Protocol):
+class RankedDevice(Protocol):
     """What the order of cards depends on: used slots, and the card's place in the node."""
 
     used_slots: int
@@ -55,7 +55,7 @@ class RankedCard(Protocol):
 
 RANKED = "ranked"
 
-SortKey = Callable[[RankedCard], tuple[float, ...]]
+SortKey = Callable[[RankedDevice], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,32 +97,32 @@ BY_RANKING = DevicePolicy((RANKED,))
 def _sort_key(order: tuple[str, ...], numa_bind: bool) -> SortKey:
     head, *chain = order
     if head == RANKED:
-        return lambda card: (-card.score, card.position)
+        return lambda device: (-device.score, device.position)
     if head == "chain":
         words = ([Policy.NUMA] if numa_bind else []) + [
             word for word in chain if not (numa_bind and word == Policy.NUMA)
         ]
         parts = tuple(_PARTS[word] for word in words)
-        return lambda card: (*(part(card) for part in parts), -card.index, -card.position)
+        return lambda device: (*(part(device) for part in parts), -device.index, -device.position)
     if head == Policy.MUTEX:
-        return lambda card: (card.used_slots, -card.numa, -card.position)
+        return lambda device: (device.used_slots, -device.numa, -device.position)
     if head == Policy.BINPACK:
         if numa_bind:
-            return lambda card: (card.numa, -card.score, -card.position)
-        return lambda card: (-card.score, -card.numa, -card.position)
+            return lambda device: (device.numa, -device.score, -device.position)
+        return lambda device: (-device.score, -device.numa, -device.position)
     if numa_bind:
-        return lambda card: (-card.numa, card.score, -card.position)
-    return lambda card: (card.score, -card.numa, -card.position)
+        return lambda device: (-device.numa, device.score, -device.position)
+    return lambda device: (device.score, -device.numa, -device.position)
 
 
-_PARTS: dict[str, Callable[[RankedCard], float]] = {
-    Policy.BINPACK: lambda card: -card.score,
-    Policy.SPREAD: lambda card: card.score,
-    Policy.NUMA: lambda card: -card.numa,
+_PARTS: dict[str, Callable[[RankedDevice], float]] = {
+    Policy.BINPACK: lambda device: -device.score,
+    Policy.SPREAD: lambda device: device.score,
+    Policy.NUMA: lambda device: -device.numa,
 }
 
 
-def card_scores(
+def device_scores(
     used: Sequence[tuple[int, int, int]], totals: Sequence[tuple[int, int, int]], weights: ScoringWeights
 ) -> list[float]:
     """HAMi's score of each card: ten times the weighted sum of used shares of slots, cores and memory.

@@ -146,7 +146,7 @@ def container_reader(
         requests,
         problems,
         soft_split=annotations.get(vendor.annotations.mode) == HAMI_CORE_MODE,
-        single_card=bool(annotations.get(vendor.annotations.app_class)),
+        single_device=bool(annotations.get(vendor.annotations.app_class)),
     )
 
 

@@ -93,8 +93,8 @@ class SearchMemory:
 
     def _number(self, finding: Finding) -> int:
         """The finding's place among the different ones."""
-        cards = finding.cards
-        key = (finding.reason, cards is not None and (cards.request, cards.cards))
+        devices = finding.devices
+        key = (finding.reason, devices is not None and (devices.request, devices.devices))
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self._findings)

@@ -143,7 +143,7 @@ class NamespaceQuotas:
         self,
         namespace: str,
         pod: PodDeviceRequest,
-        cards_mib: Mapping[str, int] | None = None,
+        devices_mib: Mapping[str, int] | None = None,
         held: Sequence[DeviceSlice] = (),
     ) -> QuotaShortage | None:
         """The quota that a whole pod exceeds, whatever cards it gets; None if none must.
@@ -153,7 +153,7 @@ class NamespaceQuotas:
         is what other pods of the same workload would take; it is part of what is used.
         """
         for vendor in self._limits.get(namespace, {}):
-            asked = _asked(pod, vendor, (cards_mib or {}).get(vendor, 0))
+            asked = _asked(pod, vendor, (devices_mib or {}).get(vendor, 0))
             found = self._shortage(namespace, vendor, asked, held) if any(asked) else None
             if found is not None:
                 return found
@@ -174,19 +174,19 @@ class NamespaceQuotas:
         return None
 
 
-def _asked(pod: PodDeviceRequest, vendor: str, card_mib: int) -> tuple[int, int]:
+def _asked(pod: PodDeviceRequest, vendor: str, device_mib: int) -> tuple[int, int]:
     """MiB and cores that a pod asks of a vendor in all."""
-    init = [_sum(requests, vendor, card_mib) for requests in pod.init_containers]
-    rest = [_sum(requests, vendor, card_mib) for requests in pod.containers]
+    init = [_sum(requests, vendor, device_mib) for requests in pod.init_containers]
+    rest = [_sum(requests, vendor, device_mib) for requests in pod.containers]
     return (
         max([sum(memory for memory, _ in rest), *(memory for memory, _ in init)]),
         max([sum(cores for _, cores in rest), *(cores for _, cores in init)]),
     )
 
 
-def _sum(requests: Iterable[DeviceRequest], vendor: str, card_mib: int) -> tuple[int, int]:
+def _sum(requests: Iterable[DeviceRequest], vendor: str, device_mib: int) -> tuple[int, int]:
     mine = [request for request in requests if request.vendor == vendor]
     return (
-        sum(request.count * request.memory_on(card_mib) for request in mine),
+        sum(request.count * request.memory_on(device_mib) for request in mine),
         sum(request.count * min(request.cores_percent, 100) for request in mine),
     )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.devices.fit.fit import Card, CardRefusals, of_vendor
-from scheduling.devices.requests.cores import cards_with_cores
+from scheduling.devices.fit.fit import DeviceState, RequestRefusal, of_vendor
+from scheduling.devices.requests.cores import devices_with_cores
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest, DeviceSlice
 from scheduling.model.placement import (
@@ -53,18 +53,18 @@ class Finding:
     """What a node lacked: a reason, and the part of it that is about its cards."""
 
     reason: str
-    cards: CardRefusals | None = None
+    devices: RequestRefusal | None = None
 
     def has(self, reason: DeviceRefusal) -> bool:
         """Whether the node or one of its cards was refused for this reason."""
-        return reason in self.cards.counts if self.cards is not None else self.reason == reason
+        return reason in self.devices.counts if self.devices is not None else self.reason == reason
 
     @property
     def nearness(self) -> tuple[int, int, int]:
         """Larger is nearer: nodes with enough cards before those without, then free cards, then how far others came."""
-        if self.cards is None:
+        if self.devices is None:
             return (0, 0, 0)
-        counts = self.cards.counts
+        counts = self.devices.counts
         free = counts.get(DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST, 0)
         return (2 if counts else 1, free, sum(_RANK[reason] * count for reason, count in counts.items()))
 
@@ -99,7 +99,7 @@ class Findings:
         return int(self.rows[places[0]]) if len(places) else None
 
 
-def refused_cards(
+def refused_devices(
     table: DeviceTable,
     rows: NDArray[np.int64],
     request: DeviceRequest,
@@ -126,15 +126,15 @@ def refused_cards(
     return [Finding(str(refused), refused) for refused in refusals], which.ravel()
 
 
-def _pattern(request: DeviceRequest, pattern: NDArray[np.int64]) -> CardRefusals:
+def _pattern(request: DeviceRequest, pattern: NDArray[np.int64]) -> RequestRefusal:
     serving = int(pattern[_SERVING + 2])
     counts = {reason: int(pattern[number + 2]) for number, reason in enumerate(_ORDER) if pattern[number + 2]}
-    cards = serving + sum(counts.values())
-    if request.count > cards:
-        return CardRefusals(request, cards, Counter())
+    devices = serving + sum(counts.values())
+    if request.count > devices:
+        return RequestRefusal(request, devices, Counter())
     if serving:
         counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] = serving
-    return CardRefusals(request, cards, Counter(counts))
+    return RequestRefusal(request, devices, Counter(counts))
 
 
 def _codes(
@@ -155,7 +155,7 @@ def _codes(
     everything = DeviceConstraints()
     types = DeviceConstraints(constraints.use_types, constraints.nouse_types, mode=constraints.mode)
     uuids = DeviceConstraints(use_uuids=constraints.use_uuids, nouse_uuids=constraints.nouse_uuids)
-    of_the_vendor = table.card_mask(vendor.word, everything, False)[rows]
+    of_the_vendor = table.device_mask(vendor.word, everything, False)[rows]
     never = np.zeros(of_the_vendor.shape, dtype=np.bool_)
     in_use = used[SLOTS] > 0
     checks = [
@@ -163,13 +163,13 @@ def _codes(
         (DeviceRefusal.CARD_CORDONED, table.cordoned[rows]),
         (
             DeviceRefusal.CARD_TYPE_MISMATCH,
-            ~table.card_mask(vendor.word, types, True)[rows] if rules.type_filter else never,
+            ~table.device_mask(vendor.word, types, True)[rows] if rules.type_filter else never,
         ),
-        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.card_mask(vendor.word, uuids, False)[rows]),
+        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.device_mask(vendor.word, uuids, False)[rows]),
         (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] + request.slots > totals[SLOTS]),
         (DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT, in_use if rules.mutex and mutex else never),
         (DeviceRefusal.CARD_INSUFFICIENT_MEMORY, totals[MEMORY_MIB] - used[MEMORY_MIB] < memory),
-        (DeviceRefusal.CARD_INSUFFICIENT_CORE, ~cards_with_cores(request, rules, totals[CORES], used[CORES])),
+        (DeviceRefusal.CARD_INSUFFICIENT_CORE, ~devices_with_cores(request, rules, totals[CORES], used[CORES])),
         (
             DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT,
             in_use & (totals[CORES] == 100) if rules.exclusive_cores and wanted == 100 else never,
@@ -185,16 +185,16 @@ def _codes(
     return np.asarray(codes, dtype=np.int64)
 
 
-def free_memory_mib(cards: Iterable[Card], vendor: str, by_model: bool) -> int:
+def free_memory_mib(devices: Iterable[DeviceState], vendor: str, by_model: bool) -> int:
     """The free memory of the emptiest usable card of a vendor."""
     return max(
         (
-            card.device.memory_mib - card.used_memory_mib
-            for card in cards
-            if of_vendor(card.device, vendor, by_model)
-            and card.device.health
-            and not card.device.cordoned
-            and card.used_slots < card.device.slots
+            device.device.memory_mib - device.used_memory_mib
+            for device in devices
+            if of_vendor(device.device, vendor, by_model)
+            and device.device.health
+            and not device.device.cordoned
+            and device.used_slots < device.device.slots
         ),
         default=0,
     )
@@ -214,7 +214,7 @@ def refusal(
     if nearest is not None:
         row, kind = nearest
         near_name = table.nodes[row].name
-        free = 0 if kind.cards is None else free_memory_mib(table.cards(row), kind.cards.request.vendor, by_model)
+        free = 0 if kind.devices is None else free_memory_mib(table.devices(row), kind.devices.request.vendor, by_model)
         lack = f"{_lack(kind, free)} ({kind.reason})"
     return PlacementRefusal(
         pod_set.name,
@@ -248,36 +248,36 @@ def _sentence(
         who += f" (after {gang.placed} of {gang.wanted} pods had found a place)"
     if nearest is None:
         return f"No node is a candidate for {who}: none has the labels that its flavor, selector and affinity ask for."
-    cards = nearest[1].cards
-    asks = f", which asks for {describe(cards.request)}" if cards is not None else ""
+    devices = nearest[1].devices
+    asks = f", which asks for {describe(devices.request)}" if devices is not None else ""
     if nodes == 1:
         return f"Node {name}, the only candidate, does not take {who}{asks}: {lack}."
     return f"None of {nodes} nodes takes {who}{asks}; nearest is {name}: {lack}."
 
 
 def _lack(finding: Finding, free_mib: int) -> str:
-    refused = finding.cards
+    refused = finding.devices
     if refused is None:
         return node_reason_sentence(finding.reason)
     if not refused.counts:
-        return f"it has {refused.cards} such card{'' if refused.cards == 1 else 's'}"
+        return f"it has {refused.devices} such card{'' if refused.devices == 1 else 's'}"
     parts = []
     for reason, count in sorted(refused.counts.items(), key=lambda item: (-item[1], item[0])):
         text = f"{count} {'is' if count == 1 else 'are'} {_WORDS[reason]}"
         if reason is DeviceRefusal.CARD_INSUFFICIENT_MEMORY:
             text += f" (at most {free_mib} MiB free on a card)"
         parts.append(text)
-    return f"of {refused.cards} card{'' if refused.cards == 1 else 's'} {', '.join(parts)}"
+    return f"of {refused.devices} card{'' if refused.devices == 1 else 's'} {', '.join(parts)}"
 
 
 def describe(request: DeviceRequest) -> str:
     """A device request in words."""
-    cards = f"{request.count} {request.vendor} card{'' if request.count == 1 else 's'}"
+    devices = f"{request.count} {request.vendor} card{'' if request.count == 1 else 's'}"
     memory = f"{request.memory_mib} MiB" if request.memory_mib else f"{request.memory_percentage} % of the memory"
     if not request.memory_mib and request.memory_percentage == PERCENTAGE_UNSET:
         memory = f"{request.slots} slot{'' if request.slots == 1 else 's'}"
     cores = f" and {request.cores_percent} % of the cores" if request.cores_percent else ""
-    return f"{cards} with {memory}{cores}{' each' if request.count > 1 else ''}"
+    return f"{devices} with {memory}{cores}{' each' if request.count > 1 else ''}"
 
 
 def node_reason_sentence(reason: str) -> str:

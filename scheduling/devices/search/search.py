@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from scheduling.devices.fit.fit import Card, FitContext, fit_pod
+from scheduling.devices.fit.fit import DeviceState, FitContext, fit_pod
 from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.ranking import Ranking, Scores
@@ -16,7 +16,7 @@ from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
 from scheduling.devices.search.cache import SearchMemories, SearchMemory
 from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
-from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_cards
+from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_devices
 from scheduling.devices.table import Booleans, DeviceTable, Floats, Integers
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import (
@@ -27,7 +27,7 @@ from scheduling.model.placement import (
     PodSetToPlace,
     QuotaShortage,
 )
-from scheduling.model.vendor import CardGroups, DeviceVendor, NodeScore
+from scheduling.model.vendor import DeviceGroups, DeviceVendor, NodeScore
 
 
 class NodeTies(StrEnum):
@@ -79,9 +79,9 @@ class PodSetSearch:
         self._node_policy = self._pod.node_policy or settings.node_policy
         device_word = self._pod.device_policy or settings.device_policy
         self._node_ranking = settings.rankings.get(self._node_policy)
-        self._card_ranking = settings.rankings.get(device_word)
+        self._device_ranking = settings.rankings.get(device_word)
         self._context = FitContext(
-            BY_RANKING if self._card_ranking is not None else device_policy(device_word),
+            BY_RANKING if self._device_ranking is not None else device_policy(device_word),
             self._pod.weights,
             settings.vendors,
             settings.match_vendor_by_model,
@@ -90,7 +90,7 @@ class PodSetSearch:
         )
         self._asked = _distinct((*self._pod.init_containers, *self._pod.containers))
         self._exact = self._scan_is_exact()
-        ranked = self._card_ranking if not self._exact else None
+        ranked = self._device_ranking if not self._exact else None
         basis = ranked.basis() if ranked is not None else ""
         self._shared = self._context.quota is None and basis is not None
         self._memory = self._recall(memories, (device_word, basis) if ranked is not None else None)
@@ -123,7 +123,7 @@ class PodSetSearch:
             return None
         for row in self._ranked_rows():
             name = self._table.nodes[row].name
-            containers, refused = fit_pod(name, self._cards(row), self._pod, self._context)
+            containers, refused = fit_pod(name, self._devices(row), self._pod, self._context)
             if containers is None:
                 self._memory.fitting[row] = False
                 if self._shared:
@@ -149,13 +149,13 @@ class PodSetSearch:
         scores = np.where(fitting, bid_prices.node_scores(self._table, self._pod_set, fitting), -np.inf)
         return bid_prices.price(self._table, int(np.argmax(scores)), self._pod_set)
 
-    def _cards(self, row: int) -> list[Card]:
-        cards = self._table.cards(row)
-        if self._card_ranking is not None:
-            scores = self._card_ranking.card_scores(self._table, row, self._pod_set)
-            for card, score in zip(cards, scores, strict=True):
-                card.score = score
-        return cards
+    def _devices(self, row: int) -> list[DeviceState]:
+        devices = self._table.devices(row)
+        if self._device_ranking is not None:
+            scores = self._device_ranking.device_scores(self._table, row, self._pod_set)
+            for device, score in zip(devices, scores, strict=True):
+                device.score = score
+        return devices
 
     def _look_again(self) -> None:
         """Scan the nodes that changed."""
@@ -169,7 +169,7 @@ class PodSetSearch:
         for request in self._asked:
             rules = self._settings.vendors[request.vendor].rules
             constraints = self._pod.constraints_of(request.vendor)
-            fitting &= self._table.rows_with_cards(request, rules, constraints, self._context.policy.mutex, rows)
+            fitting &= self._table.rows_with_devices(request, rules, constraints, self._context.policy.mutex, rows)
         return fitting
 
     def _ranked_rows(self) -> Iterator[int]:
@@ -211,10 +211,10 @@ class PodSetSearch:
             return 0.0
         memory = self._memory
         for row in memory.unscored(self._node_policy).tolist():
-            node, cards = self._table.nodes[row], self._cards(row)
-            containers, _ = fit_pod(node.name, cards, self._pod, self._context)
+            node, devices = self._table.nodes[row], self._devices(row)
+            containers, _ = fit_pod(node.name, devices, self._pod, self._context)
             if containers is not None:
-                outcome = Outcome(node, cards, containers, self._node_policy)
+                outcome = Outcome(node, devices, containers, self._node_policy)
                 memory.vendor_scores[row] = sum(
                     vendor_score(outcome, vendor, self._pod.constraints_of(vendor.word)) for vendor in scoring
                 )
@@ -231,11 +231,11 @@ class PodSetSearch:
         row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT) if self._context.quota is not None else None
         if row is None:
             return None
-        cards_mib: dict[str, int] = {}
-        for card in self._table.cards(row):
-            vendor = card.device.vendor
-            cards_mib[vendor] = max(cards_mib.get(vendor, 0), card.device.memory_mib)
-        return self._quotas.shortage(self._pod_set.namespace, self._pod, cards_mib, gang.held)
+        devices_mib: dict[str, int] = {}
+        for device in self._table.devices(row):
+            vendor = device.device.vendor
+            devices_mib[vendor] = max(devices_mib.get(vendor, 0), device.device.memory_mib)
+        return self._quotas.shortage(self._pod_set.namespace, self._pod, devices_mib, gang.held)
 
     def _findings(self) -> Findings:
         self._look_again()
@@ -248,7 +248,7 @@ class PodSetSearch:
             hit = left & (which >= 0)
             memory.refuse(rows[hit], [Finding(reason) for reason in reasons], which[hit])
             left &= ~hit
-        memory.refuse(rows[left], *self._card_findings(rows[left]))
+        memory.refuse(rows[left], *self._device_findings(rows[left]))
         return memory.findings()
 
     def _node_refusals(self, rows: Integers) -> Iterator[tuple[Sequence[str], Integers]]:
@@ -263,15 +263,15 @@ class PodSetSearch:
             # HAMi asks of these vendors when the pod is created, and of their cards no more.
             yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(rows), dtype=np.int64)
 
-    def _card_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
+    def _device_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
         if self._exact:
             request = self._asked[0]
             vendor = self._settings.vendors[request.vendor]
             constraints = self._pod.constraints_of(request.vendor)
-            return refused_cards(self._table, rows, request, vendor, constraints, self._context.policy.mutex)
+            return refused_devices(self._table, rows, request, vendor, constraints, self._context.policy.mutex)
         found = []
         for row in rows.tolist():
-            _, refused = fit_pod(self._table.nodes[row].name, self._cards(row), self._pod, self._context)
+            _, refused = fit_pod(self._table.nodes[row].name, self._devices(row), self._pod, self._context)
             found.append(Finding(str(refused), refused))
         return found, np.arange(len(rows))
 
@@ -281,7 +281,7 @@ class PodSetSearch:
             self._context.quota is None
             and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1
             and not any(constraints.numa_bind for _, constraints in self._pod.constraints)
-            and not any(_looks_beyond_a_card(self._settings.vendors[request.vendor]) for request in self._asked)
+            and not any(_looks_beyond_a_device(self._settings.vendors[request.vendor]) for request in self._asked)
             and not self._table.has_mig.any()
         )
 
@@ -290,13 +290,13 @@ def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceReque
     return list(dict.fromkeys(request for container in containers for request in container))
 
 
-def _looks_beyond_a_card(vendor: DeviceVendor) -> bool:
+def _looks_beyond_a_device(vendor: DeviceVendor) -> bool:
     rules = vendor.rules
     return (
         rules.equal_slices
-        or rules.one_card_per_pod
+        or rules.one_device_per_pod
         or rules.split_modes
         or rules.tenant_classes
         or rules.hardware_profiles
-        or rules.groups is not CardGroups.ANY
+        or rules.groups is not DeviceGroups.ANY
     )

@@ -27,23 +27,23 @@ def most_pods(
     """Node name -> how many such pods its cards take at most beside what is held now. `mutex`: one slice per card."""
     bound: Integers = np.full(len(table.nodes), MOST, dtype=np.int64)
     for containers in (pod.containers, *((init,) for init in pod.init_containers)):
-        for request, cards in _cards_per_pod(containers).items():
+        for request, devices in _devices_per_pod(containers).items():
             rules = vendors[request.vendor].rules
-            serving = table.serving_cards(request, rules, pod.constraints_of(request.vendor), mutex, slice(None))
+            serving = table.serving_devices(request, rules, pod.constraints_of(request.vendor), mutex, slice(None))
             slices = np.where(serving, _slices(table, request, rules, mutex), 0).sum(axis=1)
-            slices = np.where(table.has_mig & serving.any(axis=1), MOST, slices // cards)
+            slices = np.where(table.has_mig & serving.any(axis=1), MOST, slices // devices)
             bound = np.minimum(bound, slices)
     return dict(zip((node.name for node in table.nodes), bound.tolist(), strict=True))
 
 
-def _cards_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[DeviceRequest]:
+def _devices_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[DeviceRequest]:
     """Requests that run side by side, each with the number of cards that one pod takes for it."""
-    cards: Counter[DeviceRequest] = Counter()
+    devices: Counter[DeviceRequest] = Counter()
     for container in containers:
         for request in container:
             if request.count > 0:
-                cards[request] += request.count
-    return cards
+                devices[request] += request.count
+    return devices
 
 
 def _slices(table: DeviceTable, request: DeviceRequest, rules: FitRules, mutex: bool) -> Integers:

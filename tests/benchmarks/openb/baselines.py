@@ -33,7 +33,7 @@ class RandomChoice:
         scores[rows[self.chance.randrange(len(rows))]] = 1
         return scores
 
-    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+    def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """Cards in random order."""
         return [self.chance.random() for _ in table.nodes[row].devices]
 
@@ -53,7 +53,7 @@ class BestFit:
         scores: Scores = np.floor(100 * (most - left) / (most - least) if most > least else np.zeros(len(left)))
         return scores
 
-    def card_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
+    def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """The fullest card first."""
         used: list[int] = table.used[MEMORY_MIB, row, : len(table.nodes[row].devices)].tolist()
         return used

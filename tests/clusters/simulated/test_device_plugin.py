@@ -19,13 +19,13 @@ def api() -> Api:
     return Api(make_simulated())
 
 
-def cards(api: Api, node: str = "node-01") -> list[dict[str, Any]]:
+def devices(api: Api, node: str = "node-01") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = orjson.loads(api.get(f"{NODES}/{node}")["metadata"]["annotations"][REGISTER])
     return found
 
 
 def promise(api: Api, **changed: str) -> dict[str, str]:
-    uuid = cards(api)[0]["id"]
+    uuid = devices(api)[0]["id"]
     return {
         "hami.io/vgpu-node": "node-01",
         "hami.io/vgpu-devices-to-allocate": f"{uuid},NVIDIA,4000,30:;",
@@ -75,7 +75,7 @@ def test_the_kubelets_count_must_be_the_annotations(api: Api) -> None:
     assert bind(api, promise(api), count="2")["status"]["phase"] == "Failed"
 
 
-def test_a_pod_that_asks_for_cards_and_was_promised_none_fails(api: Api) -> None:
+def test_a_pod_that_asks_for_devices_and_was_promised_none_fails(api: Api) -> None:
     assert bind(api, {})["status"]["reason"] == "UnexpectedAdmissionError"
 
 
@@ -95,11 +95,11 @@ def test_a_scheduler_that_asks_is_answered(api: Api) -> None:
     assert noted["hami.io/node-handshake"].startswith("Reported")
 
 
-def test_an_unhealthy_card_is_published_without_its_health(api: Api) -> None:
-    uuid = cards(api)[1]["id"]
+def test_an_unhealthy_device_is_published_without_its_health(api: Api) -> None:
+    uuid = devices(api)[1]["id"]
     api.cluster.set_device_health(uuid, False)
-    assert [card.get("health") for card in cards(api)] == [True, None]
+    assert [device.get("health") for device in devices(api)] == [True, None]
     api.cluster.set_device_health(uuid, True)
-    assert [card.get("health") for card in cards(api)] == [True, True]
+    assert [device.get("health") for device in devices(api)] == [True, True]
     with pytest.raises(ApiError):
         api.cluster.set_device_health("GPU-nowhere", False)

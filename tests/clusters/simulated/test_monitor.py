@@ -12,7 +12,7 @@ from gpus.services import observed_node, sync_node
 from gpus.services.telemetry import Reading, read_metrics
 from queues.models import Cluster
 from scheduler.housekeeping.telemetry import sample_cluster
-from tests.clusters.simulated.test_device_plugin import bind, cards, promise
+from tests.clusters.simulated.test_device_plugin import bind, devices, promise
 from tests.factories import make_cluster
 from tests.simulated_cluster import NODES, Api, ServerThread, make_simulated
 
@@ -37,7 +37,7 @@ def test_cards_that_nobody_is_on_are_idle(api: Api) -> None:
 
 def test_a_container_uses_less_than_it_was_given(api: Api) -> None:
     bind(api, promise(api))
-    uuid = cards(api)[0]["id"]
+    uuid = devices(api)[0]["id"]
     memory, utilization = [], []
     for _ in range(20):
         api.cluster.advance(2)
@@ -87,7 +87,7 @@ def test_the_sampler_scrapes_it(api: Api, cluster: Cluster) -> None:
     with ServerThread(api.cluster) as server:
         cluster.telemetry_urls = [f"{server.url}/metrics"]
         assert sample_cluster(cluster, NOW) == 5
-    busy = Device.objects.get(uuid=cards(api)[0]["id"])
+    busy = Device.objects.get(uuid=devices(api)[0]["id"])
     [container] = ContainerSample.objects.all()
     assert (container.device, container.namespace, container.pod_name) == (busy, "default", "worker")
     assert container.memory_used_mib is not None

@@ -77,8 +77,8 @@ def test_policies_of_ours_learn_from_the_scenario_s_pods(tmp_path: Path, policy:
     """Two of 47 % fill a card, and three of 32 %, but not one of each."""
     cases = scenario(pod("a", 11_550), pod("b", 7864), pod("c", 11_550))
     (node,) = cases[0]["scenario"]["nodes"]
-    card = encode_devices_json([Device("GPU-1", 0, "NVIDIA", "NVIDIA A10", 10, 24_576, 100)])
-    other = {"metadata": {"name": "n2", "annotations": {"hami.io/node-nvidia-register": card}}}
+    device = encode_devices_json([Device("GPU-1", 0, "NVIDIA", "NVIDIA A10", 10, 24_576, 100)])
+    other = {"metadata": {"name": "n2", "annotations": {"hami.io/node-nvidia-register": device}}}
     cases[0]["scenario"] |= {"nodePolicy": policy, "gpuPolicy": policy, "nodes": [node, other]}
     source, output = tmp_path / "in.json", tmp_path / "out.json"
     source.write_text(json.dumps(cases))
@@ -114,7 +114,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         call_command("place", str(tmp_path / "absent.json"), output=tmp_path / "out.json")
 
 
-def test_cards_of_other_vendors_come_from_annotations_and_capacity(tmp_path: Path) -> None:
+def test_devices_of_other_vendors_come_from_annotations_and_capacity(tmp_path: Path) -> None:
     metax = [
         {"uuid": "M-0", "model": "C500", "totalDevCount": 16, "totalCompute": 100, "totalVRam": 65_536, "healthy": True}
     ]
@@ -134,6 +134,6 @@ def test_cards_of_other_vendors_come_from_annotations_and_capacity(tmp_path: Pat
     source.write_text(json.dumps([{"name": "one", "scenario": case}]))
     call_command("place", str(source), output=output)
     first, second, third = json.loads(output.read_text())[0]["result"]
-    assert len({int(card["uuid"].rpartition("-")[2]) // 4 for card in first["containers"][0]}) == 1
+    assert len({int(device["uuid"].rpartition("-")[2]) // 4 for device in first["containers"][0]}) == 1
     assert second["containers"] == [[{"uuid": "M-0", "memoryMiB": 65_536, "cores": 100}]]
     assert third["problem"].startswith("kunlunxin.com/xpu 3: the count must be one of 1, 2, 4, 8")

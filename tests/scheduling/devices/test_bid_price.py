@@ -17,7 +17,7 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import DeviceRequest
 from scheduling.model.node import Node
 from scheduling.model.placement import DeviceConstraints, Placement, PodSetToPlace
-from tests.scheduling.fleet_helpers import ask, card, cards_of, node, pod, pod_set, try_place
+from tests.scheduling.fleet_helpers import ask, device, devices_of, node, pod, pod_set, try_place
 
 THIRD, HALF = ask(1, 3200), ask(1, 4700)
 DEMAND = ((TaskShape(0, THIRD), 0.4), (TaskShape(0, HALF), 0.6))
@@ -42,33 +42,37 @@ def worth(made: Fleet) -> NodeWorth:
 
 
 class TestWorth:
-    def test_of_a_node_is_that_of_its_cards(self) -> None:
-        found = worth(fleet(node("n1", [card("g0"), card("g1"), card("g2")], {"g1": (1, 4700, 0), "g2": (1, 6800, 0)})))
+    def test_of_a_node_is_that_of_its_devices(self) -> None:
+        found = worth(
+            fleet(node("n1", [device("g0"), device("g1"), device("g2")], {"g1": (1, 4700, 0), "g2": (1, 6800, 0)}))
+        )
         assert found.rests.tolist() == [[1000, 530, 320]]
-        assert found.cards[0] == pytest.approx([1, 1 / 2, 1 / 3])
+        assert found.devices[0] == pytest.approx([1, 1 / 2, 1 / 3])
         assert found.nodes == pytest.approx([11 / 6])
 
-    def test_cards_that_take_nobody_are_worth_nothing(self) -> None:
-        cards = [card("g0", health=False), card("g1", cordoned=True), card("g2")]
-        assert worth(fleet(node("n1", cards, {"g2": (10, 1000, 0)}))).nodes.tolist() == [0.0]
+    def test_devices_that_take_nobody_are_worth_nothing(self) -> None:
+        devices = [device("g0", health=False), device("g1", cordoned=True), device("g2")]
+        assert worth(fleet(node("n1", devices, {"g2": (10, 1000, 0)}))).nodes.tolist() == [0.0]
 
     def test_cpu_bounds_it(self) -> None:
         # 2,000 milli for each 3,200 MiB and 3,000 for each 4,700: 2,600 milli for 0.41 cards, 6,341 for a card.
         tasks = ((TaskShape(2000, THIRD), 0.4), (TaskShape(3000, HALF), 0.6))
-        nodes = [node(f"n{cpu}", [card(f"g{cpu}")], allocatable={"cpu": cpu}) for cpu in (3000, 9000)]
+        nodes = [node(f"n{cpu}", [device(f"g{cpu}")], allocatable={"cpu": cpu}) for cpu in (3000, 9000)]
         assert worth(fleet(*nodes, tasks=tasks)).nodes == pytest.approx([3000 / (2600 / 0.41), 1])
 
     def test_cores_count_where_they_are_reserved(self) -> None:
         used = {"g0": (1, 1000, 70)}
         half = ask(1, 2000, cores=50)
-        assert worth(fleet(node("n1", [card("g0")], used), tasks=((TaskShape(0, half), 1.0),))).nodes.tolist() == [0.0]
-        assert worth(fleet(node("n1", [card("g0")], used))).nodes == pytest.approx([5 / 6])
+        assert worth(fleet(node("n1", [device("g0")], used), tasks=((TaskShape(0, half), 1.0),))).nodes.tolist() == [
+            0.0
+        ]
+        assert worth(fleet(node("n1", [device("g0")], used))).nodes == pytest.approx([5 / 6])
 
-    def test_each_kind_of_card_has_its_own_demand(self) -> None:
+    def test_each_kind_of_device_has_its_own_demand(self) -> None:
         on_t4 = TaskShape(0, ask(1, 5000), DeviceConstraints(use_types=("T4",)))
         made = fleet(
-            node("a", [card("a0")], {"a0": (1, 4000, 0)}),
-            node("t", [card("t0", type="T4")], {"t0": (1, 4000, 0)}),
+            node("a", [device("a0")], {"a0": (1, 4000, 0)}),
+            node("t", [device("t0", type="T4")], {"t0": (1, 4000, 0)}),
             tasks=((TaskShape(0, ask(1, 10_000)), 0.5), (on_t4, 0.5)),
         )
         assert worth(made).nodes == pytest.approx([0, 1 / 2])
@@ -76,7 +80,9 @@ class TestWorth:
     @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from([1000, 3200, 4700, 10_000]), st.booleans())))
     def test_rows_are_brought_up_to_date(self, steps: list[tuple[int, int, bool]]) -> None:
         tasks = (*DEMAND, (TaskShape(3000, ask(1, 10_000)), 0.5))
-        nodes = [node(f"n{n}", [card(f"n{n}-g{i}") for i in range(n + 1)], allocatable={"cpu": 6000}) for n in range(3)]
+        nodes = [
+            node(f"n{n}", [device(f"n{n}-g{i}") for i in range(n + 1)], allocatable={"cpu": 6000}) for n in range(3)
+        ]
         made = fleet(*nodes, tasks=tasks)
         for number, memory, cpu in steps:
             if str(number) in made.reservations:
@@ -94,67 +100,68 @@ class TestWorth:
 class TestChoice:
     def test_a_third_does_not_go_beside_a_half(self) -> None:
         """530 left is worth 1/2 and 210 nothing; a whole card is worth 1 and 680 still 2/3."""
-        made = fleet(node("n1", [card("g0")], {"g0": (1, 4700, 0)}), node("n2", [card("h0")]))
-        assert cards_of(try_place(made, pod(THIRD))) == "n2: h0"
-        assert cards_of(try_place(made, pod(HALF))) == "n1: g0"
+        made = fleet(node("n1", [device("g0")], {"g0": (1, 4700, 0)}), node("n2", [device("h0")]))
+        assert devices_of(try_place(made, pod(THIRD))) == "n2: h0"
+        assert devices_of(try_place(made, pod(HALF))) == "n1: g0"
 
     def test_of_places_that_cost_its_price_the_rest_that_it_completes(self) -> None:
-        made = fleet(node("n1", [card("g0"), card("g1"), card("g2")], {"g1": (1, 6400, 0), "g2": (1, 4700, 0)}))
-        assert cards_of(try_place(made, pod(THIRD))) == "n1: g1"
+        made = fleet(node("n1", [device("g0"), device("g1"), device("g2")], {"g1": (1, 6400, 0), "g2": (1, 4700, 0)}))
+        assert devices_of(try_place(made, pod(THIRD))) == "n1: g1"
 
-    def test_the_fullest_of_cards_that_lose_the_same(self) -> None:
-        made = fleet(node("n1", [card("g0"), card("g1")], {"g1": (1, 300, 0)}))
-        assert cards_of(try_place(made, pod(HALF))) == "n1: g1"
+    def test_the_fullest_of_devices_that_lose_the_same(self) -> None:
+        made = fleet(node("n1", [device("g0"), device("g1")], {"g1": (1, 300, 0)}))
+        assert devices_of(try_place(made, pod(HALF))) == "n1: g1"
 
-    def test_little_cpu_goes_where_cards_are_short_of_it(self) -> None:
+    def test_little_cpu_goes_where_devices_are_short_of_it(self) -> None:
         """A fifth of n1's card is all that its cpu could feed, and all that it loses; n0 would lose a whole card."""
         tasks = ((TaskShape(10_000, ask(1, 10_000)), 1.0),)
         sizes = {"n0": 10_000, "n1": 2000}
-        nodes = [node(name, [card(f"{name}-g")], allocatable={"cpu": cpu}) for name, cpu in sizes.items()]
+        nodes = [node(name, [device(f"{name}-g")], allocatable={"cpu": cpu}) for name, cpu in sizes.items()]
         asked = pod_set(pod(ask(1, 8100)), requests={"cpu": 1000})
         assert node_of(fleet(*nodes, tasks=tasks), asked) == "n1"
 
     def test_pods_without_devices_go_where_cpu_is_left_over(self) -> None:
         tasks = ((TaskShape(10_000, ask(1, 10_000)), 1.0),)
         nodes = [
-            node(name, [card(f"{name}-g")], allocatable={"cpu": cpu}) for name, cpu in (("n1", 10_000), ("n2", 16_000))
+            node(name, [device(f"{name}-g")], allocatable={"cpu": cpu})
+            for name, cpu in (("n1", 10_000), ("n2", 16_000))
         ]
         found = fleet(*nodes, tasks=tasks).place([pod_set(pod(None), requests={"cpu": 5000})])
         assert isinstance(found, Placement)
         assert found.pods[0].node == "n2"
 
     def test_without_tasks_every_place_costs_the_same_and_the_smaller_name_wins(self) -> None:
-        made = fleet(node("n2", [card("h0")], {"h0": (1, 5000, 0)}), node("n1", [card("g0")]), tasks=())
-        assert cards_of(try_place(made, pod(THIRD))) == "n1: g0"
+        made = fleet(node("n2", [device("h0")], {"h0": (1, 5000, 0)}), node("n1", [device("g0")]), tasks=())
+        assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
 
-    def test_slots_that_are_used_up_cost_the_rest_of_the_card(self) -> None:
+    def test_slots_that_are_used_up_cost_the_rest_of_the_device(self) -> None:
         """All ten slots of a card take its rest of 680 along; on g1 nothing is lost that the memory does not cost."""
-        made = fleet(node("n1", [card("g0"), card("g1", slots=20)]))
+        made = fleet(node("n1", [device("g0"), device("g1", slots=20)]))
         wide = DeviceRequest("NVIDIA", 1, 3200, slots=10)
-        assert cards_of(try_place(made, pod(wide))) == "n1: g1"
+        assert devices_of(try_place(made, pod(wide))) == "n1: g1"
 
-    def test_several_cards(self) -> None:
+    def test_several_devices(self) -> None:
         made = fleet(
-            node("n1", [card("g0"), card("g1"), card("g2")], {"g0": (1, 4700, 0), "g1": (1, 4700, 0)}),
+            node("n1", [device("g0"), device("g1"), device("g2")], {"g0": (1, 4700, 0), "g1": (1, 4700, 0)}),
         )
-        assert cards_of(try_place(made, pod(ask(2, 4700)))) == "n1: g0,g1"
+        assert devices_of(try_place(made, pod(ask(2, 4700)))) == "n1: g0,g1"
 
     def test_a_pod_chooses_it_by_its_annotations(self) -> None:
         made = Fleet()
         made.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in DEMAND)
-        made.set_node(node("n1", [card("g0")], {"g0": (1, 4700, 0)}))
-        made.set_node(node("n2", [card("h0")]))
-        assert cards_of(try_place(made, pod(THIRD))) == "n1: g0"
+        made.set_node(node("n1", [device("g0")], {"g0": (1, 4700, 0)}))
+        made.set_node(node("n2", [device("h0")]))
+        assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
         asked = pod(THIRD, node_policy="bid-price", device_policy="bid-price")
-        assert cards_of(try_place(made, asked)) == "n2: h0"
+        assert devices_of(try_place(made, asked)) == "n2: h0"
 
     def test_other_tasks_have_other_prices(self) -> None:
-        made = fleet(node("n1", [card("g0")], {"g0": (1, 4700, 0)}), node("n2", [card("h0")]))
-        assert cards_of(try_place(made, pod(THIRD))) == "n2: h0"
+        made = fleet(node("n1", [device("g0")], {"g0": (1, 4700, 0)}), node("n2", [device("h0")]))
+        assert devices_of(try_place(made, pod(THIRD))) == "n2: h0"
         made.mix.tasks = (TypicalTask(TaskShape(0, ask(1, 10_000)), 1.0),)
-        assert cards_of(try_place(made, pod(THIRD))) == "n1: g0"
+        assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
 
     def test_losses_are_told_apart_to_a_hundredth(self) -> None:
-        made = fleet(node("n1", [card("g0")]), node("n2", [card("h0")], {"h0": (1, 3200, 0)}))
+        made = fleet(node("n1", [device("g0")]), node("n2", [device("h0")], {"h0": (1, 3200, 0)}))
         scores = made.settings.rankings["bid-price"].node_scores(made.table, pod_set(pod(HALF)), np.ones(2, np.bool_))
         assert scores.tolist() == [-50, -67]  # 1 less 1/2 for the rest of 530; 2/3 for 680 less nothing for 210

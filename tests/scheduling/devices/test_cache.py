@@ -15,16 +15,18 @@ from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.device import MIG_MODE, MigPlacement, MigProfile
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement, PlacementRefusal, PodSetToPlace
-from tests.scheduling.fleet_helpers import ask, card, node, pod, pod_set
+from tests.scheduling.fleet_helpers import ask, device, node, pod, pod_set
 
 PROFILES = (
     MigProfile("1g", 2500, 25, 4, tuple(MigPlacement(start, 1) for start in range(4))),
     MigProfile("2g", 5000, 50, 2, (MigPlacement(0, 2), MigPlacement(2, 2))),
 )
 NODES = (
-    node("n1", [card("a0", numa=0), card("a1", numa=0), card("a2", numa=1)], allocatable={"cpu": 4000}),
-    node("n2", [card("b0", numa=0), card("b1", numa=1)], allocatable={"cpu": 9000}),
-    node("n3", [card("c0", mode=MIG_MODE, mig_profiles=PROFILES), card("c1", mode=MIG_MODE, mig_profiles=PROFILES)]),
+    node("n1", [device("a0", numa=0), device("a1", numa=0), device("a2", numa=1)], allocatable={"cpu": 4000}),
+    node("n2", [device("b0", numa=0), device("b1", numa=1)], allocatable={"cpu": 9000}),
+    node(
+        "n3", [device("c0", mode=MIG_MODE, mig_profiles=PROFILES), device("c1", mode=MIG_MODE, mig_profiles=PROFILES)]
+    ),
     Node("n4"),
 )
 KINDS = {
@@ -54,7 +56,7 @@ TASKS = (
 def fleet(nodes: dict[str, Node], held: dict[str, Placement], tasks: tuple[TypicalTask, ...] = TASKS[0]) -> Fleet:
     made = Fleet()
     made.mix.tasks = tasks
-    made.quotas.set_quota(NamespaceQuota("team", "cards", {"limits.nvidia.com/gpumem": 12_000}))
+    made.quotas.set_quota(NamespaceQuota("team", "devices", {"limits.nvidia.com/gpumem": 12_000}))
     for each in nodes.values():
         made.set_node(each)
     for key, placement in held.items():
@@ -136,13 +138,13 @@ class TestQuotas:
 
     def fleet(self, limit_mib: int, *nodes: Node) -> Fleet:
         made = Fleet()
-        made.quotas.set_quota(NamespaceQuota("team", "cards", {"limits.nvidia.com/gpumem": limit_mib}))
+        made.quotas.set_quota(NamespaceQuota("team", "devices", {"limits.nvidia.com/gpumem": limit_mib}))
         for each in nodes:
             made.set_node(each)
         return made
 
     def test_it_is_what_lacks_only_while_others_hold_it(self) -> None:
-        made = self.fleet(9000, node("n1", [card("g0")]), node("n2", [card("h0")], {"h0": (1, 4000, 0)}))
+        made = self.fleet(9000, node("n1", [device("g0")]), node("n2", [device("h0")], {"h0": (1, 4000, 0)}))
         other = made.place([pod_set(pod(ask(1, 6000)), namespace="team", allowed_nodes=frozenset({"n1"}))])
         assert isinstance(other, Placement)
         made.reserve("other", other)
@@ -160,8 +162,8 @@ class TestQuotas:
         assert refused.reasons == {"n2": "1/1 ResourceQuotaNotFit"}
 
     def test_the_last_of_a_gang_is_told_what_holds_then(self) -> None:
-        apart = node("n1", [card("g0", numa=0), card("g1", numa=1)], {"g0": (1, 5000, 0)})
-        together = node("n2", [card("h0"), card("h1")])
+        apart = node("n1", [device("g0", numa=0), device("g1", numa=1)], {"g0": (1, 5000, 0)})
+        together = node("n2", [device("h0"), device("h1")])
         pair = pod_set(pod(ask(2, 2000), numa_bind=True), namespace="team")
         first = self.fleet(5000, apart, together)
         found = first.place([pair])
@@ -174,12 +176,12 @@ class TestQuotas:
         assert gang.reasons == alone.reasons
 
 
-def test_typical_tasks_decide_in_which_order_containers_find_cards() -> None:
+def test_typical_tasks_decide_in_which_order_containers_find_devices() -> None:
     """4,000 and 6,000 fill the empty card, if they try it first; 6,000 more fit beside the 3,500 on the other."""
     whole, large, small = (TaskShape(0, ask(1, memory)) for memory in (10_000, 6400, 3900))
     wanted = [pod_set(pod(ask(1, 4000), ask(1, 6000), ask(1, 6000), device_policy="bid-price"))]
     made = Fleet()
-    made.set_node(node("n1", [card("g0"), card("g1")], {"g1": (1, 3500, 0)}))
+    made.set_node(node("n1", [device("g0"), device("g1")], {"g1": (1, 3500, 0)}))
     made.mix.tasks = (TypicalTask(whole, 1.0),)
     assert isinstance(made.place(wanted), PlacementRefusal)
     made.mix.tasks = (TypicalTask(large, 0.5), TypicalTask(small, 0.5))

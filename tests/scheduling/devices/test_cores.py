@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.devices.requests.cores import cards_with_cores, slices_by_cores, taken_cores
+from scheduling.devices.requests.cores import devices_with_cores, slices_by_cores, taken_cores
 from scheduling.model.device import DeviceRequest
 from scheduling.model.vendor import FitRules
 
@@ -38,15 +38,15 @@ def request(percent: int) -> DeviceRequest:
         (BITS, 50, 0b1111, 0b0010, 0b0101),
     ],
 )
-def test_one_card(rules: FitRules, percent: int, total: int, used: int, taken: int | None) -> None:
+def test_one_device(rules: FitRules, percent: int, total: int, used: int, taken: int | None) -> None:
     assert taken_cores(request(percent), rules, total, used) == taken
 
 
 @given(st.sampled_from([PERCENT, SHARE, BITS]), st.integers(0, 120), st.integers(0, 15), st.integers(0, 15))
-def test_many_cards_say_what_one_says(rules: FitRules, percent: int, total: int, used: int) -> None:
+def test_many_devices_say_what_one_says(rules: FitRules, percent: int, total: int, used: int) -> None:
     used &= total
     asked = request(percent)
-    enough = cards_with_cores(asked, rules, np.array([total]), np.array([used]))
+    enough = devices_with_cores(asked, rules, np.array([total]), np.array([used]))
     assert bool(enough[0]) == (taken_cores(asked, rules, total, used) is not None)
 
 

@@ -26,8 +26,8 @@ from scheduling.model.selectors import (
 )
 from tests.scheduling.fleet_helpers import (
     ask,
-    card,
-    cards_of,
+    device,
+    devices_of,
     fleet,
     node,
     pod,
@@ -40,8 +40,8 @@ GIB = 2**30
 
 
 def plain(name: str, **fields: Any) -> Node:
-    """A node with one card named after it."""
-    return node(name, [card(f"{name}-g")], **fields)
+    """A node with one device named after it."""
+    return node(name, [device(f"{name}-g")], **fields)
 
 
 class TestGangs:
@@ -60,7 +60,7 @@ class TestGangs:
         assert (three.pod_set, three.replica, three.placed, three.wanted) == ("workers", 1, 2, 3)
         assert isinstance(nodes.place([launcher, workers]), Placement), "a refused gang leaves nothing behind"
 
-    def test_replicas_share_a_card_like_other_pods(self) -> None:
+    def test_replicas_share_a_device_like_other_pods(self) -> None:
         nodes = fleet(plain("n1"), device_policy="binpack")
         placement = nodes.place([pod_set(pod(ask(1, 2500)), count=4, first_replica=3)])
         assert isinstance(placement, Placement)
@@ -80,9 +80,9 @@ class TestCandidates:
     def test_the_flavor_s_labels_and_the_pod_s_selector(self) -> None:
         nodes = fleet(plain("n1", labels={"gpu": "v100"}), plain("n2", labels={"gpu": "a100", "zone": "b"}))
         asked = pod(ask(1, 1000))
-        assert cards_of(nodes.place([pod_set(asked, flavor_labels={"gpu": "a100"})])) == "n2: n2-g"
-        assert cards_of(nodes.place([pod_set(asked, node_selector={"zone": "b"})])) == "n2: n2-g"
-        assert cards_of(nodes.place([pod_set(asked, node_selector={"kubernetes.io/hostname": "n2"})])) == "n2: n2-g"
+        assert devices_of(nodes.place([pod_set(asked, flavor_labels={"gpu": "a100"})])) == "n2: n2-g"
+        assert devices_of(nodes.place([pod_set(asked, node_selector={"zone": "b"})])) == "n2: n2-g"
+        assert devices_of(nodes.place([pod_set(asked, node_selector={"kubernetes.io/hostname": "n2"})])) == "n2: n2-g"
         nowhere = nodes.place([pod_set(asked, flavor_labels={"gpu": "h100"})])
         assert isinstance(nowhere, PlacementRefusal)
         assert (nowhere.reasons, nowhere.nearest_node, nowhere.nearest_reason) == ({}, None, "")
@@ -92,12 +92,12 @@ class TestCandidates:
         nodes = fleet(plain("n1", labels={"gpu": "v100"}), plain("n2", labels={"gpu": "a100"}))
         requirement = NodeSelectorRequirement("gpu", SelectionOperator.NOT_IN, ("v100",))
         affinity = RequiredNodeAffinity((NodeSelectorTerm((requirement,)),))
-        assert cards_of(nodes.place([pod_set(pod(ask(1, 1000)), affinity=affinity)])) == "n2: n2-g"
+        assert devices_of(nodes.place([pod_set(pod(ask(1, 1000)), affinity=affinity)])) == "n2: n2-g"
 
     def test_the_topology_domain(self) -> None:
         nodes = fleet(plain("n1"), plain("n2"))
         asked = pod_set(pod(ask(1, 1000)), allowed_nodes=frozenset({"n2"}))
-        assert cards_of(nodes.place([asked])) == "n2: n2-g"
+        assert devices_of(nodes.place([asked])) == "n2: n2-g"
 
     def test_taints_are_tolerated_by_the_pod_or_its_flavor(self) -> None:
         nodes = fleet(plain("n1", taints=(Taint("gpu", "true"),)))
@@ -129,15 +129,15 @@ class TestCandidates:
     def test_a_resource_that_no_node_has(self) -> None:
         asked = pod_set(pod(ask(1, 1000)), requests={"example.com/fpga": 1})
         nodes = fleet(plain("n1"), plain("n2", allocatable={"example.com/fpga": 2}))
-        assert cards_of(nodes.place([asked])) == "n2: n2-g"
+        assert devices_of(nodes.place([asked])) == "n2: n2-g"
         assert reason_of(fleet(plain("n1")).place([asked])) == "Insufficient example.com/fpga"
 
     def test_amounts_that_no_array_holds(self) -> None:
         """Kubernetes takes `cpu: 9e18` of anyone."""
         nodes = fleet(plain("n1", allocatable={"cpu": 10**22}), plain("n2", allocatable={"cpu": 4000}))
-        assert cards_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 3000})])) == "n1: n1-g"
+        assert devices_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 3000})])) == "n1: n1-g"
         nodes.set_node(plain("n1", allocatable={"cpu": 4000}, foreign_usage={"cpu": 10**22}))
-        assert cards_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 3000})])) == "n2: n2-g"
+        assert devices_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 3000})])) == "n2: n2-g"
         assert "Insufficient cpu" in reason_of(nodes.place([pod_set(pod(ask(1, 1000)), requests={"cpu": 10**22})]))
 
     def test_our_own_pods_use_up_the_node(self) -> None:
@@ -154,8 +154,10 @@ class TestCandidates:
 class TestRefusals:
     def test_the_nearest_node_and_a_sentence(self) -> None:
         nodes = fleet(
-            node("n1", [card(f"a{n}") for n in range(4)], {"a0": (1, 9500, 0), "a1": (1, 9500, 0), "a2": (1, 7000, 0)}),
-            node("n2", [card(f"b{n}", cordoned=n > 0) for n in range(2)], {"b0": (1, 9000, 0)}),
+            node(
+                "n1", [device(f"a{n}") for n in range(4)], {"a0": (1, 9500, 0), "a1": (1, 9500, 0), "a2": (1, 7000, 0)}
+            ),
+            node("n2", [device(f"b{n}", cordoned=n > 0) for n in range(2)], {"b0": (1, 9000, 0)}),
             node("n3", []),
             plain("n4", ready=False),
         )
@@ -177,7 +179,7 @@ class TestRefusals:
     @given(st.data())
     def test_the_scan_counts_what_the_walk_counts(self, data: st.DataObject) -> None:
         cards = data.draw(st.lists(CARDS, min_size=1, max_size=5))
-        devices = [card(f"g{number}", **fields) for number, (fields, _) in enumerate(cards)]
+        devices = [device(f"g{number}", **fields) for number, (fields, _) in enumerate(cards)]
         used = {f"g{number}": usage for number, (_, usage) in enumerate(cards)}
         asked = data.draw(REQUESTS)
         nodes = fleet(node("n1", devices, used))
@@ -221,7 +223,7 @@ class TestReservations:
         assert isinstance(placement, Placement)
         nodes.reserve("low", placement)
         assert isinstance(nodes.place([asked]), PlacementRefusal)
-        assert cards_of(nodes.place([asked], without=["low", "unknown", "low"])) == "n1: n1-g"
+        assert devices_of(nodes.place([asked], without=["low", "unknown", "low"])) == "n1: n1-g"
         assert isinstance(nodes.place([asked]), PlacementRefusal), "the question changed nothing"
 
     def test_a_key_is_reserved_once_and_released_once(self) -> None:
@@ -239,27 +241,27 @@ class TestReservations:
         nodes = fleet(plain("n1"), plain("n2"))
         try_place(nodes, pod(ask(1, 10_000)), key="job")
         nodes.delete_node("n1")
-        assert cards_of(try_place(nodes, pod(ask(1, 10_000)))) == "n2: n2-g"
+        assert devices_of(try_place(nodes, pod(ask(1, 10_000)))) == "n2: n2-g"
         assert nodes.decided_usage("n1", "n1-g") == (1, 10_000, 0)
         nodes.set_node(plain("n1"))
-        assert cards_of(try_place(nodes, pod(ask(1, 10_000)))) == "n2: n2-g"
+        assert devices_of(try_place(nodes, pod(ask(1, 10_000)))) == "n2: n2-g"
         nodes.release("job")
-        assert cards_of(try_place(nodes, pod(ask(1, 10_000)))) == "n1: n1-g"
+        assert devices_of(try_place(nodes, pod(ask(1, 10_000)))) == "n1: n1-g"
 
-    def test_found_slices_count_and_may_exceed_the_card(self) -> None:
-        nodes = fleet(node("n1", [card("g0")], {"g0": (12, 30_000, 0)}))
+    def test_found_slices_count_and_may_exceed_the_device(self) -> None:
+        nodes = fleet(node("n1", [device("g0")], {"g0": (12, 30_000, 0)}))
         assert reason_of(try_place(nodes, pod(ask(1, 100)))) == "1/1 CardTimeSlicingExhausted"
         assert nodes.decided_usage("n1", "g0") == (0, 0, 0)
-        nodes.set_node(node("n1", [card("g0")]))
-        assert cards_of(try_place(nodes, pod(ask(1, 100)))) == "n1: g0"
+        nodes.set_node(node("n1", [device("g0")]))
+        assert devices_of(try_place(nodes, pod(ask(1, 100)))) == "n1: g0"
 
-    def test_a_smaller_card_after_all(self) -> None:
+    def test_a_smaller_device_after_all(self) -> None:
         nodes = fleet(plain("n1"))
         try_place(nodes, pod(ask(1, 10_000)), key="job")
-        nodes.set_node(node("n1", [card("n1-g", memory_mib=5000)]))
+        nodes.set_node(node("n1", [device("n1-g", memory_mib=5000)]))
         assert reason_of(try_place(nodes, pod(ask(1, 100)))) == "1/1 CardInsufficientMemory"
         nodes.release("job")
-        assert cards_of(try_place(nodes, pod(ask(1, 100)))) == "n1: n1-g"
+        assert devices_of(try_place(nodes, pod(ask(1, 100)))) == "n1: n1-g"
 
 
 SHAPES = [
@@ -283,9 +285,9 @@ SHAPES = [
         max_size=40,
     )
 )
-def test_slices_never_exceed_a_card_and_release_undoes_reserve(steps: list[tuple[Any, ...]]) -> None:
+def test_slices_never_exceed_a_device_and_release_undoes_reserve(steps: list[tuple[Any, ...]]) -> None:
     def a_node(number: int, ready: bool) -> Node:
-        cards = [card(f"n{number}-g{n}", slots=3, numa=n % 2) for n in range(number)]
+        cards = [device(f"n{number}-g{n}", slots=3, numa=n % 2) for n in range(number)]
         return node(f"n{number}", cards, ready=ready, allocatable={"cpu": 4000})
 
     nodes = fleet(*(a_node(number, True) for number in (1, 2, 3)))

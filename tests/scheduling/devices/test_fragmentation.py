@@ -16,7 +16,7 @@ from scheduling.devices.search.fragmentation_report import cluster_report, flavo
 from scheduling.model.device import Device
 from scheduling.model.node import Node
 from scheduling.model.placement import DeviceConstraints, Placement
-from tests.scheduling.fleet_helpers import ask, card, cards_of, node, pod, pod_set, try_place
+from tests.scheduling.fleet_helpers import ask, device, devices_of, node, pod, pod_set, try_place
 
 SHARE = TaskShape(1000, ask(1, 3000))
 WHOLE = TaskShape(2000, ask(1, 10_000))
@@ -52,30 +52,32 @@ class TestDefinition:
     )
     def test_one_node_one_task(self, shape: TaskShape, free_cpu: int, expected: float) -> None:
         used = {"g0": (1, 8000, 0), "g1": (1, 4000, 0)}
-        nodes = fgd(node("n1", [card("g0"), card("g1")], used, allocatable={"cpu": free_cpu}), tasks=((shape, 1.0),))
+        nodes = fgd(
+            node("n1", [device("g0"), device("g1")], used, allocatable={"cpu": free_cpu}), tasks=((shape, 1.0),)
+        )
         assert fragmentation(nodes) == [expected]
 
     def test_a_task_that_asks_for_more_cpu_than_an_array_holds(self) -> None:
-        small = node("n1", [card("g0")], allocatable={"cpu": 4000})
+        small = node("n1", [device("g0")], allocatable={"cpu": 4000})
         assert fragmentation(fgd(small, tasks=((TaskShape(10**22, ask(1, 1000)), 1.0),))) == [1000.0]
 
     def test_tasks_are_weighted(self) -> None:
         used = {"g0": (1, 8000, 0), "g1": (1, 4000, 0)}
-        one = node("n1", [card("g0"), card("g1")], used)
+        one = node("n1", [device("g0"), device("g1")], used)
         assert fragmentation(fgd(one, tasks=((SHARE, 0.75), (WHOLE, 0.25)))) == [0.75 * 200 + 0.25 * 800]
 
-    def test_cards_that_are_out_of_use_are_not_idle(self) -> None:
-        cards = [card("g0", health=False), card("g1", cordoned=True), card("g2")]
-        assert fragmentation(fgd(node("n1", cards), tasks=((WHOLE, 1.0),))) == [0.0]
-        assert fragmentation(fgd(node("n1", cards), tasks=((PAIR, 1.0),))) == [1000.0]
+    def test_devices_that_are_out_of_use_are_not_idle(self) -> None:
+        devices = [device("g0", health=False), device("g1", cordoned=True), device("g2")]
+        assert fragmentation(fgd(node("n1", devices), tasks=((WHOLE, 1.0),))) == [0.0]
+        assert fragmentation(fgd(node("n1", devices), tasks=((PAIR, 1.0),))) == [1000.0]
 
     def test_a_type_that_the_node_has_not(self) -> None:
-        t4 = node("n1", [card("g0", type="T4")])
+        t4 = node("n1", [device("g0", type="T4")])
         assert fragmentation(fgd(t4, tasks=((A100_ONLY, 1.0),))) == [1000.0]
 
-    def test_a_full_card_s_memory_is_idle_and_of_no_use(self) -> None:
+    def test_a_full_device_s_memory_is_idle_and_of_no_use(self) -> None:
         used = {"g0": (10, 1000, 0)}
-        assert fragmentation(fgd(node("n1", [card("g0")], used), tasks=((SHARE, 1.0),))) == [900.0]
+        assert fragmentation(fgd(node("n1", [device("g0")], used), tasks=((SHARE, 1.0),))) == [900.0]
 
     def test_the_score_is_cut_to_an_integer(self) -> None:
         before, after = np.array([1000.0, 0.0, 0.0]), np.array([0.0, 1000.0, 10.0])
@@ -92,7 +94,7 @@ TASKS = ((SHARE, 0.5), (WHOLE, 0.2), (PAIR, 0.2), (NO_CARD, 0.1))
 
 @given(STEPS)
 def test_rows_are_brought_up_to_date(steps: list[tuple[int, tuple[int, int], bool]]) -> None:
-    made = [node(f"n{n}", [card(f"n{n}-g{i}") for i in range(n + 1)], allocatable={"cpu": 6000}) for n in range(3)]
+    made = [node(f"n{n}", [device(f"n{n}-g{i}") for i in range(n + 1)], allocatable={"cpu": 6000}) for n in range(3)]
     nodes = fgd(*made, tasks=TASKS)
     fragmentation(nodes)
     for number, (count, memory), cpu in steps:
@@ -113,7 +115,7 @@ def test_rows_are_brought_up_to_date(steps: list[tuple[int, tuple[int, int], boo
 
 @given(STEPS)
 def test_what_is_foreseen_is_what_comes(steps: list[tuple[int, tuple[int, int], bool]]) -> None:
-    nodes = fgd(node("n1", [card(f"g{i}") for i in range(4)], allocatable={"cpu": 6000}), tasks=TASKS)
+    nodes = fgd(node("n1", [device(f"g{i}") for i in range(4)], allocatable={"cpu": 6000}), tasks=TASKS)
     for number, (count, memory), cpu in steps:
         outcome = nodes.place([pod_set(pod(ask(count, memory)), requests={"cpu": 1000 * cpu})])
         if not isinstance(outcome, Placement) or str(number) in nodes.reservations:
@@ -127,36 +129,41 @@ def test_what_is_foreseen_is_what_comes(steps: list[tuple[int, tuple[int, int], 
 
 class TestChoice:
     def test_a_share_goes_where_the_rest_stays_useful(self) -> None:
-        half_used = node("n2", [card("h0")], {"h0": (1, 7000, 0)})
-        nodes = fgd(node("n1", [card("g0")]), half_used, tasks=((SHARE, 0.5), (WHOLE, 0.5)))
-        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n2: h0"
+        half_used = node("n2", [device("h0")], {"h0": (1, 7000, 0)})
+        nodes = fgd(node("n1", [device("g0")]), half_used, tasks=((SHARE, 0.5), (WHOLE, 0.5)))
+        assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n2: h0"
 
-    def test_the_best_card_of_the_node(self) -> None:
-        cards, used = [card("g0"), card("g1"), card("g2")], {"g1": (1, 7000, 0), "g2": (1, 5000, 0)}
-        nodes = fgd(node("n1", cards, used), tasks=((SHARE, 0.5), (WHOLE, 0.5)))
-        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g1"
+    def test_the_best_device_of_the_node(self) -> None:
+        devices, used = [device("g0"), device("g1"), device("g2")], {"g1": (1, 7000, 0), "g2": (1, 5000, 0)}
+        nodes = fgd(node("n1", devices, used), tasks=((SHARE, 0.5), (WHOLE, 0.5)))
+        assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g1"
 
     def test_other_tasks_other_fragments(self) -> None:
-        half_used = node("n2", [card("h0")], {"h0": (1, 7000, 0)})
-        nodes = fgd(node("n1", [card("g0")]), half_used, tasks=((SHARE, 0.5), (WHOLE, 0.5)))
-        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n2: h0"
+        half_used = node("n2", [device("h0")], {"h0": (1, 7000, 0)})
+        nodes = fgd(node("n1", [device("g0")]), half_used, tasks=((SHARE, 0.5), (WHOLE, 0.5)))
+        assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n2: h0"
         nodes.mix.tasks = (TypicalTask(SHARE, 1.0),)
-        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g0"
+        assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g0"
 
     def test_without_tasks_the_smaller_name_wins(self) -> None:
-        nodes = fgd(node("n2", [card("g0")]), node("n1", [card("h0")]), tasks=())
-        assert cards_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: h0"
+        nodes = fgd(node("n2", [device("g0")]), node("n1", [device("h0")]), tasks=())
+        assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: h0"
 
     def test_pods_of_several_containers_are_placed_too(self) -> None:
-        nodes = fgd(node("n1", [card("g0")]), node("n2", [card("h0")], {"h0": (1, 4000, 0)}), tasks=TASKS)
+        nodes = fgd(node("n1", [device("g0")]), node("n2", [device("h0")], {"h0": (1, 4000, 0)}), tasks=TASKS)
         assert isinstance(try_place(nodes, pod(ask(1, 3000), ask(1, 3000))), Placement)
 
 
 class TestReports:
     def fleet(self) -> Fleet:
         return fgd(
-            node("n1", [card("g0"), card("g1")], {"g0": (1, 8000, 30)}, labels={"gpu": "a"}),
-            node("n2", [card("h0"), card("h1"), card("h2", health=False)], {"h0": (1, 6000, 0)}, labels={"gpu": "b"}),
+            node("n1", [device("g0"), device("g1")], {"g0": (1, 8000, 30)}, labels={"gpu": "a"}),
+            node(
+                "n2",
+                [device("h0"), device("h1"), device("h2", health=False)],
+                {"h0": (1, 6000, 0)},
+                labels={"gpu": "b"},
+            ),
             Node("n3"),
             tasks=((WHOLE, 1.0),),
         )
@@ -179,7 +186,7 @@ class TestReports:
         assert list(node_reports(nodes)) == ["n1", "n2"]
 
     def test_without_typical_tasks_nothing_is_said_of_fragments(self) -> None:
-        nodes = fgd(node("n1", [card("g0")]), tasks=())
+        nodes = fgd(node("n1", [device("g0")]), tasks=())
         assert cluster_report(nodes).fragmented_milli is None
 
     def test_an_empty_set_of_nodes(self) -> None:
@@ -188,7 +195,7 @@ class TestReports:
 
     def test_models_are_told_apart(self) -> None:
         mixed = Device("t", 2, "NVIDIA", "T4", 10, 5000, 100)
-        found = cluster_report(fgd(node("n1", [card("g0"), mixed]), tasks=()))
+        found = cluster_report(fgd(node("n1", [device("g0"), mixed]), tasks=()))
         assert [(each.type, each.count, each.memory_mib) for each in found.largest] == [
             ("NVIDIA A100", 1, 10_000),
             ("T4", 1, 5000),

@@ -9,8 +9,8 @@ import pytest
 from gpus.vendors import AWS_NEURON, KUNLUN, METAX_SGPU, VASTAI
 from scheduling.devices.fit.groups import tasks_to_fill
 from scheduling.model.device import Device, DeviceRequest
-from scheduling.model.vendor import CardGroups, DeviceVendor
-from tests.scheduling.vendor_helpers import BY_WORD, ask, cards, indexes, node, place, whole, why
+from scheduling.model.vendor import DeviceGroups, DeviceVendor
+from tests.scheduling.vendor_helpers import BY_WORD, ask, devices_of_vendor, indexes, node, place, whole, why
 
 ASCEND_910C, ASCEND_910B3 = BY_WORD["Ascend910C"], BY_WORD["Ascend910B3"]
 
@@ -32,31 +32,31 @@ def with_attribute(devices: list[Device], name: str, values: str) -> list[Device
 
 class TestAscend:
     def test_modules_are_taken_whole(self) -> None:
-        assert chosen(ASCEND_910C, cards(ASCEND_910C), 2) == [6, 7]
-        assert chosen(ASCEND_910C, cards(ASCEND_910C), 4, taken=(7,)) == [2, 3, 4, 5]
+        assert chosen(ASCEND_910C, devices_of_vendor(ASCEND_910C), 2) == [6, 7]
+        assert chosen(ASCEND_910C, devices_of_vendor(ASCEND_910C), 4, taken=(7,)) == [2, 3, 4, 5]
 
     def test_without_enough_whole_modules_there_is_no_place(self) -> None:
-        refused = chosen(ASCEND_910C, cards(ASCEND_910C, 4), 2, taken=(0, 3))
+        refused = chosen(ASCEND_910C, devices_of_vendor(ASCEND_910C, 4), 2, taken=(0, 3))
         assert refused == "2/4 AllocatedCardsInsufficientRequest, 2/4 CardTimeSlicingExhausted"
 
     def test_modules_of_one_network_come_first(self) -> None:
-        devices = with_attribute(cards(ASCEND_910C), "NetworkID", "00111100")
+        devices = with_attribute(devices_of_vendor(ASCEND_910C), "NetworkID", "00111100")
         assert chosen(ASCEND_910C, devices, 4, taken=(7,)) == [2, 3, 4, 5]
-        devices = with_attribute(cards(ASCEND_910C), "NetworkID", "00112200")
+        devices = with_attribute(devices_of_vendor(ASCEND_910C), "NetworkID", "00112200")
         assert chosen(ASCEND_910C, devices, 4) == [0, 1, 6, 7]
 
-    def test_cards_of_one_network_come_first(self) -> None:
-        devices = with_attribute(cards(ASCEND_910B3), "NetworkID", "01001010")
+    def test_devices_of_one_network_come_first(self) -> None:
+        devices = with_attribute(devices_of_vendor(ASCEND_910B3), "NetworkID", "01001010")
         assert chosen(ASCEND_910B3, devices, 3) == [1, 4, 6]
 
     def test_without_one_network_that_has_enough_the_largest_come_first_and_strays_last(self) -> None:
-        devices = with_attribute(cards(ASCEND_910B3), "NetworkID", "..000112")
+        devices = with_attribute(devices_of_vendor(ASCEND_910B3), "NetworkID", "..000112")
         assert chosen(ASCEND_910B3, devices, 5) == [2, 3, 4, 5, 6]
         assert chosen(ASCEND_910B3, devices, 7) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_one_adapter_first_for_vastai() -> None:
-    devices = with_attribute(cards(VASTAI), "AIC", "01230123")
+    devices = with_attribute(devices_of_vendor(VASTAI), "AIC", "01230123")
     assert chosen(VASTAI, devices, 2) in ([0, 4], [1, 5], [2, 6], [3, 7])
 
 
@@ -64,11 +64,11 @@ class TestZonesOfMetax:
     """Only whole cards, of pods that ask for it."""
 
     def chosen(self, count: int, zones: str, *, asked: bool, cores: int = 100) -> list[int]:
-        devices = with_attribute(cards(METAX_SGPU, slots=16), "LinkZone", zones)
+        devices = with_attribute(devices_of_vendor(METAX_SGPU, slots=16), "LinkZone", zones)
         request = DeviceRequest(METAX_SGPU.word, count, 100, 101, cores)
         return indexes(place([node("n1", devices)], METAX_SGPU, ask(METAX_SGPU, request, zones=asked)))
 
-    def test_one_zone_first_then_several_then_cards_of_none(self) -> None:
+    def test_one_zone_first_then_several_then_devices_of_none(self) -> None:
         assert self.chosen(3, "11122222", asked=True) == [0, 1, 2]
         assert self.chosen(4, "111.2.2.", asked=True) == [0, 1, 2, 6]
         assert self.chosen(6, "11.....2", asked=True) == [0, 1, 4, 5, 6, 7]
@@ -82,7 +82,7 @@ class TestNeuron:
     """Neighbours without a gap; Trainium's torus gives 1, 4, 8 or 16."""
 
     def devices(self, count: int, kind: str = "inf2.48xlarge") -> list[Device]:
-        made = cards(AWS_NEURON, count, slots=2, memory_mib=100, cores_percent=0b11)
+        made = devices_of_vendor(AWS_NEURON, count, slots=2, memory_mib=100, cores_percent=0b11)
         return [replace(device, attributes={"AWSNodeType": kind}) for device in made]
 
     def chosen(self, count: int, taken: tuple[int, ...] = (), kind: str = "inf2.48xlarge") -> list[int] | str:
@@ -115,18 +115,18 @@ class TestKunlun:
     """Two halves of four; each card has one link across."""
 
     def test_the_fuller_half_is_filled_first(self) -> None:
-        assert chosen(KUNLUN, cards(KUNLUN), 2, taken=(0, 1)) == [2, 3]
-        assert chosen(KUNLUN, cards(KUNLUN), 4, taken=(0,)) == [4, 5, 6, 7]
-        assert chosen(KUNLUN, cards(KUNLUN), 8) == list(range(8))
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 2, taken=(0, 1)) == [2, 3]
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 4, taken=(0,)) == [4, 5, 6, 7]
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 8) == list(range(8))
 
-    def test_a_single_card_fills_a_gap(self) -> None:
-        assert chosen(KUNLUN, cards(KUNLUN), 1, taken=(0, 1, 2)) == [3]
-        assert chosen(KUNLUN, cards(KUNLUN), 1, taken=(4, 5, 6)) == [7]
+    def test_a_single_device_fills_a_gap(self) -> None:
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 1, taken=(0, 1, 2)) == [3]
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 1, taken=(4, 5, 6)) == [7]
 
     def test_across_the_halves_only_over_links(self) -> None:
-        assert chosen(KUNLUN, cards(KUNLUN), 4, taken=(0, 5)) == [2, 3, 6, 7]
-        assert chosen(KUNLUN, cards(KUNLUN), 2, taken=(0, 1, 2, 4, 5, 6)) == [3, 7]
-        refused = chosen(KUNLUN, cards(KUNLUN), 2, taken=(0, 1, 2, 4, 5, 7))
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 4, taken=(0, 5)) == [2, 3, 6, 7]
+        assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 2, taken=(0, 1, 2, 4, 5, 6)) == [3, 7]
+        refused = chosen(KUNLUN, devices_of_vendor(KUNLUN), 2, taken=(0, 1, 2, 4, 5, 7))
         assert refused == "2/8 AllocatedCardsInsufficientRequest, 6/8 CardTimeSlicingExhausted"
 
     @pytest.mark.parametrize(
@@ -139,5 +139,5 @@ class TestKunlun:
 
 
 def test_a_super_pod_that_is_none_takes_single_dies() -> None:
-    single = replace(ASCEND_910C, rules=replace(ASCEND_910C.rules, groups=CardGroups.ATTRIBUTE, module_size=1))
-    assert chosen(single, cards(single), 3, taken=(7,)) == [4, 5, 6]
+    single = replace(ASCEND_910C, rules=replace(ASCEND_910C.rules, groups=DeviceGroups.ATTRIBUTE, module_size=1))
+    assert chosen(single, devices_of_vendor(single), 3, taken=(7,)) == [4, 5, 6]

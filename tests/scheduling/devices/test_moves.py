@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.moves import MovePlan, MovePlanner, Part
 from scheduling.model.placement import Placement, PodSetToPlace
-from tests.scheduling.fleet_helpers import ask, card, fleet, node, pod, pod_set
+from tests.scheduling.fleet_helpers import ask, device, fleet, node, pod, pod_set
 
 
 def put(nodes: Fleet, key: str, memory: int, uuid: str) -> PodSetToPlace:
@@ -32,14 +32,14 @@ def holds(nodes: Fleet, plan: MovePlan) -> bool:
 
 
 def test_no_move_where_there_is_room() -> None:
-    nodes = fleet(node("n1", [card("g0")]))
+    nodes = fleet(node("n1", [device("g0")]))
     plan = MovePlanner(nodes, {}).plan([Part(pod_set(pod(ask(1, 1000))))])
     assert plan is not None
     assert plan.moves == ()
 
 
 def test_one_small_pod_moves() -> None:
-    nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0")]))
+    nodes = fleet(node("n1", [device("g0")]), node("n2", [device("h0")]))
     movable = {"big": [put(nodes, "big", 7000, "g0")], "small": [put(nodes, "small", 2000, "h0")]}
     plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 9000))))])
     assert plan is not None
@@ -50,7 +50,7 @@ def test_one_small_pod_moves() -> None:
 
 
 def test_two_moves_where_one_is_not_enough() -> None:
-    nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0"), card("h1")]))
+    nodes = fleet(node("n1", [device("g0")]), node("n2", [device("h0"), device("h1")]))
     movable = {key: [put(nodes, key, 3000, "g0")] for key in ("a", "b")}
     movable |= {"c": [put(nodes, "c", 6000, "h0")], "d": [put(nodes, "d", 6000, "h1")]}
     plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 10_000))))])
@@ -60,20 +60,20 @@ def test_two_moves_where_one_is_not_enough() -> None:
 
 
 def test_what_may_not_move_stays() -> None:
-    nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0")]))
+    nodes = fleet(node("n1", [device("g0")]), node("n2", [device("h0")]))
     put(nodes, "big", 7000, "g0")
     put(nodes, "small", 2000, "h0")
     assert MovePlanner(nodes, {}).plan([Part(pod_set(pod(ask(1, 9000))))]) is None
 
 
 def test_two_pods_can_t_swap_places() -> None:
-    nodes = fleet(node("n1", [card("g0")]), node("n2", [card("h0")]))
+    nodes = fleet(node("n1", [device("g0")]), node("n2", [device("h0")]))
     movable = {"a": [put(nodes, "a", 6000, "g0")], "b": [put(nodes, "b", 6000, "h0")]}
     assert MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 5000))))]) is None
 
 
 def test_a_gang_s_moves_add_up() -> None:
-    nodes = fleet(*(node(f"n{n}", [card(f"g{n}")]) for n in range(4)))
+    nodes = fleet(*(node(f"n{n}", [device(f"g{n}")]) for n in range(4)))
     movable = {str(n): [put(nodes, str(n), 2000 + n, f"g{n}")] for n in range(4)}
     plan = MovePlanner(nodes, movable).plan([Part(pod_set(pod(ask(1, 9000)), count=2))])
     assert plan is not None
@@ -86,7 +86,7 @@ def test_a_gang_s_moves_add_up() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 6)), max_size=7), st.integers(3, 10))
 def test_every_plan_can_be_carried_out(pods: list[tuple[int, int]], size: int) -> None:
-    nodes = fleet(*(node(f"n{n}", [card(f"g{n}")]) for n in range(3)))
+    nodes = fleet(*(node(f"n{n}", [device(f"g{n}")]) for n in range(3)))
     movable = {}
     for number, (where, memory) in enumerate(pods):
         pinned = pod(ask(1, 1000 * memory), use_uuids=(f"g{where}",))

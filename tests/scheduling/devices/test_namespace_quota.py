@@ -9,7 +9,7 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import Placement, PlacementRefusal, PodDeviceRequest
-from tests.scheduling.fleet_helpers import ask, card, cards_of, fleet, node, pod, pod_set, reason_of
+from tests.scheduling.fleet_helpers import ask, device, devices_of, fleet, node, pod, pod_set, reason_of
 
 MEMORY = "limits.nvidia.com/gpumem"
 CORES = "limits.nvidia.com/gpucores"
@@ -20,8 +20,8 @@ def quota(name: str = "gpus", namespace: str = "team", **hard: int) -> Namespace
     return NamespaceQuota(namespace, name, {names[key]: amount for key, amount in hard.items()})
 
 
-def a_fleet(*quotas: NamespaceQuota, cards: int = 2) -> Fleet:
-    made = fleet(node("n1", [card(f"g{number}") for number in range(cards)]))
+def a_fleet(*quotas: NamespaceQuota, devices: int = 2) -> Fleet:
+    made = fleet(node("n1", [device(f"g{number}") for number in range(devices)]))
     for each in quotas:
         made.quotas.set_quota(each)
     return made
@@ -90,7 +90,7 @@ class TestUsage:
 
     def test_a_node_that_is_gone_takes_its_foreign_pods_along(self) -> None:
         nodes = a_fleet(quota(memory=5000))
-        other = replace(node("n2", [card("h0")]), found_usage={("team", "NVIDIA"): (5000, 0)})
+        other = replace(node("n2", [device("h0")]), found_usage={("team", "NVIDIA"): (5000, 0)})
         nodes.set_node(other)
         assert isinstance(place(nodes, pod(ask(1, 1000))), PlacementRefusal)
         nodes.delete_node("n2")
@@ -111,7 +111,7 @@ class TestUsage:
         asked = [pod_set(pod(ask(1, 5000)), namespace="team")]
         other = nodes.place(asked, instead_of=held.pods)
         assert isinstance(other, Placement)
-        assert cards_of(other) != cards_of(held), "its card is still taken"
+        assert devices_of(other) != devices_of(held), "its card is still taken"
         assert isinstance(nodes.place(asked), PlacementRefusal)
 
     def test_the_larger_of_init_and_app_containers_counts(self) -> None:
@@ -150,8 +150,8 @@ class TestWords:
         assert refused.quota is not None
         assert refused.quota.asked == 5000
 
-    def test_a_full_card_is_not_blamed_on_the_quota(self) -> None:
-        nodes = a_fleet(quota(memory=10_000), cards=1)
+    def test_a_full_device_is_not_blamed_on_the_quota(self) -> None:
+        nodes = a_fleet(quota(memory=10_000), devices=1)
         place(nodes, pod(ask(1, 8000)), key="others/held", namespace="others")
         refused = place(nodes, pod(ask(1, 5000)))
         assert isinstance(refused, PlacementRefusal)
@@ -163,7 +163,7 @@ class TestOtherVendors:
 
     def a_fleet(self) -> Fleet:
         made = Fleet(VENDORS)
-        made.set_node(node("n1", [card("d0", vendor="DCU", type="DCU-K100", memory_mib=60_000)]))
+        made.set_node(node("n1", [device("d0", vendor="DCU", type="DCU-K100", memory_mib=60_000)]))
         made.quotas.set_quota(NamespaceQuota("team", "dcu", {"limits.hygon.com/dcumem": 10_000}))
         return made
 

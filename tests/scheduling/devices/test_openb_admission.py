@@ -80,14 +80,14 @@ def unplaceable(
     admitted: Mapping[str, tuple[PodPlacement, ...]], asked: Mapping[str, TracePod], nodes: Mapping[str, TraceNode]
 ) -> list[str]:
     """Admitted workloads without the cards that they asked for, or on a card or node that is fuller than full."""
-    cards: Counter[str] = Counter()
+    devices: Counter[str] = Counter()
     slots: Counter[str] = Counter()
     load: dict[str, Counter[str]] = defaultdict(Counter)
     for name, pods in admitted.items():
         for pod in pods:
             load[pod.node].update({CPU: asked[name].cpu_milli, MEMORY: asked[name].memory_mib})
             for part in pod.slices:
-                cards[part.uuid] += asked[name].gpu_milli
+                devices[part.uuid] += asked[name].gpu_milli
                 slots[part.uuid] += 1
     wrong = []
     for name, pods in admitted.items():
@@ -98,7 +98,7 @@ def unplaceable(
             fits &= load[pod.node][CPU] <= node.cpu_milli and load[pod.node][MEMORY] <= node.memory_mib
             fits &= not wanted.models or any(model in node.model for model in wanted.models)
             fits &= all(part.uuid.rpartition("-")[0] == pod.node for part in pod.slices)
-            fits &= all(cards[part.uuid] <= MILLI and slots[part.uuid] <= SLOTS for part in pod.slices)
+            fits &= all(devices[part.uuid] <= MILLI and slots[part.uuid] <= SLOTS for part in pod.slices)
         if not fits:
             wrong.append(name)
     return wrong

@@ -23,7 +23,7 @@ def facts(outcome: Outcome) -> tuple[float, int, int]:
     return outcome.allocated, outcome.placed, outcome.arrived
 
 
-def test_with_all_waiting_the_sizes_that_fill_a_card_come_first() -> None:
+def test_with_all_waiting_the_sizes_that_fill_a_device_come_first() -> None:
     """20 halves fill all ten cards; who takes them as they come gives some to pods that leave 190 behind."""
     trace = pods(large=5, half=25)
     assert facts(run_with_backlog(NODES, trace, "bid-price", 1, backlog=100))[:2] == (100.0, 20)

@@ -39,6 +39,6 @@ def test_several_mig_instances_of_an_init_container_take_one_slot() -> None:
     assert (held.memory_mib, held.slots, held.mig_instances) == (9728, 1, tuple(places))
 
 
-def test_cards_are_apart_and_in_the_order_of_their_names() -> None:
+def test_devices_are_apart_and_in_the_order_of_their_names() -> None:
     held = peak_usage([[part(1, uuid="g1"), part(2, uuid="g0")]], 0)
     assert [(uuid, slice_.memory_mib) for uuid, slice_ in held.items()] == [("g0", 2), ("g1", 1)]

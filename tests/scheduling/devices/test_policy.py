@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.devices.requests.policy import card_scores, device_policy
+from scheduling.devices.requests.policy import device_policy, device_scores
 from scheduling.model.placement import ScoringWeights
 
 
@@ -46,7 +46,7 @@ POLICIES = [
 POLICIES += ["spread,numa", "mutex,binpack", "nothing,else", "spread,spread,numa"]
 
 
-def sorted_and_walked_backwards(cards: list[Ranked], policy: str, numa_bind: bool) -> list[int]:
+def sorted_and_walked_backwards(devices: list[Ranked], policy: str, numa_bind: bool) -> list[int]:
     """Sort ascending, stable, by HAMi's comparisons; then walk from the end."""
 
     def compare(left: Ranked, right: Ranked) -> int:
@@ -56,16 +56,16 @@ def sorted_and_walked_backwards(cards: list[Ranked], policy: str, numa_bind: boo
                 return (1 if a > b else -1) * (-1 if descending else 1)
         return 0
 
-    ascending = sorted(cards, key=cmp_to_key(compare))
-    return [card.position for card in ascending[::-1]]
+    ascending = sorted(devices, key=cmp_to_key(compare))
+    return [device.position for device in ascending[::-1]]
 
 
 def sort_keys(policy: str, numa_bind: bool) -> list[tuple[Any, bool]]:
     score, numa, used, index = (
-        lambda card: card.score,
-        lambda card: card.numa,
-        lambda card: card.used_slots,
-        lambda card: card.index,
+        lambda device: device.score,
+        lambda device: device.numa,
+        lambda device: device.used_slots,
+        lambda device: device.index,
     )
     if "," in policy or policy == "numa":
         named = {"binpack": (score, False), "spread": (score, True), "numa": (numa, False)}
@@ -81,9 +81,9 @@ def sort_keys(policy: str, numa_bind: bool) -> list[tuple[Any, bool]]:
 
 
 @given(CARDS, st.sampled_from(POLICIES), st.booleans())
-def test_the_closed_form_is_hami_s_order(cards: list[Ranked], policy: str, numa_bind: bool) -> None:
-    ordered = sorted(cards, key=device_policy(policy).sort_key(numa_bind))
-    assert [card.position for card in ordered] == sorted_and_walked_backwards(cards, policy, numa_bind)
+def test_the_closed_form_is_hami_s_order(devices: list[Ranked], policy: str, numa_bind: bool) -> None:
+    ordered = sorted(devices, key=device_policy(policy).sort_key(numa_bind))
+    assert [device.position for device in ordered] == sorted_and_walked_backwards(devices, policy, numa_bind)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_filters_among_the_words(policy: str, mutex: bool, topology_aware: bool)
     ],
 )
 def test_scores(used: tuple[int, int, int], weights: tuple[int, int, int], score: float) -> None:
-    assert card_scores([used], [(10, 100, 10_000)], ScoringWeights(*weights)) == [pytest.approx(score)]
+    assert device_scores([used], [(10, 100, 10_000)], ScoringWeights(*weights)) == [pytest.approx(score)]
 
 
-def test_a_card_without_a_total_scores_nothing() -> None:
-    assert card_scores([(5, 50, 500)] * 2, [(10, 0, 1000), (0, 100, 1000)], ScoringWeights()) == [0.0, 0.0]
-    assert card_scores([], [], ScoringWeights()) == []
+def test_a_device_without_a_total_scores_nothing() -> None:
+    assert device_scores([(5, 50, 500)] * 2, [(10, 0, 1000), (0, 100, 1000)], ScoringWeights()) == [0.0, 0.0]
+    assert device_scores([], [], ScoringWeights()) == []

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.devices.policies.prices import WHOLE, bid_prices, card_worth
+from scheduling.devices.policies.prices import WHOLE, bid_prices, device_worth
 
 
 def worth(demand: dict[int, float], rest: int) -> float:
-    return float(card_worth(tuple(sorted(demand.items())))[rest])
+    return float(device_worth(tuple(sorted(demand.items())))[rest])
 
 
 class TestPrices:
@@ -35,7 +35,7 @@ class TestPrices:
         st.dictionaries(st.integers(1, WHOLE), st.floats(0.001, 1.0), min_size=1, max_size=12),
         st.lists(st.integers(0, 11), max_size=8),
     )
-    def test_no_pattern_pays_more_than_a_card_and_the_best_pays_one(
+    def test_no_pattern_pays_more_than_a_device_and_the_best_pays_one(
         self, demand: dict[int, float], picks: list[int]
     ) -> None:
         prices = bid_prices(demand)
@@ -60,4 +60,4 @@ class TestWorth:
 
     def test_it_can_not_be_changed_by_who_reads_it(self) -> None:
         with pytest.raises(ValueError, match="read-only"):
-            card_worth(((500, 1.0),))[0] = 1
+            device_worth(((500, 1.0),))[0] = 1

@@ -170,7 +170,7 @@ def test_a_misspelt_policy_is_said(annotation: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("limits", [{"gpu": 2**31}, {"gpu": "1e30"}])
-def test_no_node_has_that_many_cards(limits: dict[str, Any]) -> None:
+def test_no_node_has_that_many_devices(limits: dict[str, Any]) -> None:
     asked = requested(limits)
     assert asked.containers == ((),)
     assert [problem.refused for problem in asked.problems] == [True]

@@ -1,4 +1,4 @@
-"""The bound on pods per node: exact for one slice of one card, never too low."""
+"""The bound on pods per node: exact for one slice of one device, never too low."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +10,9 @@ from scheduling.devices.search.upper_bound import MOST
 from scheduling.model.device import Device, DeviceRequest, DeviceSlice, MigPlacement, MigProfile
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement, PodDeviceRequest
-from tests.scheduling.fleet_helpers import ask, card, fleet, node, pod, pod_set
+from tests.scheduling.fleet_helpers import ask, device, fleet, node, pod, pod_set
 
-TWO_CARDS = node("n1", [card("g0"), card("g1")], {"g0": (1, 4_000, 30)})
+TWO_CARDS = node("n1", [device("g0"), device("g1")], {"g0": (1, 4_000, 30)})
 
 
 @pytest.mark.parametrize(
@@ -35,18 +35,18 @@ def test_room_beside_what_is_held(devices: PodDeviceRequest, expected: int) -> N
     assert fleet(TWO_CARDS).most_pods(devices) == {"n1": expected}
 
 
-def test_cards_out_of_service_have_no_room() -> None:
-    out = node("n1", [card("g0", health=False), card("g1", cordoned=True)])
+def test_devices_out_of_service_have_no_room() -> None:
+    out = node("n1", [device("g0", health=False), device("g1", cordoned=True)])
     assert fleet(out, node("n2", [])).most_pods(pod(ask(1))) == {"n1": 0, "n2": 0}
 
 
-def test_mutex_gives_one_slice_per_card() -> None:
+def test_mutex_gives_one_slice_per_device() -> None:
     assert fleet(TWO_CARDS).most_pods(pod(ask(1, 1_000), device_policy="mutex")) == {"n1": 1}
 
 
-def test_mig_cards_set_no_bound() -> None:
+def test_mig_devices_set_no_bound() -> None:
     profile = MigProfile("1g", 5_000, 14, 1, (MigPlacement(0, 1),))
-    mig = node("n1", [card("g0", mode="mig", mig_profiles=(profile,))])
+    mig = node("n1", [device("g0", mode="mig", mig_profiles=(profile,))])
     assert fleet(mig).most_pods(pod(ask(1, 4_000))) == {"n1": MOST}
 
 
@@ -55,7 +55,7 @@ def test_pods_without_devices_are_not_bound() -> None:
 
 
 def test_reservations_count_unless_they_are_thought_away() -> None:
-    where = fleet(node("n1", [card("g0")]))
+    where = fleet(node("n1", [device("g0")]))
     placed = where.place([pod_set(pod(ask(1, 6_000)))])
     assert isinstance(placed, Placement)
     where.reserve("a", placed)
@@ -64,12 +64,12 @@ def test_reservations_count_unless_they_are_thought_away() -> None:
     assert where.most_pods(pod(ask(1, 3_000))) == {"n1": 1}
 
 
-def test_thinking_reservations_away_right_after_a_card_came() -> None:
-    where = fleet(node("n1", [card("g0")]))
+def test_thinking_reservations_away_right_after_a_device_came() -> None:
+    where = fleet(node("n1", [device("g0")]))
     placed = where.place([pod_set(pod(ask(1, 6_000)))])
     assert isinstance(placed, Placement)
     where.reserve("a", placed)
-    where.set_node(node("n1", [card("g0"), card("g1", health=False)]))
+    where.set_node(node("n1", [device("g0"), device("g1", health=False)]))
     assert isinstance(where.place([pod_set(pod(ask(1, 6_000)))], without=["a"]), Placement)
     assert not isinstance(where.place([pod_set(pod(ask(1, 6_000)))]), Placement)
 
@@ -97,7 +97,7 @@ def test_the_bound_is_never_too_low(
     containers: list[DeviceRequest], cards: list[tuple[int, int, int]], one: bool
 ) -> None:
     held = {f"g{number}": usage for number, usage in enumerate(cards)}
-    made = fleet(node("n1", [card(name, slots=4) for name in held], held))
+    made = fleet(node("n1", [device(name, slots=4) for name in held], held))
     devices = pod(*(containers[:1] if one else containers))
     most = made.most_pods(devices)["n1"]
     assert filled(made, devices) <= most

@@ -27,29 +27,29 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import Device, DeviceSlice
 from scheduling.model.node import Node
 from scheduling.model.placement import Placement, PodDeviceRequest, PodSetToPlace
-from tests.scheduling.vendor_helpers import BY_WORD, cards
+from tests.scheduling.vendor_helpers import BY_WORD, devices_of_vendor
 
 ASCEND = BY_WORD["Ascend910B3"]
 DRS = '{"devices":[{"index":"0","minor":"0","capacity":6}],"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
 
 
-def devices(node: str) -> list[Device]:
+def devices_on(node: str) -> list[Device]:
     """A node with some cards of every vendor that has rules of its own."""
     metax = [
         replace(device, attributes={"LinkZone": str(device.index // 2)})
-        for device in cards(METAX_SGPU, 3, slots=16, memory_mib=65_536)
+        for device in devices_of_vendor(METAX_SGPU, 3, slots=16, memory_mib=65_536)
     ]
     ascend = [
         replace(device, attributes={"split": "soft" if device.index else "hard", "NetworkID": "0"})
-        for device in cards(ASCEND, 3, slots=4, memory_mib=65_536)
+        for device in devices_of_vendor(ASCEND, 3, slots=4, memory_mib=65_536)
     ]
     made = [
-        *cards(AMD, 2, slots=4, memory_mib=20_000, cores_percent=40),
-        *cards(AWS_NEURON, 4, slots=2, memory_mib=100, cores_percent=0b11),
-        *cards(KUNLUN, 8, memory_mib=98_304),
-        *cards(KUNLUN_VXPU, 2, slots=4, memory_mib=98_304),
-        *cards(MOORE_THREADS, 2, slots=100, memory_mib=49_152, cores_percent=16),
-        *cards(VASTAI, 2),
+        *devices_of_vendor(AMD, 2, slots=4, memory_mib=20_000, cores_percent=40),
+        *devices_of_vendor(AWS_NEURON, 4, slots=2, memory_mib=100, cores_percent=0b11),
+        *devices_of_vendor(KUNLUN, 8, memory_mib=98_304),
+        *devices_of_vendor(KUNLUN_VXPU, 2, slots=4, memory_mib=98_304),
+        *devices_of_vendor(MOORE_THREADS, 2, slots=100, memory_mib=49_152, cores_percent=16),
+        *devices_of_vendor(VASTAI, 2),
         *metax,
         *ascend,
     ]
@@ -98,10 +98,10 @@ def request(limits: list[dict[str, Any]], annotations: dict[str, str]) -> PodDev
     st.sampled_from(["binpack", "spread"]),
     st.sampled_from(["binpack", "spread"]),
 )
-def test_what_is_placed_holds_every_rule(steps: list[Any], node_policy: str, card_policy: str) -> None:
-    fleet = Fleet(VENDORS, node_policy=node_policy, device_policy=card_policy)
+def test_what_is_placed_holds_every_rule(steps: list[Any], node_policy: str, device_policy: str) -> None:
+    fleet = Fleet(VENDORS, node_policy=node_policy, device_policy=device_policy)
     for name in ("n1", "n2"):
-        fleet.set_node(Node(name, devices=tuple(devices(name))))
+        fleet.set_node(Node(name, devices=tuple(devices_on(name))))
     for number, step in enumerate(steps):
         if isinstance(step, int):
             keys = sorted(fleet.reservations)
@@ -135,7 +135,7 @@ def _fits_somewhere(fleet: Fleet, pod: PodDeviceRequest) -> bool:
     context = FitContext(policy, pod.weights, fleet.settings.vendors)
     table = fleet.table
     return any(
-        fit_pod(node.name, table.cards(row), pod, context)[0] is not None for row, node in enumerate(table.nodes)
+        fit_pod(node.name, table.devices(row), pod, context)[0] is not None for row, node in enumerate(table.nodes)
     )
 
 

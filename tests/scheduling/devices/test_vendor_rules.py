@@ -23,7 +23,7 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice
 from scheduling.model.placement import Placement, PlacementRefusal, PodSetToPlace
 from scheduling.model.vendor import DeviceVendor
-from tests.scheduling.vendor_helpers import BY_WORD, ask, cards, indexes, node, place, whole, why
+from tests.scheduling.vendor_helpers import BY_WORD, ask, devices_of_vendor, indexes, node, place, whole, why
 
 ASCEND = BY_WORD["Ascend910B3"]
 DRS = '{"devices":[{"index":"0","minor":"0","capacity":6}],"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
@@ -57,7 +57,7 @@ class TestSplitModes:
     ) -> Placement | PlacementRefusal:
         vendor = replace(ASCEND, rules=replace(ASCEND.rules, soft_split=by_default))
         attributes = {} if split is None else {"split": split}
-        devices = cards(vendor, 2, memory_mib=65_536, slots=4, attributes=attributes)
+        devices = devices_of_vendor(vendor, 2, memory_mib=65_536, slots=4, attributes=attributes)
         return place([node("n1", devices)], vendor, ask(vendor, DeviceRequest(vendor.word, 1, 5000), mode=wanted))
 
     @pytest.mark.parametrize(("split", "wanted"), [("soft", "hami-core"), ("hard", None), ("hard", "template")])
@@ -71,7 +71,7 @@ class TestSplitModes:
         assert isinstance(outcome, PlacementRefusal)
         assert "split in another way" in outcome.message
 
-    def test_cards_that_say_nothing_are_as_the_settings_say(self) -> None:
+    def test_devices_that_say_nothing_are_as_the_settings_say(self) -> None:
         assert isinstance(self.outcome(None, "hami-core", by_default=True), Placement)
         assert why(self.outcome(None, None, by_default=True)) == "2/2 ModeNotFit"
         assert isinstance(self.outcome(None, None), Placement)
@@ -105,7 +105,7 @@ class TestSlicesOfProfiles:
         got = part(self.pods((slices, memory, cores))[0])
         assert (got.slots, got.memory_mib, got.cores_percent) == held
 
-    def test_six_single_slices_fill_a_card(self) -> None:
+    def test_six_single_slices_fill_a_device(self) -> None:
         *placed, refused = self.pods(*[(1, 0, 0)] * 7)
         assert all(isinstance(outcome, Placement) for outcome in placed)
         assert why(refused) == "1/1 CardTimeSlicingExhausted"
@@ -124,7 +124,7 @@ class TestSlicesOfProfiles:
         *_, refused = fill(ENFLAME_DRS, devices, *(ask(ENFLAME_DRS, each) for each in (*[single] * 4, triple)))
         assert why(refused) == "1/1 CardTimeSlicingExhausted"
 
-    def test_containers_share_the_card_that_the_annotations_can_name(self) -> None:
+    def test_containers_share_the_device_that_the_annotations_can_name(self) -> None:
         two = DRS.replace("}],", '},{"index":"1","minor":"1","capacity":6}],')
         devices = decode_devices_drs(two, "Enflame", "x")
         both = DeviceRequest("Enflame", 1, 0, PERCENTAGE_UNSET, 0, 3)
@@ -145,7 +145,7 @@ class TestSingleCores:
     WHOLE = DeviceRequest("AWSNeuron", 1, 0, 100, 100, 2)
 
     def outcomes(self, *requests: DeviceRequest, count: int = 1) -> list[Placement | PlacementRefusal]:
-        devices = cards(AWS_NEURON, count, slots=2, memory_mib=100, cores_percent=0b11)
+        devices = devices_of_vendor(AWS_NEURON, count, slots=2, memory_mib=100, cores_percent=0b11)
         return fill(AWS_NEURON, devices, *(ask(AWS_NEURON, request) for request in requests))
 
     def test_each_gets_the_lowest_free_core(self) -> None:
@@ -166,7 +166,7 @@ class TestSingleCores:
         assert indexes(shared) == [3]
 
     def test_containers_of_a_pod_get_cores_of_their_own(self) -> None:
-        devices = cards(AWS_NEURON, 1, slots=2, memory_mib=100, cores_percent=0b11)
+        devices = devices_of_vendor(AWS_NEURON, 1, slots=2, memory_mib=100, cores_percent=0b11)
         outcome = place([node("n1", devices)], AWS_NEURON, ask(AWS_NEURON, self.CORE, self.CORE))
         assert isinstance(outcome, Placement)
         assert [held.cores_percent for held in outcome.pods[0].slices] == [0b01, 0b10]
@@ -178,7 +178,7 @@ class TestTenants:
     def outcome(self, *pods: tuple[int, dict[str, str]], **fields: Any) -> str | int:
         """The index of the card that the last of some pods gets, or its refusal."""
         asked = [ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, cores), **wants) for cores, wants in pods]
-        devices = cards(METAX_SGPU, fields.pop("count", 1), slots=16, **fields)
+        devices = devices_of_vendor(METAX_SGPU, fields.pop("count", 1), slots=16, **fields)
         *_, last = fill(METAX_SGPU, devices, *asked)
         return part(last).index if isinstance(last, Placement) else why(last)
 
@@ -191,11 +191,11 @@ class TestTenants:
         assert self.outcome((30, self.BEST), (30, self.FIXED)) == "1/1 CardQosPolicyMismatch"
         assert self.outcome((30, self.BEST), (30, self.FIXED), count=2) == 0
 
-    def test_an_unused_card_takes_any_whatever_its_node_still_says(self) -> None:
+    def test_an_unused_device_takes_any_whatever_its_node_still_says(self) -> None:
         assert self.outcome((30, self.FIXED), attributes={"QosPolicy": "best-effort"}) == 0
 
     def test_of_tenants_that_are_not_known_the_node_tells_the_policy(self) -> None:
-        devices = cards(METAX_SGPU, 1, slots=16, attributes={"QosPolicy": "best-effort"})
+        devices = devices_of_vendor(METAX_SGPU, 1, slots=16, attributes={"QosPolicy": "best-effort"})
         held = [DeviceSlice("d0", "", 100, 30, 0, METAX_SGPU.word)]
         request = DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30)
         assert why(place([node("n1", devices, held)], METAX_SGPU, ask(METAX_SGPU, request, **self.FIXED))) == (
@@ -205,7 +205,7 @@ class TestTenants:
             place([node("n1", devices, held)], METAX_SGPU, ask(METAX_SGPU, request, **self.BEST)), Placement
         )
 
-    def test_whole_cards_share_with_nobody(self) -> None:
+    def test_whole_devices_share_with_nobody(self) -> None:
         assert self.outcome((100, self.FIXED), attributes={"QosPolicy": "best-effort"}) == 0
         assert self.outcome((30, self.BEST), (100, self.FIXED)) == "1/1 CardInsufficientCore"
 
@@ -215,13 +215,13 @@ class TestTenants:
         assert self.outcome((30, self.BEST), (30, self.ONLINE)) == "1/1 CardAppClassMismatch"
         assert self.outcome((30, self.OFFLINE), (30, self.BEST)) == "1/1 CardAppClassMismatch"
 
-    def test_an_online_pod_prefers_an_empty_card_then_offline_ones(self) -> None:
+    def test_an_online_pod_prefers_an_empty_device_then_offline_ones(self) -> None:
         assert self.outcome((30, self.OFFLINE), (30, self.ONLINE), count=2) == 0
         assert self.outcome((60, self.ONLINE), (60, self.OFFLINE), (30, self.ONLINE), count=2) == 0
 
     def test_a_tenant_that_left_counts_no_more(self) -> None:
         fleet = Fleet([METAX_SGPU])
-        fleet.set_node(node("n1", cards(METAX_SGPU, 1, slots=16)))
+        fleet.set_node(node("n1", devices_of_vendor(METAX_SGPU, 1, slots=16)))
 
         def try_place(**wants: str) -> Placement | PlacementRefusal:
             pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), **wants)
@@ -236,16 +236,16 @@ class TestTenants:
         assert isinstance(try_place(**self.FIXED), Placement)
 
 
-def test_a_card_of_kunlun_holds_slices_of_one_size() -> None:
-    devices = cards(KUNLUN_VXPU, 1, slots=4, memory_mib=98_304)
+def test_a_device_of_kunlun_holds_slices_of_one_size() -> None:
+    devices = devices_of_vendor(KUNLUN_VXPU, 1, slots=4, memory_mib=98_304)
     quarter, half = (ask(KUNLUN_VXPU, DeviceRequest("XPU", 1, memory)) for memory in (24_576, 49_152))
     *_, same, other = fill(KUNLUN_VXPU, devices, quarter, quarter, half)
     assert isinstance(same, Placement)
     assert why(other) == "1/1 CardNotFoundCustomFilterRule"
 
 
-def test_containers_on_moore_threads_share_a_card() -> None:
-    devices = cards(MOORE_THREADS, 2, slots=100, memory_mib=49_152, cores_percent=16)
+def test_containers_on_moore_threads_share_a_device() -> None:
+    devices = devices_of_vendor(MOORE_THREADS, 2, slots=100, memory_mib=49_152, cores_percent=16)
     one = DeviceRequest("Mthreads", 1, 8192)
     outcome = place([node("n1", devices)], MOORE_THREADS, ask(MOORE_THREADS, one, one), device_policy="spread")
     assert isinstance(outcome, Placement)
@@ -254,13 +254,13 @@ def test_containers_on_moore_threads_share_a_card() -> None:
 
 @pytest.mark.parametrize(("percent", "units"), [(25, 76), (33, 100), (67, 203), (100, 304)])
 def test_amd_cores_are_a_share_of_the_compute_units(percent: int, units: int) -> None:
-    devices = cards(AMD, 1, slots=10, memory_mib=196_608, cores_percent=304)
+    devices = devices_of_vendor(AMD, 1, slots=10, memory_mib=196_608, cores_percent=304)
     request = DeviceRequest("AMD", 1, 1000, PERCENTAGE_UNSET, percent)
     assert part(place([node("n1", devices)], AMD, ask(AMD, request))).cores_percent == units
 
 
-def test_amd_gives_at_least_one_unit_and_knows_no_exclusive_cards() -> None:
-    devices = cards(AMD, 1, slots=10, memory_mib=1000, cores_percent=40)
+def test_amd_gives_at_least_one_unit_and_knows_no_exclusive_devices() -> None:
+    devices = devices_of_vendor(AMD, 1, slots=10, memory_mib=1000, cores_percent=40)
     one = ask(AMD, DeviceRequest("AMD", 1, 100, PERCENTAGE_UNSET, 1))
     rest = ask(AMD, DeviceRequest("AMD", 1, 100, PERCENTAGE_UNSET, 97))
     first, second, third = fill(AMD, devices, one, rest, one)
@@ -268,8 +268,8 @@ def test_amd_gives_at_least_one_unit_and_knows_no_exclusive_cards() -> None:
 
 
 @pytest.mark.parametrize("vendor", [METAX_GPU, CAMBRICON, HYGON], ids=lambda vendor: vendor.word)
-def test_a_whole_card_is_given_once(vendor: DeviceVendor) -> None:
-    devices = cards(vendor)
+def test_a_whole_device_is_given_once(vendor: DeviceVendor) -> None:
+    devices = devices_of_vendor(vendor)
     request = DeviceRequest(vendor.word, 7, 0, 100, 100)
     held = [whole(devices[0])]
     assert indexes(place([node("n1", devices, held)], vendor, ask(vendor, request))) == list(range(1, 8))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpus.vendors import KUNLUN, METAX_GPU, METAX_SGPU, VASTAI
-from scheduling.devices.fit.fit import Card
+from scheduling.devices.fit.fit import DeviceState
 from scheduling.devices.fit.vendor_rules import Tenant, app_class_score
 from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
 from scheduling.devices.search.fleet import Fleet
@@ -16,7 +16,7 @@ from scheduling.model.device import Device, DeviceRequest, DeviceSlice
 from scheduling.model.node import CountScores, Node
 from scheduling.model.placement import DeviceConstraints, Placement, PodSetToPlace
 from scheduling.model.vendor import NVIDIA, DeviceVendor
-from tests.scheduling.vendor_helpers import BY_WORD, ask, cards, node, place, where, whole
+from tests.scheduling.vendor_helpers import BY_WORD, ask, devices_of_vendor, node, place, where, whole
 
 ASCEND = BY_WORD["Ascend910B3"]
 NONE = DeviceConstraints()
@@ -34,7 +34,7 @@ def score(
     wants: DeviceConstraints = NONE,
 ) -> float:
     """The vendor's score of a node whose cards of these indexes each container would take, while others are used."""
-    made = [Card(device, number) for number, device in enumerate(devices)]
+    made = [DeviceState(device, number) for number, device in enumerate(devices)]
     for index in used:
         made[index].hold(whole(devices[index]))
     containers = [
@@ -48,7 +48,7 @@ def attributed(vendor: DeviceVendor, name: str, values: str) -> list[Device]:
     """Cards with one character of `values` each as their attribute; a dot for none."""
     return [
         replace(device, attributes={} if value == "." else {name: value})
-        for device, value in zip(cards(vendor, len(values)), values, strict=True)
+        for device, value in zip(devices_of_vendor(vendor, len(values)), values, strict=True)
     ]
 
 
@@ -66,10 +66,10 @@ class TestKunlun:
         ],
     )
     def test_bubbles(self, used: tuple[int, ...], taken: tuple[int, ...], points: int) -> None:
-        assert score(KUNLUN, cards(KUNLUN), [taken], used=used) == points
+        assert score(KUNLUN, devices_of_vendor(KUNLUN), [taken], used=used) == points
 
     def test_the_node_whose_gap_the_pod_fills_wins_over_a_fuller_one(self) -> None:
-        devices = cards(KUNLUN)
+        devices = devices_of_vendor(KUNLUN)
         nodes = [
             node("n1", devices, [whole(devices[index]) for index in (0, 1, 4, 5)]),
             node("n2", devices, [whole(devices[index]) for index in (0, 1, 2)]),
@@ -90,16 +90,16 @@ class TestTables:
     )
     def test_points(self, policy: str, count: int, points: int) -> None:
         at = Node("n1", count_scores={METAX_GPU.word: self.TABLE})
-        assert score(METAX_GPU, cards(METAX_GPU), [range(count)], node=at, policy=policy) == points
+        assert score(METAX_GPU, devices_of_vendor(METAX_GPU), [range(count)], node=at, policy=policy) == points
 
     def test_without_a_table_there_are_none(self) -> None:
-        assert score(METAX_GPU, cards(METAX_GPU), [(0,)]) == 0
+        assert score(METAX_GPU, devices_of_vendor(METAX_GPU), [(0,)]) == 0
 
     @pytest.mark.parametrize(("policy", "name"), [("binpack", "n1"), ("spread", "n2")])
     def test_the_smaller_loss_and_the_higher_score_win(self, policy: str, name: str) -> None:
         nodes = [
-            node("n1", cards(METAX_GPU), count_scores={METAX_GPU.word: CountScores({2: 10}, {2: 10})}),
-            node("n2", cards(METAX_GPU), count_scores={METAX_GPU.word: CountScores({2: 90}, {2: 90})}),
+            node("n1", devices_of_vendor(METAX_GPU), count_scores={METAX_GPU.word: CountScores({2: 10}, {2: 10})}),
+            node("n2", devices_of_vendor(METAX_GPU), count_scores={METAX_GPU.word: CountScores({2: 90}, {2: 90})}),
         ]
         pod = ask(METAX_GPU, DeviceRequest(METAX_GPU.word, 2, 0, 100, 100))
         assert where(place(nodes, METAX_GPU, pod, node_policy=policy)) == name
@@ -125,11 +125,11 @@ class TestTenants:
     @pytest.mark.parametrize(("policy", "points"), [("binpack", 200_000), ("spread", -200_000)])
     def test_points(self, policy: str, points: int) -> None:
         wants = DeviceConstraints(app_class="online")
-        assert score(METAX_SGPU, cards(METAX_SGPU), [(0,)], policy=policy, cores=30, wants=wants) == points
+        assert score(METAX_SGPU, devices_of_vendor(METAX_SGPU), [(0,)], policy=policy, cores=30, wants=wants) == points
 
     @pytest.mark.parametrize("policy", ["binpack", "spread"])
     def test_an_online_pod_goes_where_it_is_alone_under_any_policy(self, policy: str) -> None:
-        devices = cards(METAX_SGPU, 1, slots=16)
+        devices = devices_of_vendor(METAX_SGPU, 1, slots=16)
         tenant = DeviceSlice("d0", "", 100, 30, 0, METAX_SGPU.word, app_class="offline")
         nodes = [node("n1", devices, [tenant]), node("n2", devices)]
         pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), app_class="online")
@@ -139,7 +139,7 @@ class TestTenants:
     def test_what_was_scored_before_is_scored_again_where_a_node_changed(self) -> None:
         fleet = Fleet([METAX_SGPU])
         for name in ("n1", "n2"):
-            fleet.set_node(node(name, cards(METAX_SGPU, 1, slots=16)))
+            fleet.set_node(node(name, devices_of_vendor(METAX_SGPU, 1, slots=16)))
         pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), app_class="online")
         for number, expected in enumerate(["n1", "n2", "n1"]):
             outcome = fleet.place([PodSetToPlace("main", 1, devices=pod)])
@@ -174,7 +174,7 @@ class TestGroups:
         assert score(VASTAI, attributed(VASTAI, "AIC", "0012"), [(0, 1, 2, 3)]) == 0.5
 
     @pytest.mark.parametrize(("policy", "name"), [("binpack", "n2"), ("spread", "n1")])
-    def test_a_node_that_keeps_the_cards_in_one_network_scores_higher(self, policy: str, name: str) -> None:
+    def test_a_node_that_keeps_the_devices_in_one_network_scores_higher(self, policy: str, name: str) -> None:
         nodes = [
             node("n1", attributed(ASCEND, "NetworkID", "0123")),
             node("n2", attributed(ASCEND, "NetworkID", "0112")),
@@ -183,6 +183,6 @@ class TestGroups:
         assert where(place(nodes, ASCEND, pod, node_policy=policy)) == name
 
 
-def test_nvidia_adds_nothing_and_neither_does_a_vendor_that_gives_no_card() -> None:
-    assert score(NVIDIA, cards(NVIDIA), [(0,)]) == 0
-    assert score(KUNLUN, cards(KUNLUN), []) == 0
+def test_nvidia_adds_nothing_and_neither_does_a_vendor_that_gives_no_device() -> None:
+    assert score(NVIDIA, devices_of_vendor(NVIDIA), [(0,)]) == 0
+    assert score(KUNLUN, devices_of_vendor(KUNLUN), []) == 0

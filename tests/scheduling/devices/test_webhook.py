@@ -120,7 +120,7 @@ def test_the_core_policy_is_for_every_container() -> None:
     assert env_of(completed_pod(asked, configured("NVIDIA", core_policy="default"))) == {}
 
 
-def test_cards_are_hidden_from_containers_that_ask_for_none() -> None:
+def test_devices_are_hidden_from_containers_that_ask_for_none() -> None:
     asked = pod({"nvidia.com/gpu": 1}, {"cpu": 1})
     completed = completed_pod(asked, configured("NVIDIA", overwrite_env=True))
     assert (env_of(completed), env_of(completed, 1)) == ({}, {"NVIDIA_VISIBLE_DEVICES": "none"})

@@ -280,7 +280,7 @@ def test_node_selectors_and_tolerations_of_a_check_count() -> None:
     assert places(builder, "w") == {"n2": 1}
 
 
-def host_with_cards(name: str) -> Node:
+def host_with_devices(name: str) -> Node:
     return replace(gpu_node(name), labels={HOST: name})
 
 
@@ -294,7 +294,7 @@ class TestDevices:
             builder.world.set_topology(Topology("hosts", (HOST,)))
         builder.world.set_admission_check(AdmissionCheck("check", PROVISIONING))
         builder.queue("q", {"gpu": PLENTY}, admission_checks=(AdmissionCheckRule("check"),))
-        builder.world.set_node(replace(host_with_cards("full"), unschedulable=True))
+        builder.world.set_node(replace(host_with_devices("full"), unschedulable=True))
         return builder
 
     @pytest.mark.parametrize("topology", [True, False])
@@ -305,7 +305,7 @@ class TestDevices:
         answer(builder, "w", 1000.0)
         result = cycle(builder.world, 1001.0)
         assert len(result.second_pass_failures) == 1
-        builder.world.set_node(host_with_cards("new"))
+        builder.world.set_node(host_with_devices("new"))
         (second,) = cycle(builder.world, 1003.0).admissions
         assert second.placement is not None
         assert [pod.node for pod in second.placement.pods] == ["new", "new"]
