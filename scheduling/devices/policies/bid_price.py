@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.devices.policies.node_worth import NodeWorth
 from scheduling.devices.policies.prices import WHOLE
-from scheduling.devices.policies.ranking import Booleans, Integers, ScoreMemory, Scores, ShapeScores, changed_rows
+from scheduling.devices.policies.ranking import Booleans, Integers, ScoreCache, Scores, ShapeScores, changed_rows
 from scheduling.devices.policies.typical_pods import TaskMix, TaskShape, task_shape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.device import DeviceRequest
@@ -40,13 +40,13 @@ class BidPriceRanking:
     _version: int = 0
     _worth: NodeWorth | None = None
     _seen: int = 0
-    _memory: ScoreMemory = field(default_factory=ScoreMemory)
+    _cache: ScoreCache = field(default_factory=ScoreCache)
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
         """Minus the loss of each node, in steps."""
         shape = task_shape(pod_set)
         worth = self.worth(table)
-        known, rows = self._memory.outdated(table, shape)
+        known, rows = self._cache.outdated(table, shape)
         if len(rows):
             self._score(worth, shape, rows, known)
         return known.scores
@@ -83,7 +83,7 @@ class BidPriceRanking:
         if self._worth is None or self._worth.table is not table or self.mix.version != self._version:
             self._version = self.mix.version
             self._worth = NodeWorth(table, tasks, self.vendors)
-            self._memory.clear()
+            self._cache.clear()
         elif self._seen < table.changes.mark:
             self._worth.refresh(changed_rows(table, self._seen))
         self._seen = table.changes.mark

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduling.devices.policies.fragmentation import FragmentationModel, fgd_scores
-from scheduling.devices.policies.ranking import Booleans, Integers, ScoreMemory, Scores, ShapeScores, changed_rows
+from scheduling.devices.policies.ranking import Booleans, Integers, ScoreCache, Scores, ShapeScores, changed_rows
 from scheduling.devices.policies.typical_pods import TaskMix, TaskShape, task_shape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.placement import PodSetToPlace
@@ -24,7 +24,7 @@ class FragmentationRanking:
     _version: int = 0
     _model: FragmentationModel | None = None
     _model_seen: int = 0
-    _memory: ScoreMemory = field(default_factory=ScoreMemory)
+    _cache: ScoreCache = field(default_factory=ScoreCache)
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
         """FGD's integer scores."""
@@ -50,7 +50,7 @@ class FragmentationRanking:
         if self._model is None or self._model.table is not table or self.mix.version != self._version:
             self._version = self.mix.version
             self._model = FragmentationModel(table, tasks, self.vendors)
-            self._memory.clear()
+            self._cache.clear()
         elif self._model_seen < table.changes.mark:
             self._model.refresh(changed_rows(table, self._model_seen))
         self._model_seen = table.changes.mark
@@ -58,7 +58,7 @@ class FragmentationRanking:
 
     def _scores(self, table: DeviceTable, shape: TaskShape) -> ShapeScores:
         model = self.model(table)
-        known, rows = self._memory.outdated(table, shape)
+        known, rows = self._cache.outdated(table, shape)
         if len(rows):
             self._score(model, shape, rows, known)
         return known

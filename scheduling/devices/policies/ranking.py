@@ -45,7 +45,7 @@ class ShapeScores:
 
 
 @dataclass(slots=True)
-class ScoreMemory:
+class ScoreCache:
     """The scores of the shapes that were asked for, so that a change of one node costs one row of each."""
 
     _shapes: dict[TaskShape, ShapeScores] = field(default_factory=dict)

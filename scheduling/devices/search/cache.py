@@ -17,14 +17,14 @@ from scheduling.devices.policies.ranking import changed_rows
 from scheduling.devices.search.refusals import Finding, Findings
 from scheduling.devices.table import Booleans, DeviceTable, Integers
 
-_MOST_CELLS = 4_000_000
-_LEAST_KINDS = 64
-_MOST_FINDINGS = 2_000
+_MAX_CELLS = 4_000_000
+_MIN_KINDS = 64
+_MAX_FINDINGS = 2_000
 _UNKNOWN = -1
 
 
 @dataclass(slots=True)
-class SearchMemory:
+class SearchCache:
     """What is known of every row of the table for one kind of pod.
 
     `usable` are the rows that may take it whatever is free; `fitting` of these the ones that may take it now: the scan
@@ -59,7 +59,7 @@ class SearchMemory:
         rows = np.arange(len(self.usable)) if seen < 0 else changed_rows(self.table, seen)
         self._which[rows] = _UNKNOWN
         self._scored[rows] = False
-        if len(self._findings) > _MOST_FINDINGS:
+        if len(self._findings) > _MAX_FINDINGS:
             self.forget_findings()
         return rows
 
@@ -107,23 +107,23 @@ class SearchMemory:
         return Findings(self.rows, self._findings, self._which[self.rows], self._nearness, dict(self._reasons))
 
 
-class SearchMemories:
-    """The memories of one table, the ones not used for longest forgotten first."""
+class SearchCaches:
+    """The caches of one table, the ones not used for longest forgotten first."""
 
     def __init__(self, nodes: int) -> None:
         """For that many nodes."""
-        self._most = max(_LEAST_KINDS, _MOST_CELLS // max(nodes, 1))
-        self._kinds: dict[Hashable, SearchMemory] = {}
+        self._max_kinds = max(_MIN_KINDS, _MAX_CELLS // max(nodes, 1))
+        self._kinds: dict[Hashable, SearchCache] = {}
 
-    def of(self, kind: Hashable) -> SearchMemory | None:
-        """The memory of a kind of pod, if there is one."""
-        memory = self._kinds.pop(kind, None)
-        if memory is not None:
-            self._kinds[kind] = memory
-        return memory
+    def of(self, kind: Hashable) -> SearchCache | None:
+        """The cache of a kind of pod, if there is one."""
+        cache = self._kinds.pop(kind, None)
+        if cache is not None:
+            self._kinds[kind] = cache
+        return cache
 
-    def keep(self, kind: Hashable, memory: SearchMemory) -> None:
+    def keep(self, kind: Hashable, cache: SearchCache) -> None:
         """Remember a kind."""
-        while len(self._kinds) >= self._most:
+        while len(self._kinds) >= self._max_kinds:
             del self._kinds[next(iter(self._kinds))]
-        self._kinds[kind] = memory
+        self._kinds[kind] = cache

@@ -17,7 +17,7 @@ from scheduling.devices.policies.ranking import Ranking
 from scheduling.devices.policies.typical_pods import TaskMix
 from scheduling.devices.requests.policy import Policy, device_policy
 from scheduling.devices.requests.requests import device_resource_names
-from scheduling.devices.search.cache import SearchMemories
+from scheduling.devices.search.cache import SearchCaches
 from scheduling.devices.search.candidates import CandidateNodes
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
 from scheduling.devices.search.pod_usage import peak_usage
@@ -84,7 +84,7 @@ class Fleet:
         self._decided: dict[tuple[str, str], tuple[int, int, int]] = {}
         self._built: DeviceTable | None = None
         self._candidates = CandidateNodes((), {})
-        self._memories = SearchMemories(0)
+        self._caches = SearchCaches(0)
 
     # -- what is there
 
@@ -231,7 +231,7 @@ class Fleet:
 
     def _search(self, pod_set: PodSetToPlace) -> PodSetSearch:
         table = self._ensure_table()
-        return PodSetSearch(self.settings, table, self._candidates, self.quotas, self._memories, pod_set)
+        return PodSetSearch(self.settings, table, self._candidates, self.quotas, self._caches, pod_set)
 
     @contextmanager
     def _without(self, workload_keys: Collection[str]) -> Iterator[None]:
@@ -262,7 +262,7 @@ class Fleet:
     def _set_candidates(self, table: DeviceTable) -> None:
         """The candidates among the table's nodes; what was found out about others is void."""
         self._candidates = CandidateNodes(table.nodes, table.rows)
-        self._memories = SearchMemories(len(table.nodes))
+        self._caches = SearchCaches(len(table.nodes))
 
     def _count_decided(self, held: Iterable[_Held], sign: int) -> None:
         for pod in held:

@@ -13,7 +13,7 @@ from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.ranking import Ranking, Scores
 from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
-from scheduling.devices.search.cache import SearchMemories, SearchMemory
+from scheduling.devices.search.cache import SearchCache, SearchCaches
 from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
 from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_devices
@@ -64,7 +64,7 @@ class PodSetSearch:
         table: DeviceTable,
         candidates: CandidateNodes,
         quotas: NamespaceQuotas,
-        memories: SearchMemories,
+        caches: SearchCaches,
         pod_set: PodSetToPlace,
     ) -> None:
         self._settings = settings
@@ -93,9 +93,9 @@ class PodSetSearch:
         ranked = self._device_ranking if not self._exact else None
         basis = ranked.basis() if ranked is not None else ""
         self._shared = self._context.quota is None and basis is not None
-        self._memory = self._recall(memories, (device_word, basis) if ranked is not None else None)
+        self._cache = self._recall(caches, (device_word, basis) if ranked is not None else None)
 
-    def _recall(self, memories: SearchMemories, order: Hashable) -> SearchMemory:
+    def _recall(self, caches: SearchCaches, order: Hashable) -> SearchCache:
         """What earlier searches for this kind of pod found out. What depends on a namespace's quota, and so on more
         than one node, or on chance is not remembered."""
         pod_set = self._pod_set
@@ -109,13 +109,13 @@ class PodSetSearch:
             self._context.policy,
             order,
         )
-        memory = memories.of(kind) if self._shared else None
-        if memory is None:
+        cache = caches.of(kind) if self._shared else None
+        if cache is None:
             rows = np.flatnonzero(self._candidates.selected(pod_set))
-            memory = SearchMemory(self._table, self._candidates.usable(pod_set), rows)
+            cache = SearchCache(self._table, self._candidates.usable(pod_set), rows)
             if self._shared:
-                memories.keep(kind, memory)
-        return memory
+                caches.keep(kind, cache)
+        return cache
 
     def next_pod(self, replica: int) -> PodPlacement | None:
         """The best place for one more pod, with the usage as it is now; None if no node takes it."""
@@ -125,9 +125,9 @@ class PodSetSearch:
             name = self._table.nodes[row].name
             containers, refused = fit_pod(name, self._devices(row), self._pod, self._context)
             if containers is None:
-                self._memory.fitting[row] = False
+                self._cache.fitting[row] = False
                 if self._shared:
-                    self._memory.refuse(np.array([row]), [Finding(str(refused), refused)], np.array([0]))
+                    self._cache.refuse(np.array([row]), [Finding(str(refused), refused)], np.array([0]))
             else:
                 return PodPlacement(
                     self._pod_set.name,
@@ -143,7 +143,7 @@ class PodSetSearch:
     def price(self, bid_prices: BidPriceRanking) -> Price | None:
         """What one more pod costs on the node that loses least by it; None if no node seems to take it."""
         self._look_again()
-        fitting = self._memory.fitting
+        fitting = self._cache.fitting
         if not fitting.any():
             return None
         scores = np.where(fitting, bid_prices.node_scores(self._table, self._pod_set, fitting), -np.inf)
@@ -159,13 +159,13 @@ class PodSetSearch:
 
     def _look_again(self) -> None:
         """Scan the nodes that changed."""
-        rows = self._memory.outdated()
+        rows = self._cache.outdated()
         if len(rows):
-            self._memory.fitting[rows] = self._scan(rows)
+            self._cache.fitting[rows] = self._scan(rows)
 
     def _scan(self, rows: Integers) -> Booleans:
         """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
-        fitting: Booleans = self._memory.usable[rows] & self._table.rows_with_room(self._requests, rows)
+        fitting: Booleans = self._cache.usable[rows] & self._table.rows_with_room(self._requests, rows)
         for request in self._asked:
             rules = self._settings.vendors[request.vendor].rules
             constraints = self._pod.constraints_of(request.vendor)
@@ -175,7 +175,7 @@ class PodSetSearch:
     def _ranked_rows(self) -> Iterator[int]:
         """The nodes that may take the pod, best first."""
         self._look_again()
-        fitting = self._memory.fitting
+        fitting = self._cache.fitting
         if not fitting.any():
             return
         order = self._tie_order()
@@ -196,7 +196,7 @@ class PodSetSearch:
     def _node_scores(self) -> Scores | Floats:
         """Per node, larger is better."""
         if self._node_ranking is not None:
-            return self._node_ranking.node_scores(self._table, self._pod_set, self._memory.fitting)
+            return self._node_ranking.node_scores(self._table, self._pod_set, self._cache.fitting)
         scores = self._table.base_scores + self._vendor_scores()
         if self._settings.score_includes_request:
             scores = self._table.scores_with([request for container in self._pod.containers for request in container])
@@ -209,16 +209,16 @@ class PodSetSearch:
         scoring = [vendor for vendor in scoring if vendor.rules.node_score is not NodeScore.NONE]
         if not scoring:
             return 0.0
-        memory = self._memory
-        for row in memory.unscored(self._node_policy).tolist():
+        cache = self._cache
+        for row in cache.unscored(self._node_policy).tolist():
             node, devices = self._table.nodes[row], self._devices(row)
             containers, _ = fit_pod(node.name, devices, self._pod, self._context)
             if containers is not None:
                 outcome = Outcome(node, devices, containers, self._node_policy)
-                memory.vendor_scores[row] = sum(
+                cache.vendor_scores[row] = sum(
                     vendor_score(outcome, vendor, self._pod.constraints_of(vendor.word)) for vendor in scoring
                 )
-        return memory.vendor_scores
+        return cache.vendor_scores
 
     def refusal(self, gang: Gang) -> PlacementRefusal:
         """Why no node takes the next pod."""
@@ -239,17 +239,17 @@ class PodSetSearch:
 
     def _findings(self) -> Findings:
         self._look_again()
-        memory = self._memory
+        cache = self._cache
         if not self._shared:
-            memory.forget_findings()
-        rows = memory.unknown()
+            cache.forget_findings()
+        rows = cache.unknown()
         left = np.ones(len(rows), dtype=np.bool_)
         for reasons, which in self._node_refusals(rows):
             hit = left & (which >= 0)
-            memory.refuse(rows[hit], [Finding(reason) for reason in reasons], which[hit])
+            cache.refuse(rows[hit], [Finding(reason) for reason in reasons], which[hit])
             left &= ~hit
-        memory.refuse(rows[left], *self._device_findings(rows[left]))
-        return memory.findings()
+        cache.refuse(rows[left], *self._device_findings(rows[left]))
+        return cache.findings()
 
     def _node_refusals(self, rows: Integers) -> Iterator[tuple[Sequence[str], Integers]]:
         """Reasons of the nodes themselves, and per row which of them is its own or -1; the first that applies wins."""
