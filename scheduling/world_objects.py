@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
 from scheduling.cycle.wiring import CycleParts
-from scheduling.devices.policies.typical_pods import TypicalTask
+from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.admission_check import AdmissionCheck
 from scheduling.model.cluster_queue import ClusterQueue
@@ -76,11 +76,11 @@ class WorldObjects:
         if (settings.node_policy, settings.device_policy) != (node_policy, device_policy):
             state.fleet.set_policies(node_policy, device_policy)
             state.touched.update(state.cluster_queues)  # what does not fit by `mutex` may fit without
-        state.fleet.mix.source = self.typical_tasks
+        state.fleet.mix.source = self.typical_pods
 
-    def typical_tasks(self) -> tuple[TypicalTask, ...]:
+    def typical_pods(self) -> tuple[TypicalPod, ...]:
         """What is typical of the pods that wait or run now."""
-        return self._state.workloads.typical_tasks(self._state.vendors)
+        return self._state.workloads.typical_pods(self._state.vendors)
 
     def fragmentation(self) -> Fragmentation:
         """How fragmented the devices are: in all, per flavor and per node."""

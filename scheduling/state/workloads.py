@@ -1,11 +1,11 @@
-"""The workloads that are known, and which tasks are typical of them."""
+"""The workloads that are known, and which pods are typical of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from scheduling.devices.policies.typical_pods import TaskShape, TypicalTask, most_frequent, rounded_count, task_shape
+from scheduling.devices.policies.typical_pods import PodShape, TypicalPod, most_frequent, pod_shape, rounded_count
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.model.placement import PodSetToPlace
 from scheduling.model.vendor import DeviceVendor
@@ -21,9 +21,9 @@ class Workloads(dict[str, WorkloadInfo]):
         super().__init__()
         self._vendors: Sequence[DeviceVendor] | None = None
         self._changed: dict[str, None] = {}
-        self._counted: dict[str, Counter[TaskShape]] = {}
-        self._counts: Counter[TaskShape] = Counter()
-        self._typical: tuple[TypicalTask, ...] = ()
+        self._counted: dict[str, Counter[PodShape]] = {}
+        self._counts: Counter[PodShape] = Counter()
+        self._typical: tuple[TypicalPod, ...] = ()
 
     def __setitem__(self, key: str, info: WorkloadInfo) -> None:
         super().__setitem__(key, info)
@@ -37,7 +37,7 @@ class Workloads(dict[str, WorkloadInfo]):
         if self._vendors is not None:
             self._changed[key] = None
 
-    def typical_tasks(self, vendors: Sequence[DeviceVendor]) -> tuple[TypicalTask, ...]:
+    def typical_pods(self, vendors: Sequence[DeviceVendor]) -> tuple[TypicalPod, ...]:
         """The most frequent shapes of the pods that are there now, read by these vendors' rows.
 
         A function of the workloads alone, not of how they came to be here. Their numbers are rounded, so that most
@@ -70,11 +70,11 @@ class Workloads(dict[str, WorkloadInfo]):
             self._counted[key] = after
 
 
-def _shapes(info: WorkloadInfo, vendors: Sequence[DeviceVendor]) -> Counter[TaskShape]:
+def _shapes(info: WorkloadInfo, vendors: Sequence[DeviceVendor]) -> Counter[PodShape]:
     """How many pods of each shape a workload has."""
-    shapes: Counter[TaskShape] = Counter()
+    shapes: Counter[PodShape] = Counter()
     for pod_set in info.pod_sets:
         if pod_set.devices is None:
             pod_set.devices = pod_device_request(pod_set.pod_set.template.manifest, vendors)
-        shapes[task_shape(PodSetToPlace(pod_set.name, 1, pod_set.node_requests, pod_set.devices))] += pod_set.count
+        shapes[pod_shape(PodSetToPlace(pod_set.name, 1, pod_set.node_requests, pod_set.devices))] += pod_set.count
     return +shapes

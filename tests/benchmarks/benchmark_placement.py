@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from scheduling.devices.fit.fit import FitContext, fit_pod
-from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
+from scheduling.devices.policies.typical_pods import pod_shape, typical_pods
 from scheduling.devices.requests.policy import device_policy
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import Device, DeviceRequest
@@ -76,7 +76,7 @@ def run(node_policy: str, cards: str, kind: str) -> None:
     chance = random.Random(1)
     made = fleet(node_policy, cards)
     arriving = [pods(chance, kind) for _ in range(ROUNDS)]
-    made.mix.tasks = typical_tasks(task_shape(pod) for pod in arriving)
+    made.mix.pods = typical_pods(pod_shape(pod) for pod in arriving)
     made.place([arriving[0]])
     watch = Stopwatch()
     placing: list[float] = []

@@ -23,7 +23,7 @@ from django.core.management.base import BaseCommand, CommandError
 from gpus.annotations import count_scores, node_devices
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
-from scheduling.devices.policies.typical_pods import TaskShape, task_shape, typical_tasks
+from scheduling.devices.policies.typical_pods import PodShape, pod_shape, typical_pods
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.pod_usage import peak_usage
@@ -73,7 +73,7 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
         fleet.set_node(_node(manifest))
     for manifest in scenario.get("resourceQuotas") or ():
         fleet.quotas.set_quota(read_resource_quota(manifest))
-    fleet.mix.tasks = typical_tasks(_shape(event["place"]) for event in scenario["events"] if "place" in event)
+    fleet.mix.pods = typical_pods(_shape(event["place"]) for event in scenario["events"] if "place" in event)
     entries = []
     for event in scenario["events"]:
         if "remove" in event:
@@ -84,9 +84,9 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
     return entries
 
 
-def _shape(pod: Mapping[str, Any]) -> TaskShape:
+def _shape(pod: Mapping[str, Any]) -> PodShape:
     """A pod as `fgd` and `bid-price` see it, for which the scenario's own pods are what is typical."""
-    return task_shape(PodSetToPlace("main", 1, devices=pod_device_request(pod, VENDORS)))
+    return pod_shape(PodSetToPlace("main", 1, devices=pod_device_request(pod, VENDORS)))
 
 
 def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:

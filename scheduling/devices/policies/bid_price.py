@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.devices.policies.node_worth import NodeWorth
 from scheduling.devices.policies.prices import WHOLE
 from scheduling.devices.policies.ranking import Booleans, Integers, ScoreCache, Scores, ShapeScores, changed_rows
-from scheduling.devices.policies.typical_pods import TaskMix, TaskShape, task_shape
+from scheduling.devices.policies.typical_pods import PodMix, PodShape, pod_shape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import PodSetToPlace
@@ -33,10 +33,10 @@ class Price:
 
 @dataclass(slots=True)
 class BidPriceRanking:
-    """Bid-price control. Without typical tasks any part of a card is worth its size, and the fullest card wins."""
+    """Bid-price control. Without typical pods any part of a card is worth its size, and the fullest card wins."""
 
     vendors: Mapping[str, DeviceVendor]
-    mix: TaskMix
+    mix: PodMix
     _version: int = 0
     _worth: NodeWorth | None = None
     _seen: int = 0
@@ -44,7 +44,7 @@ class BidPriceRanking:
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
         """Minus the loss of each node, in steps."""
-        shape = task_shape(pod_set)
+        shape = pod_shape(pod_set)
         worth = self.worth(table)
         known, rows = self._cache.outdated(table, shape)
         if len(rows):
@@ -53,7 +53,7 @@ class BidPriceRanking:
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """The card that loses least for the pod's largest request first; of equal ones the fullest."""
-        shape = task_shape(pod_set)
+        shape = pod_shape(pod_set)
         devices = len(table.nodes[row].devices)
         if shape.request is None:
             return [0.0] * devices
@@ -61,14 +61,14 @@ class BidPriceRanking:
         return [-float(key) for key in keys[0, :devices].tolist()]
 
     def basis(self) -> Hashable:
-        """The typical tasks."""
+        """The typical pods."""
         self.mix.now()
         return self.mix.version
 
     def price(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Price:
         """What a pod costs on one node that can take it."""
         lost = -STEP * float(self.node_scores(table, pod_set, table.has_devices)[row])
-        shape, rows = task_shape(pod_set), np.array([row])
+        shape, rows = pod_shape(pod_set), np.array([row])
         if shape.request is None:
             return Price(lost, 0.0)
         worth = self.worth(table)
@@ -79,17 +79,17 @@ class BidPriceRanking:
 
     def worth(self, table: DeviceTable) -> NodeWorth:
         """What the nodes of the table are worth as they are now."""
-        tasks = self.mix.now()
+        pods = self.mix.now()
         if self._worth is None or self._worth.table is not table or self.mix.version != self._version:
             self._version = self.mix.version
-            self._worth = NodeWorth(table, tasks, self.vendors)
+            self._worth = NodeWorth(table, pods, self.vendors)
             self._cache.clear()
         elif self._seen < table.changes.mark:
             self._worth.refresh(changed_rows(table, self._seen))
         self._seen = table.changes.mark
         return self._worth
 
-    def _score(self, worth: NodeWorth, shape: TaskShape, rows: Integers, into: ShapeScores) -> None:
+    def _score(self, worth: NodeWorth, shape: PodShape, rows: Integers, into: ShapeScores) -> None:
         losses = np.zeros(len(rows))
         if shape.request is not None:
             keys, of_devices = self._keys(worth, shape, shape.request, rows)
@@ -98,7 +98,7 @@ class BidPriceRanking:
         into.scores[rows] = -np.rint(worth.losses(rows, losses, shape.cpu_milli) / STEP)
 
     def _keys(
-        self, worth: NodeWorth, shape: TaskShape, request: DeviceRequest, rows: Integers
+        self, worth: NodeWorth, shape: PodShape, request: DeviceRequest, rows: Integers
     ) -> tuple[Integers, Scores]:
         """Of every card of the rows: a key that sorts by loss and then by what is left, and the loss."""
         rules = self.vendors[request.vendor].rules

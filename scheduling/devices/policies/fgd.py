@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.devices.policies.fragmentation import FragmentationModel, fgd_scores
 from scheduling.devices.policies.ranking import Booleans, Integers, ScoreCache, Scores, ShapeScores, changed_rows
-from scheduling.devices.policies.typical_pods import TaskMix, TaskShape, task_shape
+from scheduling.devices.policies.typical_pods import PodMix, PodShape, pod_shape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.placement import PodSetToPlace
 from scheduling.model.vendor import DeviceVendor
@@ -17,10 +17,10 @@ from scheduling.model.vendor import DeviceVendor
 
 @dataclass(slots=True)
 class FragmentationRanking:
-    """FGD. Without typical tasks every place is equal, and the smallest node name wins."""
+    """FGD. Without typical pods every place is equal, and the smallest node name wins."""
 
     vendors: Mapping[str, DeviceVendor]
-    mix: TaskMix
+    mix: PodMix
     _version: int = 0
     _model: FragmentationModel | None = None
     _model_seen: int = 0
@@ -28,11 +28,11 @@ class FragmentationRanking:
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
         """FGD's integer scores."""
-        return self._scores(table, task_shape(pod_set)).scores
+        return self._scores(table, pod_shape(pod_set)).scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
         """The best card for the pod's largest request first, then the fullest."""
-        best = self._scores(table, task_shape(pod_set)).columns[row]
+        best = self._scores(table, pod_shape(pod_set)).columns[row]
         idle = self.model(table).idle[row]
         order = [-idle[column] for column in range(len(table.nodes[row].devices))]
         if best >= 0:
@@ -40,30 +40,30 @@ class FragmentationRanking:
         return order
 
     def basis(self) -> Hashable:
-        """The typical tasks."""
+        """The typical pods."""
         self.mix.now()
         return self.mix.version
 
     def model(self, table: DeviceTable) -> FragmentationModel:
         """The fragmentation of the table as it is now."""
-        tasks = self.mix.now()
+        pods = self.mix.now()
         if self._model is None or self._model.table is not table or self.mix.version != self._version:
             self._version = self.mix.version
-            self._model = FragmentationModel(table, tasks, self.vendors)
+            self._model = FragmentationModel(table, pods, self.vendors)
             self._cache.clear()
         elif self._model_seen < table.changes.mark:
             self._model.refresh(changed_rows(table, self._model_seen))
         self._model_seen = table.changes.mark
         return self._model
 
-    def _scores(self, table: DeviceTable, shape: TaskShape) -> ShapeScores:
+    def _scores(self, table: DeviceTable, shape: PodShape) -> ShapeScores:
         model = self.model(table)
         known, rows = self._cache.outdated(table, shape)
         if len(rows):
             self._score(model, shape, rows, known)
         return known
 
-    def _score(self, model: FragmentationModel, shape: TaskShape, rows: Integers, into: ShapeScores) -> None:
+    def _score(self, model: FragmentationModel, shape: PodShape, rows: Integers, into: ShapeScores) -> None:
         request = shape.request
         if request is None:
             after = model.after(rows, np.zeros((len(rows), 0), dtype=np.int64), shape.cpu_milli, None)

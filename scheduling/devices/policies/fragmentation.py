@@ -1,9 +1,9 @@
-"""Fragmentation of cards: how much of what is idle a typical task could not use, after FGD (USENIX ATC '23).
+"""Fragmentation of cards: how much of what is idle a typical pod could not use, after FGD (USENIX ATC '23).
 
-Unit: thousandths of a card (milli). A card's idle part is its free memory over its memory. For one typical task a
-node's fragment is all of its idle part if the node can't take the task (too little cpu, too few cards that serve it,
-no card of the right type, or a task without a card), else the idle part of those cards that do not serve it. A node's
-fragmentation is the mean over the typical tasks, weighted by how often they come.
+Unit: thousandths of a card (milli). A card's idle part is its free memory over its memory. For one typical pod a
+node's fragment is all of its idle part if the node can't take the pod (too little cpu, too few cards that serve it,
+no card of the right type, or a pod without a card), else the idle part of those cards that do not serve it. A node's
+fragmentation is the mean over the typical pods, weighted by how often they come.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.devices.policies.typical_pods import TypicalTask
+from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, UNLIMITED, DeviceTable
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import DeviceConstraints
@@ -29,28 +29,28 @@ Booleans = NDArray[np.bool_]
 class FragmentationModel:
     """Fragmentation of every node of a table, kept per node so that one placement updates one row.
 
-    Arrays are (nodes, cards, tasks): `serving` says which cards serve which task as they are.
+    Arrays are (nodes, cards, pods): `serving` says which cards serve which pod as they are.
     """
 
-    def __init__(self, table: DeviceTable, tasks: Sequence[TypicalTask], vendors: Mapping[str, DeviceVendor]) -> None:
+    def __init__(self, table: DeviceTable, pods: Sequence[TypicalPod], vendors: Mapping[str, DeviceVendor]) -> None:
         self.table = table
-        self.shares: Doubles = np.array([task.share for task in tasks], dtype=np.float64)
-        self._cpu: Integers = np.array([min(task.shape.cpu_milli, UNLIMITED) for task in tasks], dtype=np.int64)
-        self._counts: Integers = np.array([_count(task) for task in tasks], dtype=np.int64)
+        self.shares: Doubles = np.array([pod.share for pod in pods], dtype=np.float64)
+        self._cpu: Integers = np.array([min(pod.shape.cpu_milli, UNLIMITED) for pod in pods], dtype=np.int64)
+        self._counts: Integers = np.array([_count(pod) for pod in pods], dtype=np.int64)
         devices = table.totals.shape[1:]
-        shape = (*devices, len(tasks))
+        shape = (*devices, len(pods))
         self._memory: Integers = np.zeros(shape, dtype=np.int64)
-        self._cores: Integers = np.zeros(len(tasks), dtype=np.int64)
-        self._exclusive: Booleans = np.zeros(len(tasks), dtype=np.bool_)
-        self._no_cores: Booleans = np.zeros(len(tasks), dtype=np.bool_)
+        self._cores: Integers = np.zeros(len(pods), dtype=np.int64)
+        self._exclusive: Booleans = np.zeros(len(pods), dtype=np.bool_)
+        self._no_cores: Booleans = np.zeros(len(pods), dtype=np.bool_)
         self._mask: Booleans = np.zeros(shape, dtype=np.bool_)
-        for number, task in enumerate(tasks):
-            if task.shape.request is not None:
-                self._describe(number, task.shape.request, task.shape.constraints, vendors)
+        for number, pod in enumerate(pods):
+            if pod.shape.request is not None:
+                self._describe(number, pod.shape.request, pod.shape.constraints, vendors)
         self.serving: Booleans = np.zeros(shape, dtype=np.bool_)
         self.idle: Doubles = np.zeros(devices, dtype=np.float64)
-        self.unusable: Doubles = np.zeros((devices[0], len(tasks)), dtype=np.float64)
-        self.serving_counts: Integers = np.zeros((devices[0], len(tasks)), dtype=np.int64)
+        self.unusable: Doubles = np.zeros((devices[0], len(pods)), dtype=np.float64)
+        self.serving_counts: Integers = np.zeros((devices[0], len(pods)), dtype=np.int64)
         self.total_idle: Doubles = np.zeros(devices[0], dtype=np.float64)
         self.fragmentation: Doubles = np.zeros(devices[0], dtype=np.float64)
         self.refresh(np.arange(devices[0]))
@@ -85,7 +85,7 @@ class FragmentationModel:
         )
 
     def _serves(self, totals: Integers, used: Integers, memory: Integers) -> Booleans:
-        """Which cards in these states, shape (3, ...), serve which task, shape (..., tasks)."""
+        """Which cards in these states, shape (3, ...), serve which pod, shape (..., pods)."""
         free_cores = (totals[CORES] - used[CORES])[..., None]
         unused = (used[SLOTS] == 0)[..., None]
         serves: Booleans = (totals[MEMORY_MIB] - used[MEMORY_MIB])[..., None] >= memory
@@ -142,5 +142,5 @@ def fgd_scores(before: Doubles, after: Doubles) -> Integers:
     return scores
 
 
-def _count(task: TypicalTask) -> int:
-    return task.shape.request.count if task.shape.request is not None else np.iinfo(np.int64).max
+def _count(pod: TypicalPod) -> int:
+    return pod.shape.request.count if pod.shape.request is not None else np.iinfo(np.int64).max

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scheduling.devices.policies.fragmentation import needed_memory
 from scheduling.devices.policies.prices import WHOLE, device_worth
-from scheduling.devices.policies.typical_pods import TypicalTask
+from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import DeviceRequest
 from scheduling.model.vendor import DeviceVendor
@@ -34,12 +34,12 @@ class NodeWorth:
     `rests` (nodes, cards) are thousandths; `cards` (nodes, cards) and `nodes` (nodes) are worths.
     """
 
-    def __init__(self, table: DeviceTable, tasks: Sequence[TypicalTask], vendors: Mapping[str, DeviceVendor]) -> None:
+    def __init__(self, table: DeviceTable, pods: Sequence[TypicalPod], vendors: Mapping[str, DeviceVendor]) -> None:
         self.table = table
-        asking = [task for task in tasks if task.shape.request is not None]
-        self._by_cores = any(task.shape.request.cores_percent for task in asking if task.shape.request is not None)
+        asking = [pod for pod in pods if pod.shape.request is not None]
+        self._by_cores = any(pod.shape.request.cores_percent for pod in asking if pod.shape.request is not None)
         shape = table.healthy.shape
-        sizes = [self._sizes(task, vendors).ravel().tolist() for task in asking]
+        sizes = [self._sizes(pod, vendors).ravel().tolist() for pod in asking]
         of_devices = list(zip(*sizes, strict=True)) if sizes else [()] * table.healthy.size
         kinds = {kind: number for number, kind in enumerate(dict.fromkeys(of_devices))}
         self._kinds: Integers = np.array([kinds[kind] for kind in of_devices], dtype=np.int64).reshape(shape)
@@ -52,13 +52,13 @@ class NodeWorth:
         self.nodes: Doubles = np.zeros(shape[0], dtype=np.float64)
         self.refresh(np.arange(shape[0]))
 
-    def _sizes(self, task: TypicalTask, vendors: Mapping[str, DeviceVendor]) -> Integers:
-        """What a task takes of every card, in thousandths; 0 of cards that never serve it."""
-        request = task.shape.request
+    def _sizes(self, pod: TypicalPod, vendors: Mapping[str, DeviceVendor]) -> Integers:
+        """What a pod takes of every card, in thousandths; 0 of cards that never serve it."""
+        request = pod.shape.request
         if request is None:
-            raise ValueError("a task without a card has no size")
+            raise ValueError("a pod without a card has no size")
         rules = vendors[request.vendor].rules
-        mask = self.table.device_mask(request.vendor, task.shape.constraints, rules.type_filter)
+        mask = self.table.device_mask(request.vendor, pod.shape.constraints, rules.type_filter)
         totals = self.table.totals[MEMORY_MIB]
         memory = needed_memory(request, totals) * WHOLE // np.maximum(totals, 1)
         size = np.maximum(np.maximum(memory, WHOLE * min(request.cores_percent, 100) // 100), 1)
@@ -99,21 +99,21 @@ class NodeWorth:
         return np.where(usable, rests, 0)
 
 
-def _demand(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """Size -> how many cards are asked for so much of, among the tasks that a kind of card serves."""
+def _demand(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Size -> how many cards are asked for so much of, among the pods that a kind of card serves."""
     demand: defaultdict[int, float] = defaultdict(float)
-    for task, size in zip(tasks, sizes, strict=True):
+    for pod, size in zip(pods, sizes, strict=True):
         if size:
-            demand[size] += task.share * _count(task)
+            demand[size] += pod.share * _count(pod)
     return tuple(sorted(demand.items()))
 
 
-def _cpu_per_device(tasks: Sequence[TypicalTask], sizes: Sequence[int]) -> float:
-    """Cpu in milli per whole card that the tasks ask for which a kind of card serves; 0 without any."""
-    served = [(task, size) for task, size in zip(tasks, sizes, strict=True) if size]
-    devices = sum(task.share * _count(task) * size / WHOLE for task, size in served)
-    return sum(task.share * task.shape.cpu_milli for task, _ in served) / devices if devices else 0.0
+def _cpu_per_device(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> float:
+    """Cpu in milli per whole card that the pods ask for which a kind of card serves; 0 without any."""
+    served = [(pod, size) for pod, size in zip(pods, sizes, strict=True) if size]
+    devices = sum(pod.share * _count(pod) * size / WHOLE for pod, size in served)
+    return sum(pod.share * pod.shape.cpu_milli for pod, _ in served) / devices if devices else 0.0
 
 
-def _count(task: TypicalTask) -> int:
-    return task.shape.request.count if task.shape.request is not None else 0
+def _count(pod: TypicalPod) -> int:
+    return pod.shape.request.count if pod.shape.request is not None else 0

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.devices.policies.typical_pods import TaskShape
+from scheduling.devices.policies.typical_pods import PodShape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.placement import PodSetToPlace
 
@@ -36,7 +36,7 @@ class Ranking(Protocol):
 
 @dataclass(slots=True)
 class ShapeScores:
-    """Per node the score of one task shape and the card that it takes first (-1 for none), and which of the table's
+    """Per node the score of one pod shape and the card that it takes first (-1 for none), and which of the table's
     changes are in them."""
 
     scores: Scores
@@ -48,13 +48,13 @@ class ShapeScores:
 class ScoreCache:
     """The scores of the shapes that were asked for, so that a change of one node costs one row of each."""
 
-    _shapes: dict[TaskShape, ShapeScores] = field(default_factory=dict)
+    _shapes: dict[PodShape, ShapeScores] = field(default_factory=dict)
 
     def clear(self) -> None:
         """Forget all: something else than the nodes' usage changed."""
         self._shapes.clear()
 
-    def outdated(self, table: DeviceTable, shape: TaskShape) -> tuple[ShapeScores, Integers]:
+    def outdated(self, table: DeviceTable, shape: PodShape) -> tuple[ShapeScores, Integers]:
         """The scores of a shape and the rows that the caller must compute anew, which count as done then."""
         known = self._shapes.get(shape)
         if known is None:

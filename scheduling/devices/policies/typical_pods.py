@@ -1,6 +1,6 @@
-"""Typical tasks: the shapes that most pods have, and how often each comes. Policies that look ahead learn from them.
+"""Typical pods: the shapes that most pods have, and how often each comes. Policies that look ahead learn from them.
 
-They are given, or counted from the pods that there are now; the same pods give the same tasks, whatever came before.
+They are given, or counted from the pods that there are now; the same pods give the same pods, whatever came before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COVERAGE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class TaskShape:
+class PodShape:
     """What makes two pods alike: cpu in milli and one container's device request, if any."""
 
     cpu_milli: int
@@ -26,61 +26,61 @@ class TaskShape:
 
 
 @dataclass(frozen=True, slots=True)
-class TypicalTask:
-    """A shape and how often it comes, as a share of all typical tasks."""
+class TypicalPod:
+    """A shape and how often it comes, as a share of all typical pods."""
 
-    shape: TaskShape
+    shape: PodShape
     share: float
 
 
 @dataclass(slots=True)
-class TaskMix:
-    """The typical tasks that a fleet's policies look at: set once, or asked of a `source` each time.
+class PodMix:
+    """The typical pods that a fleet's policies look at: set once, or asked of a `source` each time.
 
     A source returns the same tuple until they change. `version` counts the changes that were seen.
     """
 
-    tasks: tuple[TypicalTask, ...] = ()
-    source: Callable[[], tuple[TypicalTask, ...]] | None = None
+    pods: tuple[TypicalPod, ...] = ()
+    source: Callable[[], tuple[TypicalPod, ...]] | None = None
     version: int = 0
-    _seen: tuple[TypicalTask, ...] = ()
+    _seen: tuple[TypicalPod, ...] = ()
 
-    def now(self) -> tuple[TypicalTask, ...]:
+    def now(self) -> tuple[TypicalPod, ...]:
         """What is typical at present."""
-        tasks = self.tasks if self.source is None else self.source()
-        if tasks != self._seen:
-            self._seen = tasks
+        pods = self.pods if self.source is None else self.source()
+        if pods != self._seen:
+            self._seen = pods
             self.version += 1
         return self._seen
 
 
-def task_shape(pod_set: PodSetToPlace) -> TaskShape:
+def pod_shape(pod_set: PodSetToPlace) -> PodShape:
     """The shape of a pod set's pods; of several device requests the one for the most cards, then memory, counts."""
     pod = pod_set.devices
     asked = [request for container in (*pod.containers, *pod.init_containers) for request in container]
     cpu = pod_set.requests.get(CPU, 0)
     if not asked:
-        return TaskShape(cpu)
+        return PodShape(cpu)
     largest = max(asked, key=lambda request: (request.count, request.memory_mib, request.memory_percentage % 101))
-    return TaskShape(cpu, largest, pod.constraints_of(largest.vendor))
+    return PodShape(cpu, largest, pod.constraints_of(largest.vendor))
 
 
-def typical_tasks(shapes: Iterable[TaskShape], coverage: float = COVERAGE) -> tuple[TypicalTask, ...]:
+def typical_pods(shapes: Iterable[PodShape], coverage: float = COVERAGE) -> tuple[TypicalPod, ...]:
     """The most frequent shapes that together make up `coverage` of the pods, their shares adding up to 1."""
     return most_frequent(Counter(shapes), coverage)
 
 
-def most_frequent(counts: Mapping[TaskShape, int], coverage: float = COVERAGE) -> tuple[TypicalTask, ...]:
-    """`typical_tasks` of pods that are counted already. Equal counts go by the shape, not by who came first."""
+def most_frequent(counts: Mapping[PodShape, int], coverage: float = COVERAGE) -> tuple[TypicalPod, ...]:
+    """`typical_pods` of pods that are counted already. Equal counts go by the shape, not by who came first."""
     wanted = coverage * sum(counts.values())
-    chosen: list[tuple[TaskShape, int]] = []
+    chosen: list[tuple[PodShape, int]] = []
     covered = 0
     for shape, count in sorted(counts.items(), key=lambda item: (-item[1], repr(item[0]))):
         if covered >= wanted:
             break
         covered += count
         chosen.append((shape, count))
-    return tuple(TypicalTask(shape, count / covered) for shape, count in chosen)
+    return tuple(TypicalPod(shape, count / covered) for shape, count in chosen)
 
 
 def rounded_count(count: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.fgd import FragmentationRanking
 from scheduling.devices.policies.ranking import Ranking
-from scheduling.devices.policies.typical_pods import TaskMix
+from scheduling.devices.policies.typical_pods import PodMix
 from scheduling.devices.requests.policy import Policy, device_policy
 from scheduling.devices.requests.requests import device_resource_names
 from scheduling.devices.search.cache import SearchCaches
@@ -48,7 +48,7 @@ class Fleet:
     recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
     `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
     `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policies `fgd` and
-    `bid-price` need typical tasks (`mix`).
+    `bid-price` need typical pods (`mix`).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Fleet:
         rankings: Mapping[str, Ranking] | None = None,
     ) -> None:
         rows = {vendor.word: vendor for vendor in vendors}
-        self.mix = TaskMix()
+        self.mix = PodMix()
         self.fragmentation = FragmentationRanking(rows, self.mix)
         self._bid_prices = BidPriceRanking(rows, self.mix)
         self.settings = SearchSettings(
@@ -92,7 +92,7 @@ class Fleet:
         """A fleet of the same nodes, settings and quotas that nobody holds anything of."""
         copy = Fleet(self.settings.vendors.values())
         copy.settings = replace(self.settings, rankings={**self.settings.rankings, **copy.settings.rankings})
-        copy.mix.tasks = self.mix.now()
+        copy.mix.pods = self.mix.now()
         copy._take_over(self)
         return copy
 

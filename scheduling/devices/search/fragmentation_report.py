@@ -1,4 +1,4 @@
-"""Fragmentation as numbers: what is idle, what of it no typical task could use, and the largest request that fits."""
+"""Fragmentation as numbers: what is idle, what of it no typical pod could use, and the largest request that fits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LargestRequest:
 class FragmentationReport:
     """A set of nodes in thousandths of a card: all cards, the usable idle part, and what of it is fragmented.
 
-    `fragmented_milli` is None where no typical tasks are known. `unused_cards` are the usable cards that nobody is on.
+    `fragmented_milli` is None where no typical pods are known. `unused_cards` are the usable cards that nobody is on.
     """
 
     cards: int

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 
 from scheduling.devices.policies.ranking import Ranking
-from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
+from scheduling.devices.policies.typical_pods import pod_shape, typical_pods
 from scheduling.devices.requests.policy import Policy
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import Device, DeviceRequest
@@ -193,7 +193,7 @@ class Trial:
         self.arriving = arrivals(pods, self.capacity_milli, chance)
         self.fleet = fleet_of(nodes, policy, chance)
         self.pod_sets = {pod: pod.pod_set() for pod in pods}
-        self.fleet.mix.tasks = typical_tasks(task_shape(self.pod_sets[pod]) for pod in pods)
+        self.fleet.mix.pods = typical_pods(pod_shape(self.pod_sets[pod]) for pod in pods)
         self.used_milli = self.placed = 0
         self._started = time.process_time()
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.devices.policies.node_worth import NodeWorth
-from scheduling.devices.policies.typical_pods import TaskShape, TypicalTask
+from scheduling.devices.policies.typical_pods import PodShape, TypicalPod
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import DeviceRequest
 from scheduling.model.node import Node
@@ -20,12 +20,12 @@ from scheduling.model.placement import DeviceConstraints, Placement, PodSetToPla
 from tests.scheduling.fleet_helpers import ask, device, devices_of, node, pod, pod_set, try_place
 
 THIRD, HALF = ask(1, 3200), ask(1, 4700)
-DEMAND = ((TaskShape(0, THIRD), 0.4), (TaskShape(0, HALF), 0.6))
+DEMAND = ((PodShape(0, THIRD), 0.4), (PodShape(0, HALF), 0.6))
 
 
-def fleet(*nodes: Node, tasks: tuple[tuple[TaskShape, float], ...] = DEMAND) -> Fleet:
+def fleet(*nodes: Node, tasks: tuple[tuple[PodShape, float], ...] = DEMAND) -> Fleet:
     made = Fleet(node_policy="bid-price", device_policy="bid-price")
-    made.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in tasks)
+    made.mix.pods = tuple(TypicalPod(shape, share) for shape, share in tasks)
     for each in nodes:
         made.set_node(each)
     return made
@@ -56,30 +56,28 @@ class TestWorth:
 
     def test_cpu_bounds_it(self) -> None:
         # 2,000 milli for each 3,200 MiB and 3,000 for each 4,700: 2,600 milli for 0.41 cards, 6,341 for a card.
-        tasks = ((TaskShape(2000, THIRD), 0.4), (TaskShape(3000, HALF), 0.6))
+        tasks = ((PodShape(2000, THIRD), 0.4), (PodShape(3000, HALF), 0.6))
         nodes = [node(f"n{cpu}", [device(f"g{cpu}")], allocatable={"cpu": cpu}) for cpu in (3000, 9000)]
         assert worth(fleet(*nodes, tasks=tasks)).nodes == pytest.approx([3000 / (2600 / 0.41), 1])
 
     def test_cores_count_where_they_are_reserved(self) -> None:
         used = {"g0": (1, 1000, 70)}
         half = ask(1, 2000, cores=50)
-        assert worth(fleet(node("n1", [device("g0")], used), tasks=((TaskShape(0, half), 1.0),))).nodes.tolist() == [
-            0.0
-        ]
+        assert worth(fleet(node("n1", [device("g0")], used), tasks=((PodShape(0, half), 1.0),))).nodes.tolist() == [0.0]
         assert worth(fleet(node("n1", [device("g0")], used))).nodes == pytest.approx([5 / 6])
 
     def test_each_kind_of_device_has_its_own_demand(self) -> None:
-        on_t4 = TaskShape(0, ask(1, 5000), DeviceConstraints(use_types=("T4",)))
+        on_t4 = PodShape(0, ask(1, 5000), DeviceConstraints(use_types=("T4",)))
         made = fleet(
             node("a", [device("a0")], {"a0": (1, 4000, 0)}),
             node("t", [device("t0", type="T4")], {"t0": (1, 4000, 0)}),
-            tasks=((TaskShape(0, ask(1, 10_000)), 0.5), (on_t4, 0.5)),
+            tasks=((PodShape(0, ask(1, 10_000)), 0.5), (on_t4, 0.5)),
         )
         assert worth(made).nodes == pytest.approx([0, 1 / 2])
 
     @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from([1000, 3200, 4700, 10_000]), st.booleans())))
     def test_rows_are_brought_up_to_date(self, steps: list[tuple[int, int, bool]]) -> None:
-        tasks = (*DEMAND, (TaskShape(3000, ask(1, 10_000)), 0.5))
+        tasks = (*DEMAND, (PodShape(3000, ask(1, 10_000)), 0.5))
         nodes = [
             node(f"n{n}", [device(f"n{n}-g{i}") for i in range(n + 1)], allocatable={"cpu": 6000}) for n in range(3)
         ]
@@ -114,14 +112,14 @@ class TestChoice:
 
     def test_little_cpu_goes_where_devices_are_short_of_it(self) -> None:
         """A fifth of n1's card is all that its cpu could feed, and all that it loses; n0 would lose a whole card."""
-        tasks = ((TaskShape(10_000, ask(1, 10_000)), 1.0),)
+        tasks = ((PodShape(10_000, ask(1, 10_000)), 1.0),)
         sizes = {"n0": 10_000, "n1": 2000}
         nodes = [node(name, [device(f"{name}-g")], allocatable={"cpu": cpu}) for name, cpu in sizes.items()]
         asked = pod_set(pod(ask(1, 8100)), requests={"cpu": 1000})
         assert node_of(fleet(*nodes, tasks=tasks), asked) == "n1"
 
     def test_pods_without_devices_go_where_cpu_is_left_over(self) -> None:
-        tasks = ((TaskShape(10_000, ask(1, 10_000)), 1.0),)
+        tasks = ((PodShape(10_000, ask(1, 10_000)), 1.0),)
         nodes = [
             node(name, [device(f"{name}-g")], allocatable={"cpu": cpu})
             for name, cpu in (("n1", 10_000), ("n2", 16_000))
@@ -148,7 +146,7 @@ class TestChoice:
 
     def test_a_pod_chooses_it_by_its_annotations(self) -> None:
         made = Fleet()
-        made.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in DEMAND)
+        made.mix.pods = tuple(TypicalPod(shape, share) for shape, share in DEMAND)
         made.set_node(node("n1", [device("g0")], {"g0": (1, 4700, 0)}))
         made.set_node(node("n2", [device("h0")]))
         assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
@@ -158,7 +156,7 @@ class TestChoice:
     def test_other_tasks_have_other_prices(self) -> None:
         made = fleet(node("n1", [device("g0")], {"g0": (1, 4700, 0)}), node("n2", [device("h0")]))
         assert devices_of(try_place(made, pod(THIRD))) == "n2: h0"
-        made.mix.tasks = (TypicalTask(TaskShape(0, ask(1, 10_000)), 1.0),)
+        made.mix.pods = (TypicalPod(PodShape(0, ask(1, 10_000)), 1.0),)
         assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
 
     def test_losses_are_told_apart_to_a_hundredth(self) -> None:

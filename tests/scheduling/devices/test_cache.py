@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.devices.policies.typical_pods import TaskShape, TypicalTask
-from scheduling.devices.search.cache import SearchMemories
+from scheduling.devices.policies.typical_pods import PodShape, TypicalPod
+from scheduling.devices.search.cache import SearchCaches
 from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.namespace_quota import NamespaceQuota
 from scheduling.model.device import MIG_MODE, MigPlacement, MigProfile
@@ -48,14 +48,14 @@ KINDS = {
     "no card": pod_set(pod(None), requests={"cpu": 2000}),
 }
 TASKS = (
-    tuple(TypicalTask(TaskShape(0, ask(1, memory)), 0.5) for memory in (3000, 6000)),
-    (TypicalTask(TaskShape(2000, ask(2, 5000)), 1.0),),
+    tuple(TypicalPod(PodShape(0, ask(1, memory)), 0.5) for memory in (3000, 6000)),
+    (TypicalPod(PodShape(2000, ask(2, 5000)), 1.0),),
 )
 
 
-def fleet(nodes: dict[str, Node], held: dict[str, Placement], tasks: tuple[TypicalTask, ...] = TASKS[0]) -> Fleet:
+def fleet(nodes: dict[str, Node], held: dict[str, Placement], tasks: tuple[TypicalPod, ...] = TASKS[0]) -> Fleet:
     made = Fleet()
-    made.mix.tasks = tasks
+    made.mix.pods = tasks
     made.quotas.set_quota(NamespaceQuota("team", "devices", {"limits.nvidia.com/gpumem": 12_000}))
     for each in nodes.values():
         made.set_node(each)
@@ -88,7 +88,7 @@ def test_an_answer_depends_on_what_is_there_alone(steps: list[tuple[str, str | i
                 asked.release(key)
                 del held[key]
         elif what == "tasks":
-            asked.mix.tasks = TASKS[int(which)]
+            asked.mix.pods = TASKS[int(which)]
         elif what in ("sick", "cordon"):
             before = nodes[str(which)]
             sick = frozenset() if before.unhealthy_vendors else frozenset({"NVIDIA"})
@@ -99,7 +99,7 @@ def test_an_answer_depends_on_what_is_there_alone(steps: list[tuple[str, str | i
             wanted: list[PodSetToPlace] = [KINDS[str(which)]]
             gone = sorted(held)[:1] if number % 3 == 0 else []
             found = asked.place(wanted, without=gone)
-            assert found == fleet(nodes, held, asked.mix.tasks).place(wanted, without=gone)
+            assert found == fleet(nodes, held, asked.mix.pods).place(wanted, without=gone)
             if isinstance(found, PlacementRefusal):
                 assert list(found.reasons) == [name for name in nodes if name in found.reasons]
             elif what == "place" and not gone:
@@ -121,10 +121,10 @@ def test_a_refusal_is_the_caller_s_own() -> None:
 
 @pytest.mark.parametrize(("nodes", "kept"), [(1_000_000, 64), (10_000, 400)])
 def test_memories_are_bounded_and_the_oldest_goes_first(nodes: int, kept: int) -> None:
-    memories = SearchMemories(nodes)
+    memories = SearchCaches(nodes)
     made = fleet({}, {})
     made.place([KINDS["share"]])
-    memory = next(iter(made._memories._kinds.values()))
+    memory = next(iter(made._caches._kinds.values()))
     for number in range(kept):
         memories.keep(number, memory)
     assert memories.of(0) is memory
@@ -176,13 +176,13 @@ class TestQuotas:
         assert gang.reasons == alone.reasons
 
 
-def test_typical_tasks_decide_in_which_order_containers_find_devices() -> None:
+def test_typical_pods_decide_in_which_order_containers_find_devices() -> None:
     """4,000 and 6,000 fill the empty card, if they try it first; 6,000 more fit beside the 3,500 on the other."""
-    whole, large, small = (TaskShape(0, ask(1, memory)) for memory in (10_000, 6400, 3900))
+    whole, large, small = (PodShape(0, ask(1, memory)) for memory in (10_000, 6400, 3900))
     wanted = [pod_set(pod(ask(1, 4000), ask(1, 6000), ask(1, 6000), device_policy="bid-price"))]
     made = Fleet()
     made.set_node(node("n1", [device("g0"), device("g1")], {"g1": (1, 3500, 0)}))
-    made.mix.tasks = (TypicalTask(whole, 1.0),)
+    made.mix.pods = (TypicalPod(whole, 1.0),)
     assert isinstance(made.place(wanted), PlacementRefusal)
-    made.mix.tasks = (TypicalTask(large, 0.5), TypicalTask(small, 0.5))
+    made.mix.pods = (TypicalPod(large, 0.5), TypicalPod(small, 0.5))
     assert isinstance(made.place(wanted), Placement)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.devices.policies.fragmentation import FragmentationModel, fgd_scores
-from scheduling.devices.policies.typical_pods import TaskShape, TypicalTask
+from scheduling.devices.policies.typical_pods import PodShape, TypicalPod
 from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.fragmentation_report import cluster_report, flavor_report, node_reports
 from scheduling.model.device import Device
@@ -18,16 +18,16 @@ from scheduling.model.node import Node
 from scheduling.model.placement import DeviceConstraints, Placement
 from tests.scheduling.fleet_helpers import ask, device, devices_of, node, pod, pod_set, try_place
 
-SHARE = TaskShape(1000, ask(1, 3000))
-WHOLE = TaskShape(2000, ask(1, 10_000))
-PAIR = TaskShape(0, ask(2, 10_000))
-NO_CARD = TaskShape(1000)
-A100_ONLY = TaskShape(0, ask(1, 1000), DeviceConstraints(use_types=("A100",)))
+SHARE = PodShape(1000, ask(1, 3000))
+WHOLE = PodShape(2000, ask(1, 10_000))
+PAIR = PodShape(0, ask(2, 10_000))
+NO_CARD = PodShape(1000)
+A100_ONLY = PodShape(0, ask(1, 1000), DeviceConstraints(use_types=("A100",)))
 
 
-def fgd(*nodes: Node, tasks: tuple[tuple[TaskShape, float], ...]) -> Fleet:
+def fgd(*nodes: Node, tasks: tuple[tuple[PodShape, float], ...]) -> Fleet:
     fleet = Fleet(node_policy="fgd", device_policy="fgd")
-    fleet.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in tasks)
+    fleet.mix.pods = tuple(TypicalPod(shape, share) for shape, share in tasks)
     for each in nodes:
         fleet.set_node(each)
     return fleet
@@ -50,7 +50,7 @@ class TestDefinition:
             (A100_ONLY, 9000, 0.0),
         ],
     )
-    def test_one_node_one_task(self, shape: TaskShape, free_cpu: int, expected: float) -> None:
+    def test_one_node_one_task(self, shape: PodShape, free_cpu: int, expected: float) -> None:
         used = {"g0": (1, 8000, 0), "g1": (1, 4000, 0)}
         nodes = fgd(
             node("n1", [device("g0"), device("g1")], used, allocatable={"cpu": free_cpu}), tasks=((shape, 1.0),)
@@ -59,7 +59,7 @@ class TestDefinition:
 
     def test_a_task_that_asks_for_more_cpu_than_an_array_holds(self) -> None:
         small = node("n1", [device("g0")], allocatable={"cpu": 4000})
-        assert fragmentation(fgd(small, tasks=((TaskShape(10**22, ask(1, 1000)), 1.0),))) == [1000.0]
+        assert fragmentation(fgd(small, tasks=((PodShape(10**22, ask(1, 1000)), 1.0),))) == [1000.0]
 
     def test_tasks_are_weighted(self) -> None:
         used = {"g0": (1, 8000, 0), "g1": (1, 4000, 0)}
@@ -109,7 +109,7 @@ def test_rows_are_brought_up_to_date(steps: list[tuple[int, tuple[int, int], boo
             )
             nodes.reserve(key, outcome)
             assert chosen[nodes.table.rows[outcome.pods[0].node]] == chosen.max()
-        fresh = FragmentationModel(nodes.table, nodes.mix.tasks, nodes.settings.vendors)
+        fresh = FragmentationModel(nodes.table, nodes.mix.pods, nodes.settings.vendors)
         assert fragmentation(nodes) == pytest.approx(fresh.fragmentation.tolist())
 
 
@@ -142,7 +142,7 @@ class TestChoice:
         half_used = node("n2", [device("h0")], {"h0": (1, 7000, 0)})
         nodes = fgd(node("n1", [device("g0")]), half_used, tasks=((SHARE, 0.5), (WHOLE, 0.5)))
         assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n2: h0"
-        nodes.mix.tasks = (TypicalTask(SHARE, 1.0),)
+        nodes.mix.pods = (TypicalPod(SHARE, 1.0),)
         assert devices_of(try_place(nodes, pod(ask(1, 3000)))) == "n1: g0"
 
     def test_without_tasks_the_smaller_name_wins(self) -> None:
@@ -185,7 +185,7 @@ class TestReports:
         }
         assert list(node_reports(nodes)) == ["n1", "n2"]
 
-    def test_without_typical_tasks_nothing_is_said_of_fragments(self) -> None:
+    def test_without_typical_pods_nothing_is_said_of_fragments(self) -> None:
         nodes = fgd(node("n1", [device("g0")]), tasks=())
         assert cluster_report(nodes).fragmented_milli is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.devices.policies.typical_pods import TaskShape, TypicalTask
+from scheduling.devices.policies.typical_pods import PodShape, TypicalPod
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.placement import PodSetToPlace
 from tests.benchmarks.openb.choose_next import waste
@@ -36,7 +36,7 @@ class TestWaste:
         assert waste(made, one(8100)) == pytest.approx((0.83 - 0.81) / 0.81)
 
     def test_of_pods_without_a_device_what_they_take_from_devices(self) -> None:
-        tasks = ((TaskShape(10_000, ask(1, 10_000)), 1.0),)
+        tasks = ((PodShape(10_000, ask(1, 10_000)), 1.0),)
         made = fleet(node("n1", [device("g0")], allocatable={"cpu": 12_000}), tasks=tasks)
         assert waste(made, [pod_set(pod(None), requests={"cpu": 2000})]) == 0
         assert waste(made, [pod_set(pod(None), requests={"cpu": 7000})]) == pytest.approx(0.5)
@@ -56,6 +56,6 @@ class TestWaste:
 
     def test_the_fleet_s_own_policy_does_not_matter(self) -> None:
         made = Fleet()
-        made.mix.tasks = tuple(TypicalTask(shape, share) for shape, share in DEMAND)
+        made.mix.pods = tuple(TypicalPod(shape, share) for shape, share in DEMAND)
         made.set_node(node("n1", [device("g0")], {"g0": (1, 4700, 0)}))
         assert waste(made, [pod_set(pod(HALF))]) == pytest.approx((0.5 - 0.47) / 0.47)

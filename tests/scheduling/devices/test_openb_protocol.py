@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduling.devices.policies.typical_pods import task_shape, typical_tasks
+from scheduling.devices.policies.typical_pods import pod_shape, typical_pods
 from scheduling.model.placement import Placement
 from tests.benchmarks.openb.__main__ import POLICIES, main
 from tests.benchmarks.openb.protocol import MILLI, TraceNode, TracePod, arrivals, fleet_of, read_nodes, read_pods, run
@@ -65,7 +65,7 @@ def test_where_a_share_goes(policy: str, beside: bool) -> None:
     nodes = [TraceNode(name, 32_000, 65_536, 1, "T4") for name in "abcd"]
     half, whole = TracePod("half", 1000, 1024, 1, 500, ()), TracePod("whole", 1000, 1024, 1, 1000, ())
     fleet = fleet_of(nodes, policy, random.Random(3))
-    fleet.mix.tasks = typical_tasks(task_shape(pod.pod_set()) for pod in (half, whole))
+    fleet.mix.pods = typical_pods(pod_shape(pod.pod_set()) for pod in (half, whole))
     chosen = []
     for key in ("first", "second"):
         placement = fleet.place([half.pod_set()])

@@ -1,4 +1,4 @@
-"""Typical tasks: which shapes are typical, and that the workloads that are known decide it, whatever came before."""
+"""Typical pods: which shapes are typical, and that the workloads that are known decide it, whatever came before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.devices.policies.typical_pods import TaskShape, rounded_count, task_shape, typical_tasks
+from scheduling.devices.policies.typical_pods import PodShape, pod_shape, rounded_count, typical_pods
 from scheduling.model.placement import DeviceConstraints
 from scheduling.model.vendor import NVIDIA
 from scheduling.world import World
@@ -14,26 +14,26 @@ from tests.scheduling.device_worlds import PLENTY, gpu_node, gpus
 from tests.scheduling.fleet_helpers import ask, pod, pod_set
 from tests.scheduling.world_helpers import Builder, settled
 
-SHARE = TaskShape(1000, ask(1, 3000))
-WHOLE = TaskShape(2000, ask(1, 10_000))
-PAIR = TaskShape(0, ask(2, 10_000))
-NO_CARD = TaskShape(1000)
+SHARE = PodShape(1000, ask(1, 3000))
+WHOLE = PodShape(2000, ask(1, 10_000))
+PAIR = PodShape(0, ask(2, 10_000))
+NO_CARD = PodShape(1000)
 
 
 def test_the_most_frequent_up_to_the_coverage() -> None:
-    found = typical_tasks([SHARE] * 60 + [WHOLE] * 30 + [PAIR] * 6 + [NO_CARD] * 4)
+    found = typical_pods([SHARE] * 60 + [WHOLE] * 30 + [PAIR] * 6 + [NO_CARD] * 4)
     assert [(task.shape, round(task.share, 4)) for task in found] == [(SHARE, 0.625), (WHOLE, 0.3125), (PAIR, 0.0625)]
-    assert typical_tasks([]) == ()
+    assert typical_pods([]) == ()
 
 
 def test_equal_counts_do_not_go_by_who_came_first() -> None:
-    assert typical_tasks([SHARE, WHOLE, PAIR, NO_CARD], 0.5) == typical_tasks([NO_CARD, PAIR, WHOLE, SHARE], 0.5)
+    assert typical_pods([SHARE, WHOLE, PAIR, NO_CARD], 0.5) == typical_pods([NO_CARD, PAIR, WHOLE, SHARE], 0.5)
 
 
 def test_a_pod_set_s_shape_is_its_largest_request() -> None:
-    shaped = task_shape(pod_set(pod(ask(1, 100), ask(2, 50)), requests={"cpu": 7, "memory": 1}))
-    assert shaped == TaskShape(7, ask(2, 50), DeviceConstraints())
-    assert task_shape(pod_set(pod(None))) == TaskShape(0)
+    shaped = pod_shape(pod_set(pod(ask(1, 100), ask(2, 50)), requests={"cpu": 7, "memory": 1}))
+    assert shaped == PodShape(7, ask(2, 50), DeviceConstraints())
+    assert pod_shape(pod_set(pod(None))) == PodShape(0)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_counts_are_rounded_to_two_binary_digits(count: int, rounded: int) -> No
 
 def typical(world: World) -> dict[int, float]:
     """Memory in MiB -> share of the pods."""
-    tasks = world.typical_tasks()
+    tasks = world.typical_pods()
     return {task.shape.request.memory_mib: task.share for task in tasks if task.shape.request is not None}
 
 
@@ -68,9 +68,9 @@ class TestOfWorkloads:
 
     def test_whether_they_run_or_wait_does_not_matter(self) -> None:
         builder = self.builder().pending("a", "q", [gpus(memory_mib=1000)])
-        before = builder.world.typical_tasks()
+        before = builder.world.typical_pods()
         settled(builder.world)
-        assert builder.world.typical_tasks() is before
+        assert builder.world.typical_pods() is before
 
     def test_an_undone_arrival_is_gone(self) -> None:
         builder = self.builder().pending("a", "q", [gpus(memory_mib=1000)])
@@ -105,6 +105,6 @@ class TestOfWorkloads:
         for name, memory in sorted(there.items()):
             fresh.pending(name, "q", [gpus(memory_mib=memory)])
         vendors = builder.world._state.vendors
-        assert builder.world._state.workloads.typical_tasks(vendors) == fresh.world._state.workloads.typical_tasks(
+        assert builder.world._state.workloads.typical_pods(vendors) == fresh.world._state.workloads.typical_pods(
             vendors
         )
