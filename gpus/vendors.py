@@ -61,7 +61,7 @@ _NETWORKS = FitRules(
 def _ascend(word: str, model: ChipModel, rules: FitRules = _NETWORKS) -> DeviceVendor:
     """A chip of Huawei's Ascend: cut by templates, or softly (`huawei.com/vnpu-mode: hami-core`)."""
     return DeviceVendor(
-        word=word,
+        common_word=word,
         resources=VendorResources(
             count=f"huawei.com/{word}", memory=f"huawei.com/{word}-memory", cores=f"huawei.com/{word}-core"
         ),
@@ -118,7 +118,7 @@ ASCEND = (
 def _iluvatar(chip: str) -> DeviceVendor:
     """A chip of Iluvatar's; several cards are whole cards."""
     return DeviceVendor(
-        word=chip,
+        common_word=chip,
         resources=VendorResources(
             count=f"iluvatar.ai/{chip}-vgpu",
             memory=f"iluvatar.ai/{chip}.vMem",
@@ -135,7 +135,7 @@ def _iluvatar(chip: str) -> DeviceVendor:
 ILUVATAR = tuple(_iluvatar(chip) for chip in ("MR-V100", "MR-V50", "BI-V150", "BI-V100"))
 
 CAMBRICON = DeviceVendor(
-    word="MLU",
+    common_word="MLU",
     resources=VendorResources(
         count="cambricon.com/vmlu",
         memory="cambricon.com/mlu.smlu.vmemory",
@@ -150,7 +150,7 @@ CAMBRICON = DeviceVendor(
 )
 
 HYGON = DeviceVendor(
-    word="DCU",
+    common_word="DCU",
     resources=VendorResources(count="hygon.com/dcunum", memory="hygon.com/dcumem", cores="hygon.com/dcucores"),
     annotations=VendorAnnotations(
         **_allocation("dcu"),
@@ -166,7 +166,7 @@ HYGON = DeviceVendor(
 )
 
 MOORE_THREADS = DeviceVendor(
-    word="Mthreads",
+    common_word="Mthreads",
     resources=VendorResources(
         count="mthreads.com/vgpu",
         memory="mthreads.com/sgpu-memory",
@@ -183,7 +183,7 @@ MOORE_THREADS = DeviceVendor(
 )
 
 AMD = DeviceVendor(
-    word="AMD",
+    common_word="AMD",
     resources=VendorResources(
         count="amd.com/gpu",
         memory="amd.com/gpumem",
@@ -206,7 +206,7 @@ AMD = DeviceVendor(
 )
 
 METAX_GPU = DeviceVendor(
-    word="Metax-GPU",
+    common_word="Metax-GPU",
     resources=VendorResources(count="metax-tech.com/gpu"),
     annotations=VendorAnnotations(
         **_allocation("metax-gpu"),
@@ -219,7 +219,7 @@ METAX_GPU = DeviceVendor(
 )
 
 METAX_SGPU = DeviceVendor(
-    word="Metax-SGPU",
+    common_word="Metax-SGPU",
     resources=VendorResources(
         count="metax-tech.com/sgpu",
         memory="metax-tech.com/vmemory",
@@ -242,7 +242,7 @@ METAX_SGPU = DeviceVendor(
 )
 
 ENFLAME_GCU = DeviceVendor(
-    word="GCU",
+    common_word="GCU",
     resources=VendorResources(count="enflame.com/gcu"),
     annotations=VendorAnnotations(**_allocation("enflame-gcu"), **_uuids("enflame.com")),
     rules=FitRules(whole_devices=True),
@@ -251,7 +251,7 @@ ENFLAME_GCU = DeviceVendor(
 )
 
 ENFLAME_DRS = DeviceVendor(
-    word="Enflame",
+    common_word="Enflame",
     resources=VendorResources(
         count="enflame.com/drs-gcu",
         memory="enflame.com/gcu-memory",
@@ -270,7 +270,7 @@ ENFLAME_DRS = DeviceVendor(
 )
 
 KUNLUN = DeviceVendor(
-    word="kunlun",
+    common_word="kunlun",
     resources=VendorResources(count="kunlunxin.com/xpu"),
     annotations=VendorAnnotations(allocated="hami.io/kunlun-allocated", **_uuids("baidu.com")),
     rules=FitRules(whole_devices=True, counts=(1, 2, 4, 8), groups=DeviceGroups.HALVES, node_score=NodeScore.BUBBLES),
@@ -279,7 +279,7 @@ KUNLUN = DeviceVendor(
 )
 
 KUNLUN_VXPU = DeviceVendor(
-    word="XPU",
+    common_word="XPU",
     resources=VendorResources(count="kunlunxin.com/vxpu", memory="kunlunxin.com/vxpu-memory"),
     annotations=VendorAnnotations(
         **_allocation("xpu"),
@@ -298,7 +298,7 @@ _TORUS = (1, 4, 8, 16)
 """What the sixteen devices of a Trainium server with a two-dimensional torus are given in."""
 
 AWS_NEURON = DeviceVendor(
-    word="AWSNeuron",
+    common_word="AWSNeuron",
     resources=VendorResources(count="aws.amazon.com/neuron", cores="aws.amazon.com/neuroncore", cores_per_count=2),
     annotations=VendorAnnotations(
         allocated="hami.io/aws-neuron-devices-allocated",
@@ -321,7 +321,7 @@ AWS_NEURON = DeviceVendor(
 )
 
 VASTAI = DeviceVendor(
-    word="Vastai",
+    common_word="Vastai",
     resources=VendorResources(count="vastaitech.com/va"),
     annotations=VendorAnnotations(
         **_allocation("Vastai"),
@@ -343,7 +343,7 @@ VASTAI = DeviceVendor(
 )
 
 BIREN = DeviceVendor(
-    word="Biren",
+    common_word="Biren",
     resources=VendorResources(count="birentech.com/gpu"),
     annotations=VendorAnnotations(
         **_allocation("Biren"),

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def locks_of(placement: PodPlacement, vendors: Iterable[DeviceVendor]) -> list[LockRule]:
     """The locks that a pod's devices need, by annotation; devices of init containers alone need none, as in HAMi."""
     held = {part.vendor for container in placement.containers[placement.init_container_count :] for part in container}
-    rules = {vendor.lock.annotation: vendor.lock for vendor in vendors if vendor.word in held and vendor.lock}
+    rules = {vendor.lock.annotation: vendor.lock for vendor in vendors if vendor.common_word in held and vendor.lock}
     return [rules[annotation] for annotation in sorted(rules)]
 
 

@@ -169,7 +169,7 @@ def pod_annotations(
         return {}
     found = {NODE: pod.node, TIME: str(int(decided_at))}
     for vendor in vendors:
-        containers = [[part for part in container if part.vendor == vendor.word] for container in pod.containers]
+        containers = [[part for part in container if part.vendor == vendor.common_word] for container in pod.containers]
         if not any(containers):
             continue
         text = encode_containers(
@@ -209,7 +209,7 @@ def _word(vendor: DeviceVendor, part: DeviceSlice, devices: Mapping[str, Device]
     """What names the kind of a card: the vendor's word or, of vendors that want it, the card's model."""
     device = (devices or {}).get(part.uuid)
     model = device.type if vendor.model_in_allocations and device is not None else ""
-    return model if model and not _RESERVED.search(model) else vendor.word
+    return model if model and not _RESERVED.search(model) else vendor.common_word
 
 
 def found_allocation(
@@ -254,8 +254,8 @@ def _held_slices(
     held: dict[tuple[str, str], DeviceSlice] = {}
     for vendor in vendors:
         entries = decode_containers(annotations[vendor.annotations.allocated])
-        constraints = request.constraints_of(vendor.word)
-        asking = [any(asked.vendor == vendor.word for asked in container) for container in per_container]
+        constraints = request.constraints_of(vendor.common_word)
+        asking = [any(asked.vendor == vendor.common_word for asked in container) for container in per_container]
         containers = [
             tuple(
                 DeviceSlice(
@@ -263,7 +263,7 @@ def _held_slices(
                     node,
                     device.memory_mib,
                     device.cores_percent,
-                    vendor=vendor.word,
+                    vendor=vendor.common_word,
                     mig=instances.get((number, position)),
                     slots=_slots(vendor, device, slices.get(names[number], 1)),
                     qos_policy=constraints.qos_policy,
@@ -276,7 +276,7 @@ def _held_slices(
         if init_done:
             containers[:init_count] = [()] * init_count
         for part in peak_usage(containers, init_count).values():
-            held[(vendor.word, part.uuid)] = part
+            held[(vendor.common_word, part.uuid)] = part
     return tuple(held.values())
 
 

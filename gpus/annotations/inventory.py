@@ -169,13 +169,13 @@ def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, 
     no card: names that are too long, hold control characters or separators of pods' annotations, numbers below 0."""
     match vendor.inventory:
         case InventoryEncoding.DRS_JSON:
-            devices = decode_devices_drs(text, vendor.word, node)
+            devices = decode_devices_drs(text, vendor.common_word, node)
         case InventoryEncoding.STRING:
-            devices = decode_devices_string(text, vendor.word)
+            devices = decode_devices_string(text, vendor.common_word)
         case InventoryEncoding.METAX_JSON:
-            devices = decode_devices_metax(text, vendor.word)
+            devices = decode_devices_metax(text, vendor.common_word)
         case _:
-            devices = decode_devices_json(text, vendor.word)
+            devices = decode_devices_json(text, vendor.common_word)
     for device in devices:
         texts = ((device.uuid, 128), (device.type, 128), (device.mode, 32))
         if any(len(word) > most or not word.isprintable() for word, most in texts):

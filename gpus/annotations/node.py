@@ -47,7 +47,7 @@ def node_devices(
     devices: list[Device] = []
     unhealthy: set[str] = set()
     problems: dict[str, str] = {}
-    for vendor in sorted(vendors, key=lambda vendor: vendor.word):
+    for vendor in sorted(vendors, key=lambda vendor: vendor.common_word):
         found = _vendor_devices(node, annotations, capacity, labels, vendor, problems)
         if not found:
             continue
@@ -55,7 +55,7 @@ def node_devices(
         handshake = annotations.get(vendor.annotations.handshake) if vendor.annotations.handshake else None
         offered = allocatable.get(vendor.resources.count)
         if offered == 0 or not plugin_answers(handshake, offered or 0, now):
-            unhealthy.add(vendor.word)
+            unhealthy.add(vendor.common_word)
     cordoned = decode_cordoned(annotations.get(NVIDIA.annotations.cordon) or "")
     return NodeDevices(
         tuple(replace(device, cordoned=True) if device.uuid in cordoned else device for device in devices),
@@ -103,7 +103,7 @@ def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]
         keys = vendor.annotations
         texts = [annotations.get(key, "") if key else "" for key in (keys.count_losses, keys.count_scores)]
         if any(texts):
-            found[vendor.word] = CountScores(*(_count_table(text) for text in texts))
+            found[vendor.common_word] = CountScores(*(_count_table(text) for text in texts))
     return found
 
 
@@ -152,8 +152,8 @@ def devices_from_capacity(
         Device(
             f"{node}-{shape.infix}-{number}",
             number,
-            vendor.word,
-            vendor.word,
+            vendor.common_word,
+            vendor.common_word,
             shape.slots,
             memory,
             (1 << shape.core_bits) - 1 if shape.core_bits else shape.cores_per_device,

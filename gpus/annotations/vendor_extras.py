@@ -59,7 +59,7 @@ class Decision:
 
 def vendor_extras(decision: Decision) -> dict[str, str]:
     """The vendor's further annotations for a pod."""
-    word = decision.vendor.word
+    word = decision.vendor.common_word
     write = _BY_WORD.get(word) or (_ascend if word.startswith("Ascend") else None)
     return write(decision) if write is not None else {}
 
@@ -81,7 +81,7 @@ def _ascend(decision: Decision) -> dict[str, str]:
         devices.append({key: value for key, value in entry.items() if value})
     return {
         _PREDICATE_TIME: str(int(decision.decided_at)),
-        f"huawei.com/{decision.vendor.word}": json.dumps(devices, separators=(",", ":")),
+        f"huawei.com/{decision.vendor.common_word}": json.dumps(devices, separators=(",", ":")),
     }
 
 

@@ -130,26 +130,31 @@ def _read_one(holder: Fields, key: str, setting: str) -> Any:
 def configured_vendors(settings: Mapping[str, Any], vendors: tuple[DeviceVendor, ...]) -> tuple[DeviceVendor, ...]:
     """The vendors with names, defaults and modes as the device configuration says, and the chips that it adds."""
     of_vendors: Mapping[str, Mapping[str, Any]] = settings.get("vendors") or {}
-    known = {vendor.word: vendor for vendor in vendors}
+    known = {vendor.common_word: vendor for vendor in vendors}
     added = tuple(
         _chip_like(known[found["like"]], word)
         for word, found in of_vendors.items()
         if word not in known and found.get("like") in known
     )
-    rows = (_nvidia(vendor, settings) if vendor.word == NVIDIA.word else vendor for vendor in (*vendors, *added))
-    return tuple(_configured(row, of_vendors[row.word]) if row.word in of_vendors else row for row in rows)
+    rows = (
+        _nvidia(vendor, settings) if vendor.common_word == NVIDIA.common_word else vendor
+        for vendor in (*vendors, *added)
+    )
+    return tuple(
+        _configured(row, of_vendors[row.common_word]) if row.common_word in of_vendors else row for row in rows
+    )
 
 
 def _chip_like(vendor: DeviceVendor, word: str) -> DeviceVendor:
     """A chip of the same make, whose names differ by its word."""
 
     def renamed(name: str) -> str:
-        return name.replace(vendor.word, word)
+        return name.replace(vendor.common_word, word)
 
     names, keys = vendor.resources, vendor.annotations
     return replace(
         vendor,
-        word=word,
+        common_word=word,
         resources=replace(names, count=renamed(names.count), memory=renamed(names.memory), cores=renamed(names.cores)),
         annotations=VendorAnnotations(**{key.name: renamed(getattr(keys, key.name)) for key in fields(keys)}),
         model=None if vendor.model is None else ChipModel(word, 0, 0),
@@ -169,7 +174,7 @@ def _configured(vendor: DeviceVendor, settings: Mapping[str, Any]) -> DeviceVend
         soft_split=settings.get("soft_split", vendor.rules.soft_split),
         zones_by_default=settings.get("zones", vendor.rules.zones_by_default),
     )
-    if vendor.word in _SUPER_POD_CHIPS and not settings.get("modules"):
+    if vendor.common_word in _SUPER_POD_CHIPS and not settings.get("modules"):
         rules = replace(rules, groups=DeviceGroups.ATTRIBUTE, module_size=1)
     additions = replace(
         vendor.additions,

@@ -263,7 +263,7 @@ class DeviceVendor:
     is None for vendors whose plugin finds the pod without one.
     """
 
-    word: str
+    common_word: str
     resources: VendorResources
     annotations: VendorAnnotations = field(default_factory=VendorAnnotations)
     inventory: InventoryEncoding = InventoryEncoding.CAPACITY
@@ -278,7 +278,7 @@ class DeviceVendor:
 
 
 NVIDIA = DeviceVendor(
-    word="NVIDIA",
+    common_word="NVIDIA",
     resources=VendorResources(
         count="nvidia.com/gpu",
         memory="nvidia.com/gpumem",

@@ -33,7 +33,7 @@ from scheduling.model.device import Device, DeviceSlice
 from scheduling.model.placement import PodPlacement
 from scheduling.model.vendor import DeviceVendor
 
-BY_WORD = {vendor.word: vendor for vendor in VENDORS}
+BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
 NAMES = st.text(alphabet=st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=20)
 SCORPIO = '{"devices":[{"index":"0","minor":"3","capacity":6}],"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
 NOW = 1_767_225_600.0
@@ -141,7 +141,7 @@ class TestMetax:
             '[{"uuid":"GPU-1","bdf":"0000:0e:00.0","model":"C500","totalDevCount":16,"totalCompute":100,'
             '"totalVRam":65536,"numa":1,"healthy":true,"qosPolicy":"best-effort","linkZone":2}]'
         )
-        devices = decode_devices_metax(text, METAX_SGPU.word)
+        devices = decode_devices_metax(text, METAX_SGPU.common_word)
         assert devices[0].attributes == {"bdf": "0000:0e:00.0", "QosPolicy": "best-effort", "LinkZone": "2"}
         assert encode_devices_metax(devices) == text.replace('"bdf":"0000:0e:00.0",', "").replace(
             '"healthy":true', '"healthy":true,"bdf":"0000:0e:00.0"'

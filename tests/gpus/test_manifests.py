@@ -93,7 +93,7 @@ def test_the_settings_name_nvidias_resources() -> None:
     (vendor, *others) = configured_vendors(
         {"resource_count_name": "example.com/gpu", "default_memory_mib": 500}, VENDORS
     )
-    assert vendor.word == NVIDIA.word
+    assert vendor.common_word == NVIDIA.common_word
     assert vendor.resources.count == "example.com/gpu"
     assert vendor.resources.memory == NVIDIA.resources.memory
     assert vendor.defaults.memory_mib == 500
@@ -120,7 +120,7 @@ class TestVendors:
 
     def rows(self, content: dict[str, Any]) -> dict[str, DeviceVendor]:
         found = configured_vendors(settings({"device-config.yaml": content}), VENDORS)
-        return {vendor.word: vendor for vendor in found}
+        return {vendor.common_word: vendor for vendor in found}
 
     def test_names_of_resources(self) -> None:
         rows = self.rows(
@@ -138,7 +138,7 @@ class TestVendors:
         assert rows["GCU"].resources.count == "example.com/gcu"
         assert rows["Enflame"].resources.cores == "example.com/core"
         assert (rows["kunlun"].resources.count, rows["XPU"].resources.count) == ("example.com/xpu", "example.com/vxpu")
-        untouched = {vendor.word: vendor for vendor in VENDORS}
+        untouched = {vendor.common_word: vendor for vendor in VENDORS}
         assert rows["MLU"] == untouched["MLU"]
 
     NPU: dict[str, Any] = {

@@ -20,7 +20,7 @@ from scheduling.model.placement import DeviceConstraints, Placement, PodDeviceRe
 from scheduling.model.vendor import DeviceVendor, InventoryEncoding
 
 DRS = '{"devices":[{"index":"0","minor":"3","capacity":6}],"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
-BY_WORD = {vendor.word: vendor for vendor in VENDORS}
+BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
 
 
 def asked(limits: dict[str, Any], annotations: dict[str, str] | None = None) -> PodDeviceRequest:
@@ -40,7 +40,7 @@ def test_the_table_has_no_doubles() -> None:
         assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.word)
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.common_word)
 def test_every_vendor_has_an_inventory_and_a_record_on_pods(vendor: DeviceVendor) -> None:
     assert bool(vendor.annotations.register) == (vendor.inventory is not InventoryEncoding.CAPACITY)
     assert (vendor.capacity is not None) == (vendor.inventory is InventoryEncoding.CAPACITY)
@@ -50,19 +50,28 @@ def test_every_vendor_has_an_inventory_and_a_record_on_pods(vendor: DeviceVendor
 def devices_of(vendor: DeviceVendor) -> tuple[Device, ...]:
     """Four cards as the vendor's nodes register them."""
     if vendor.inventory is InventoryEncoding.DRS_JSON:
-        return decode_devices_drs(DRS, vendor.word, "n1")
+        return decode_devices_drs(DRS, vendor.common_word, "n1")
     model, shape = vendor.model, vendor.capacity
     memory, cores, slots = (32_768, 100, 1) if model is None else (model.memory_mib, model.cores, 1)
     if shape is not None:
         bits = (1 << shape.core_bits) - 1
         memory, cores, slots = shape.memory_mib or 49_152, bits or shape.cores_per_device, shape.slots
     return tuple(
-        Device(f"{vendor.word}-{n}", n, vendor.word, vendor.word, slots, memory, cores, mode="hami-core")
+        Device(
+            f"{vendor.common_word}-{n}",
+            n,
+            vendor.common_word,
+            vendor.common_word,
+            slots,
+            memory,
+            cores,
+            mode="hami-core",
+        )
         for n in range(4)
     )
 
 
-@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.word)
+@pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.common_word)
 def test_a_pod_that_asks_for_one_device_of_any_vendor_is_placed_and_annotated(vendor: DeviceVendor) -> None:
     fleet = Fleet(VENDORS)
     fleet.set_node(Node("n1", devices=devices_of(vendor)))
@@ -254,7 +263,7 @@ class TestInventory:
     ) -> None:
         vendor = BY_WORD["Ascend910B3"]
         vendor = replace(vendor, rules=replace(vendor.rules, soft_split=by_default))
-        device = Device("a", 0, vendor.word, vendor.word, 4, 65_536, 20, mode="")
+        device = Device("a", 0, vendor.common_word, vendor.common_word, 4, 65_536, 20, mode="")
         annotations = {vendor.annotations.register: encode_devices([device], vendor)}
         if annotation is not None:
             annotations["hami-vnpu-core"] = annotation
@@ -270,15 +279,15 @@ class TestInventory:
         assert count_scores({}, VENDORS) == {}
 
     @pytest.mark.parametrize(
-        "vendor", [vendor for vendor in VENDORS if vendor.annotations.register], ids=lambda vendor: vendor.word
+        "vendor", [vendor for vendor in VENDORS if vendor.annotations.register], ids=lambda vendor: vendor.common_word
     )
     def test_register_annotations_of_all_vendors(self, vendor: DeviceVendor) -> None:
-        device = Device("D-0", 0, vendor.word, "model", 4, 32_768, 100, 1, "", True)
+        device = Device("D-0", 0, vendor.common_word, "model", 4, 32_768, 100, 1, "", True)
         if vendor.inventory is InventoryEncoding.DRS_JSON:
-            (device,) = decode_devices_drs(DRS, vendor.word, "n1")
+            (device,) = decode_devices_drs(DRS, vendor.common_word, "n1")
         if vendor.rules.split_modes:
             device = replace(device, attributes={"split": "hard"})
         if vendor.inventory is InventoryEncoding.STRING:
-            device = Device("D-0", 0, vendor.word, "model", 4, 32_768, 100, 1, "hami-core", True)
+            device = Device("D-0", 0, vendor.common_word, "model", 4, 32_768, 100, 1, "hami-core", True)
         text = encode_devices([device], vendor)
         assert node_devices("n1", {vendor.annotations.register: text}, {}, {}, VENDORS, 0).devices == (device,)

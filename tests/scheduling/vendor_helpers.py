@@ -18,13 +18,15 @@ from scheduling.model.placement import (
 )
 from scheduling.model.vendor import DeviceVendor
 
-BY_WORD = {vendor.word: vendor for vendor in VENDORS}
+BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
 
 
 def devices_of_vendor(vendor: DeviceVendor, count: int = 8, **fields: Any) -> list[Device]:
     """Cards of 1,000 MiB, one slot and 100 cores, numbered from 0."""
     made: Mapping[str, Any] = {"slots": 1, "memory_mib": 1000, "cores_percent": 100, "mode": "", **fields}
-    return [Device(uuid=f"d{n}", index=n, vendor=vendor.word, type=vendor.word, **made) for n in range(count)]
+    return [
+        Device(uuid=f"d{n}", index=n, vendor=vendor.common_word, type=vendor.common_word, **made) for n in range(count)
+    ]
 
 
 def node(name: str, devices: Iterable[Device], held: Iterable[DeviceSlice] = (), **fields: Any) -> Node:
@@ -45,7 +47,7 @@ def ask(vendor: DeviceVendor, *requests: DeviceRequest, **constraints: Any) -> P
     """A pod with one container per request."""
     return PodDeviceRequest(
         containers=tuple((request,) for request in requests),
-        constraints=((vendor.word, DeviceConstraints(**constraints)),),
+        constraints=((vendor.common_word, DeviceConstraints(**constraints)),),
     )
 
 

@@ -138,9 +138,9 @@ def _fit_container(
     held: list[DeviceSlice] = []
     for request in requests:
         vendor = context.vendors[request.vendor]
-        walk = _Walk(node, request, vendor.rules, pod.constraints_of(vendor.word), context, (*taken, *held))
+        walk = _Walk(node, request, vendor.rules, pod.constraints_of(vendor.common_word), context, (*taken, *held))
         _sort(states, context.policy, walk.numa_bind)
-        typed = [state for state in states if of_vendor(state.device, vendor.word, context.match_by_model)]
+        typed = [state for state in states if of_vendor(state.device, vendor.common_word, context.match_by_model)]
         picks, counts = walk.pick(typed)
         if picks is None:
             return None, RequestRefusal(request, len(typed), counts)
@@ -168,7 +168,7 @@ def of_vendor(device: Device, word: str, by_model: bool) -> bool:
     """
     if not by_model:
         return device.vendor == word
-    return word.lower() in device.type.lower() or device.vendor == word != NVIDIA.word
+    return word.lower() in device.type.lower() or device.vendor == word != NVIDIA.common_word
 
 
 def matches_type(device: Device, constraints: DeviceConstraints) -> bool:

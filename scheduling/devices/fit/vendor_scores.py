@@ -47,16 +47,16 @@ class Outcome:
 
 def vendor_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
     """The vendor's part of the node's score; 0 where the pod gets none of its cards."""
-    held = outcome.slices(vendor.word)
+    held = outcome.slices(vendor.common_word)
     if not held:
         return 0.0
     match vendor.rules.node_score:
         case NodeScore.SAME_GROUP:
             return _same_group(outcome, vendor)
         case NodeScore.BUBBLES:
-            return _bubbles(outcome, vendor.word, held)
+            return _bubbles(outcome, vendor.common_word, held)
         case NodeScore.COUNT_TABLE:
-            table = outcome.node.count_scores.get(vendor.word, CountScores())
+            table = outcome.node.count_scores.get(vendor.common_word, CountScores())
             return _from_table(table, len(held), outcome.node_policy)
         case NodeScore.TENANTS:
             score = TENANTS_WEIGHT * _tenants(outcome, vendor, held, constraints)
@@ -70,7 +70,7 @@ def _same_group(outcome: Outcome, vendor: DeviceVendor) -> float:
     groups = _attributes(outcome.states, vendor.rules.group_attribute)
     shares = 0.0
     for container in outcome.containers:
-        held = Counter(groups.get(part.uuid) for part in container if part.vendor == vendor.word)
+        held = Counter(groups.get(part.uuid) for part in container if part.vendor == vendor.common_word)
         if None in held:
             return 0.0
         if held:
@@ -105,7 +105,9 @@ def _tenants(
     zones = _attributes(outcome.states, vendor.rules.group_attribute)
     taken = {part.uuid for part in held}
     available = [
-        state.device.uuid for state in outcome.states if state.device.vendor == vendor.word and not state.used_slots
+        state.device.uuid
+        for state in outcome.states
+        if state.device.vendor == vendor.common_word and not state.used_slots
     ]
     before, group = _pairs(available, zones), _pairs(taken, zones)
     rest = _pairs([uuid for uuid in available if uuid not in taken], zones)

@@ -129,7 +129,7 @@ class ContainerReader:
             return None
         for name in self._named():
             self.limits.setdefault(name, self._value(name))
-        return DeviceRequest(self.vendor.word, 1, memory, PERCENTAGE_UNSET, cores, max(slices, 1))
+        return DeviceRequest(self.vendor.common_word, 1, memory, PERCENTAGE_UNSET, cores, max(slices, 1))
 
     def _single_cores(self) -> DeviceRequest | None:
         """One core of a card, or as many whole cards as the cores make up."""
@@ -138,7 +138,9 @@ class ContainerReader:
         if cores is None or cores <= 0:
             return None
         if cores < per_device:
-            return DeviceRequest(self.vendor.word, 1, 0, 100 * cores // per_device, 100 * cores // per_device, cores)
+            return DeviceRequest(
+                self.vendor.common_word, 1, 0, 100 * cores // per_device, 100 * cores // per_device, cores
+            )
         if cores % per_device:
             self._refuse(
                 name, cores, f"above {per_device} cores only whole cards of {per_device} cores can be asked for"
@@ -148,7 +150,7 @@ class ContainerReader:
 
     def _whole(self, count: int) -> DeviceRequest:
         slots = max(self.names.cores_per_count, 1)
-        return DeviceRequest(self.vendor.word, count, 0, 100, self.vendor.defaults.whole_device_cores, slots)
+        return DeviceRequest(self.vendor.common_word, count, 0, 100, self.vendor.defaults.whole_device_cores, slots)
 
     def _named(self) -> list[str]:
         """The vendor's resources that the container names, sorted."""
@@ -216,7 +218,7 @@ class ContainerReader:
         return value
 
     def _rounded(self, count: int, memory: int, percentage: int, cores: int) -> DeviceRequest | None:
-        defaults, word = self.vendor.defaults, self.vendor.word
+        defaults, word = self.vendor.defaults, self.vendor.common_word
         whole_from = defaults.whole_devices_from_count
         if self.vendor.rules.whole_devices or (whole_from and count >= whole_from and not defaults.whole_device_memory):
             return self._whole(count)

@@ -42,7 +42,7 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
     """
     spec = pod.get("spec") or {}
     annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    ordered = sorted(vendors, key=lambda vendor: vendor.word)
+    ordered = sorted(vendors, key=lambda vendor: vendor.common_word)
     problems: list[DeviceRequestProblem] = []
     init_containers = _requests_per_container(spec.get("initContainers") or (), annotations, ordered, problems)
     containers = _requests_per_container(spec.get("containers") or (), annotations, ordered, problems)
@@ -56,7 +56,11 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
         annotations.get(NODE_POLICY_ANNOTATION) or None,
         annotations.get(DEVICE_POLICY_ANNOTATION) or None,
         _weights(annotations.get(SCORING_WEIGHTS_ANNOTATION), problems),
-        tuple((vendor.word, _constraints(annotations, vendor, problems)) for vendor in ordered if vendor.word in asked),
+        tuple(
+            (vendor.common_word, _constraints(annotations, vendor, problems))
+            for vendor in ordered
+            if vendor.common_word in asked
+        ),
         tuple(problems),
     )
 

@@ -22,7 +22,7 @@ def completed_pod(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) -> di
     Containers get the limits that they left out and the variables that their vendor's devices need; nothing that the
     pod says itself is overwritten but what the webhook rounds. A pod without devices is left as it is.
     """
-    ordered = sorted(vendors, key=lambda vendor: vendor.word)
+    ordered = sorted(vendors, key=lambda vendor: vendor.common_word)
     request = pod_device_request(pod, ordered)
     if not request.asks_for_devices:
         return dict(pod)
@@ -33,7 +33,7 @@ def completed_pod(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) -> di
         if spec.get(key):
             spec[key] = [_completed(container, annotations, ordered, asked) for container in spec[key]]
     for vendor in ordered:
-        if vendor.word in asked and vendor.additions.runtime_class:
+        if vendor.common_word in asked and vendor.additions.runtime_class:
             spec.setdefault("runtimeClassName", vendor.additions.runtime_class)
     return {**pod, "spec": spec}
 
@@ -48,7 +48,7 @@ def _completed(
     for vendor in vendors:
         reader = container_reader(container, annotations, vendor, limits, problems)
         uses = reader is not None and reader.request() is not None
-        added |= _variables(container, vendor, limits, uses=uses, in_pod=vendor.word in asked)
+        added |= _variables(container, vendor, limits, uses=uses, in_pod=vendor.common_word in asked)
         names = vendor.resources.names & limits.keys()
         requests |= {name: limits[name] for name in names if uses and (name in requests or requests)}
     found = dict(container)

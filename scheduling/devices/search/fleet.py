@@ -62,7 +62,7 @@ class Fleet:
         node_ties: NodeTies = NodeTies.SMALLER_NAME,
         rankings: Mapping[str, Ranking] | None = None,
     ) -> None:
-        rows = {vendor.word: vendor for vendor in vendors}
+        rows = {vendor.common_word: vendor for vendor in vendors}
         self.mix = PodMix()
         self.fragmentation = FragmentationRanking(rows, self.mix)
         self._bid_prices = BidPriceRanking(rows, self.mix)

@@ -51,7 +51,7 @@ class NamespaceQuotas:
     """Limits and usage per namespace and vendor. Usage counts what is reserved, and what was found in the cluster."""
 
     def __init__(self, vendors: Iterable[DeviceVendor]) -> None:
-        self._vendors = {vendor.word: vendor for vendor in vendors}
+        self._vendors = {vendor.common_word: vendor for vendor in vendors}
         self._quotas: dict[str, dict[str, NamespaceQuota]] = {}
         self._limits: dict[str, dict[str, tuple[_Limit | None, _Limit | None]]] = {}
         self._usage: dict[tuple[str, str], tuple[int, int]] = {}
@@ -91,7 +91,7 @@ class NamespaceQuotas:
                 self._smallest(namespace, cores, 1),
             )
             if found != (None, None):
-                limits[vendor.word] = found
+                limits[vendor.common_word] = found
         before = self._limits.pop(namespace, {})
         if limits:
             self._limits[namespace] = limits

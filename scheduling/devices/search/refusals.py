@@ -155,7 +155,7 @@ def _codes(
     everything = DeviceConstraints()
     types = DeviceConstraints(constraints.use_types, constraints.nouse_types, mode=constraints.mode)
     uuids = DeviceConstraints(use_uuids=constraints.use_uuids, nouse_uuids=constraints.nouse_uuids)
-    of_the_vendor = table.device_mask(vendor.word, everything, False)[rows]
+    of_the_vendor = table.device_mask(vendor.common_word, everything, False)[rows]
     never = np.zeros(of_the_vendor.shape, dtype=np.bool_)
     in_use = used[SLOTS] > 0
     checks = [
@@ -163,9 +163,9 @@ def _codes(
         (DeviceRefusal.CARD_CORDONED, table.cordoned[rows]),
         (
             DeviceRefusal.CARD_TYPE_MISMATCH,
-            ~table.device_mask(vendor.word, types, True)[rows] if rules.type_filter else never,
+            ~table.device_mask(vendor.common_word, types, True)[rows] if rules.type_filter else never,
         ),
-        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.device_mask(vendor.word, uuids, False)[rows]),
+        (DeviceRefusal.CARD_UUID_MISMATCH, ~table.device_mask(vendor.common_word, uuids, False)[rows]),
         (DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED, used[SLOTS] + request.slots > totals[SLOTS]),
         (DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT, in_use if rules.mutex and mutex else never),
         (DeviceRefusal.CARD_INSUFFICIENT_MEMORY, totals[MEMORY_MIB] - used[MEMORY_MIB] < memory),

@@ -216,7 +216,7 @@ class PodSetSearch:
             if containers is not None:
                 outcome = Outcome(node, devices, containers, self._node_policy)
                 cache.vendor_scores[row] = sum(
-                    vendor_score(outcome, vendor, self._pod.constraints_of(vendor.word)) for vendor in scoring
+                    vendor_score(outcome, vendor, self._pod.constraints_of(vendor.common_word)) for vendor in scoring
                 )
         return cache.vendor_scores
 

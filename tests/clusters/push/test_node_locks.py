@@ -45,6 +45,6 @@ def test_devices_of_init_containers_alone_need_none() -> None:
 
 
 def test_cambricon_s_expires_after_two_minutes_and_names_nobody() -> None:
-    (rule,) = (vendor.lock for vendor in VENDORS if vendor.word == "MLU")
+    (rule,) = (vendor.lock for vendor in VENDORS if vendor.common_word == "MLU")
     assert rule is not None
     assert (rule.timeout_seconds, rule.names_holder) == (120, False)

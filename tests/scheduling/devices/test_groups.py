@@ -18,7 +18,9 @@ ASCEND_910C, ASCEND_910B3 = BY_WORD["Ascend910C"], BY_WORD["Ascend910B3"]
 def chosen(vendor: DeviceVendor, devices: list[Device], count: int, taken: tuple[int, ...] = ()) -> list[int] | str:
     """The indexes of the cards that a pod of `count` whole cards gets while others hold some; or why none."""
     held = [whole(devices[index]) for index in taken]
-    outcome = place([node("n1", devices, held)], vendor, ask(vendor, DeviceRequest(vendor.word, count, 0, 100, 100)))
+    outcome = place(
+        [node("n1", devices, held)], vendor, ask(vendor, DeviceRequest(vendor.common_word, count, 0, 100, 100))
+    )
     return why(outcome) if not hasattr(outcome, "pods") else indexes(outcome)
 
 
@@ -65,7 +67,7 @@ class TestZonesOfMetax:
 
     def chosen(self, count: int, zones: str, *, asked: bool, cores: int = 100) -> list[int]:
         devices = with_attribute(devices_of_vendor(METAX_SGPU, slots=16), "LinkZone", zones)
-        request = DeviceRequest(METAX_SGPU.word, count, 100, 101, cores)
+        request = DeviceRequest(METAX_SGPU.common_word, count, 100, 101, cores)
         return indexes(place([node("n1", devices)], METAX_SGPU, ask(METAX_SGPU, request, zones=asked)))
 
     def test_one_zone_first_then_several_then_devices_of_none(self) -> None:
@@ -87,7 +89,7 @@ class TestNeuron:
 
     def chosen(self, count: int, taken: tuple[int, ...] = (), kind: str = "inf2.48xlarge") -> list[int] | str:
         devices = self.devices(16, kind)
-        request = DeviceRequest(AWS_NEURON.word, count, 0, 100, 100, 2)
+        request = DeviceRequest(AWS_NEURON.common_word, count, 0, 100, 100, 2)
         held = [whole(devices[index]) for index in taken]
         outcome = place([node("n1", devices, held)], AWS_NEURON, ask(AWS_NEURON, request))
         return why(outcome) if not hasattr(outcome, "pods") else indexes(outcome)

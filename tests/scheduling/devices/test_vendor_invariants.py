@@ -54,7 +54,7 @@ def devices_on(node: str) -> list[Device]:
         *ascend,
     ]
     named = [replace(device, uuid=f"{node}-{device.vendor}-{device.index}") for device in made]
-    return [*named, *decode_devices_drs(DRS, ENFLAME_DRS.word, node)]
+    return [*named, *decode_devices_drs(DRS, ENFLAME_DRS.common_word, node)]
 
 
 LIMITS: list[dict[str, Any]] = [
@@ -151,16 +151,16 @@ def _check(fleet: Fleet) -> None:
         assert sum(part.slots for part in parts) <= device.slots
         assert sum(part.memory_mib for part in parts) <= device.memory_mib
         assert sum(part.cores_percent for part in parts) <= device.cores_percent
-        if device.vendor == AWS_NEURON.word:
+        if device.vendor == AWS_NEURON.common_word:
             bits = 0
             for part in parts:
                 assert not bits & part.cores_percent
                 bits |= part.cores_percent
-        if device.vendor == KUNLUN_VXPU.word:
+        if device.vendor == KUNLUN_VXPU.common_word:
             assert len({part.memory_mib for part in parts}) == 1
-        if device.vendor == METAX_SGPU.word:
+        if device.vendor == METAX_SGPU.common_word:
             assert len({part.qos_policy for part in parts} - {""}) <= 1
             assert len({bool(part.app_class) for part in parts}) == 1
-        if device.vendor == ENFLAME_DRS.word:
+        if device.vendor == ENFLAME_DRS.common_word:
             sizes = {(profile.slice_count, profile.memory_mib) for profile in device.mig_profiles}
             assert {(part.slots, part.memory_mib) for part in parts} <= sizes

@@ -58,7 +58,9 @@ class TestSplitModes:
         vendor = replace(ASCEND, rules=replace(ASCEND.rules, soft_split=by_default))
         attributes = {} if split is None else {"split": split}
         devices = devices_of_vendor(vendor, 2, memory_mib=65_536, slots=4, attributes=attributes)
-        return place([node("n1", devices)], vendor, ask(vendor, DeviceRequest(vendor.word, 1, 5000), mode=wanted))
+        return place(
+            [node("n1", devices)], vendor, ask(vendor, DeviceRequest(vendor.common_word, 1, 5000), mode=wanted)
+        )
 
     @pytest.mark.parametrize(("split", "wanted"), [("soft", "hami-core"), ("hard", None), ("hard", "template")])
     def test_fits(self, split: str, wanted: str | None) -> None:
@@ -177,7 +179,9 @@ class TestTenants:
 
     def outcome(self, *pods: tuple[int, dict[str, str]], **fields: Any) -> str | int:
         """The index of the card that the last of some pods gets, or its refusal."""
-        asked = [ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, cores), **wants) for cores, wants in pods]
+        asked = [
+            ask(METAX_SGPU, DeviceRequest(METAX_SGPU.common_word, 1, 100, 101, cores), **wants) for cores, wants in pods
+        ]
         devices = devices_of_vendor(METAX_SGPU, fields.pop("count", 1), slots=16, **fields)
         *_, last = fill(METAX_SGPU, devices, *asked)
         return part(last).index if isinstance(last, Placement) else why(last)
@@ -196,8 +200,8 @@ class TestTenants:
 
     def test_of_tenants_that_are_not_known_the_node_tells_the_policy(self) -> None:
         devices = devices_of_vendor(METAX_SGPU, 1, slots=16, attributes={"QosPolicy": "best-effort"})
-        held = [DeviceSlice("d0", "", 100, 30, 0, METAX_SGPU.word)]
-        request = DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30)
+        held = [DeviceSlice("d0", "", 100, 30, 0, METAX_SGPU.common_word)]
+        request = DeviceRequest(METAX_SGPU.common_word, 1, 100, 101, 30)
         assert why(place([node("n1", devices, held)], METAX_SGPU, ask(METAX_SGPU, request, **self.FIXED))) == (
             "1/1 CardQosPolicyMismatch"
         )
@@ -224,7 +228,7 @@ class TestTenants:
         fleet.set_node(node("n1", devices_of_vendor(METAX_SGPU, 1, slots=16)))
 
         def try_place(**wants: str) -> Placement | PlacementRefusal:
-            pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), **wants)
+            pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.common_word, 1, 100, 101, 30), **wants)
             return fleet.place([PodSetToPlace("main", 1, devices=pod)])
 
         first = try_place(**self.BEST)
@@ -267,10 +271,10 @@ def test_amd_gives_at_least_one_unit_and_knows_no_exclusive_devices() -> None:
     assert [part(outcome).cores_percent for outcome in (first, second, third)] == [1, 38, 1]
 
 
-@pytest.mark.parametrize("vendor", [METAX_GPU, CAMBRICON, HYGON], ids=lambda vendor: vendor.word)
+@pytest.mark.parametrize("vendor", [METAX_GPU, CAMBRICON, HYGON], ids=lambda vendor: vendor.common_word)
 def test_a_whole_device_is_given_once(vendor: DeviceVendor) -> None:
     devices = devices_of_vendor(vendor)
-    request = DeviceRequest(vendor.word, 7, 0, 100, 100)
+    request = DeviceRequest(vendor.common_word, 7, 0, 100, 100)
     held = [whole(devices[0])]
     assert indexes(place([node("n1", devices, held)], vendor, ask(vendor, request))) == list(range(1, 8))
     refused = place([node("n1", devices, held)], vendor, ask(vendor, replace(request, count=8)))

@@ -38,7 +38,10 @@ def score(
     for index in used:
         made[index].hold(whole(devices[index]))
     containers = [
-        [DeviceSlice(devices[i].uuid, "n1", 1, cores, i, vendor.word, app_class=wants.app_class) for i in container]
+        [
+            DeviceSlice(devices[i].uuid, "n1", 1, cores, i, vendor.common_word, app_class=wants.app_class)
+            for i in container
+        ]
         for container in taken
     ]
     return vendor_score(Outcome(node or Node("n1"), made, containers, policy), vendor, wants)
@@ -89,7 +92,7 @@ class TestTables:
         [("binpack", 1, 1900), ("binpack", 2, 1700), ("spread", 1, 1950), ("spread", 2, 1600), ("binpack", 3, 0)],
     )
     def test_points(self, policy: str, count: int, points: int) -> None:
-        at = Node("n1", count_scores={METAX_GPU.word: self.TABLE})
+        at = Node("n1", count_scores={METAX_GPU.common_word: self.TABLE})
         assert score(METAX_GPU, devices_of_vendor(METAX_GPU), [range(count)], node=at, policy=policy) == points
 
     def test_without_a_table_there_are_none(self) -> None:
@@ -98,10 +101,14 @@ class TestTables:
     @pytest.mark.parametrize(("policy", "name"), [("binpack", "n1"), ("spread", "n2")])
     def test_the_smaller_loss_and_the_higher_score_win(self, policy: str, name: str) -> None:
         nodes = [
-            node("n1", devices_of_vendor(METAX_GPU), count_scores={METAX_GPU.word: CountScores({2: 10}, {2: 10})}),
-            node("n2", devices_of_vendor(METAX_GPU), count_scores={METAX_GPU.word: CountScores({2: 90}, {2: 90})}),
+            node(
+                "n1", devices_of_vendor(METAX_GPU), count_scores={METAX_GPU.common_word: CountScores({2: 10}, {2: 10})}
+            ),
+            node(
+                "n2", devices_of_vendor(METAX_GPU), count_scores={METAX_GPU.common_word: CountScores({2: 90}, {2: 90})}
+            ),
         ]
-        pod = ask(METAX_GPU, DeviceRequest(METAX_GPU.word, 2, 0, 100, 100))
+        pod = ask(METAX_GPU, DeviceRequest(METAX_GPU.common_word, 2, 0, 100, 100))
         assert where(place(nodes, METAX_GPU, pod, node_policy=policy)) == name
 
 
@@ -130,9 +137,9 @@ class TestTenants:
     @pytest.mark.parametrize("policy", ["binpack", "spread"])
     def test_an_online_pod_goes_where_it_is_alone_under_any_policy(self, policy: str) -> None:
         devices = devices_of_vendor(METAX_SGPU, 1, slots=16)
-        tenant = DeviceSlice("d0", "", 100, 30, 0, METAX_SGPU.word, app_class="offline")
+        tenant = DeviceSlice("d0", "", 100, 30, 0, METAX_SGPU.common_word, app_class="offline")
         nodes = [node("n1", devices, [tenant]), node("n2", devices)]
-        pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), app_class="online")
+        pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.common_word, 1, 100, 101, 30), app_class="online")
         assert where(place(nodes, METAX_SGPU, pod, node_policy=policy)) == "n2"
         assert where(place(nodes[:1], METAX_SGPU, pod, node_policy=policy)) == "n1"
 
@@ -140,7 +147,7 @@ class TestTenants:
         fleet = Fleet([METAX_SGPU])
         for name in ("n1", "n2"):
             fleet.set_node(node(name, devices_of_vendor(METAX_SGPU, 1, slots=16)))
-        pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.word, 1, 100, 101, 30), app_class="online")
+        pod = ask(METAX_SGPU, DeviceRequest(METAX_SGPU.common_word, 1, 100, 101, 30), app_class="online")
         for number, expected in enumerate(["n1", "n2", "n1"]):
             outcome = fleet.place([PodSetToPlace("main", 1, devices=pod)])
             assert where(outcome) == expected
@@ -179,7 +186,7 @@ class TestGroups:
             node("n1", attributed(ASCEND, "NetworkID", "0123")),
             node("n2", attributed(ASCEND, "NetworkID", "0112")),
         ]
-        pod = ask(ASCEND, DeviceRequest(ASCEND.word, 2, 0, 100, 0))
+        pod = ask(ASCEND, DeviceRequest(ASCEND.common_word, 2, 0, 100, 0))
         assert where(place(nodes, ASCEND, pod, node_policy=policy)) == name
 
 

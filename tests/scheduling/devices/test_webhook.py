@@ -36,7 +36,7 @@ def env_of(completed: dict[str, Any], container: int = 0) -> dict[str, str]:
 def configured(word: str, **additions: Any) -> tuple[DeviceVendor, ...]:
     """The table with other additions for one vendor."""
     return tuple(
-        replace(vendor, additions=replace(vendor.additions, **additions)) if vendor.word == word else vendor
+        replace(vendor, additions=replace(vendor.additions, **additions)) if vendor.common_word == word else vendor
         for vendor in VENDORS
     )
 
