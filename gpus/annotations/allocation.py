@@ -90,16 +90,6 @@ def decode_containers(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
     return tuple(_decode_container(piece) for piece in pieces)
 
 
-def decode_containers_volcano(text: str) -> tuple[tuple[AllocatedDevice, ...], ...]:
-    """The same in Volcano's form, whose last entry has no `;`. Raises AnnotationError."""
-    return tuple(_decode_container(piece) for piece in text.split(";"))
-
-
-def encode_containers_volcano(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
-    """The same in Volcano's form: containers joined by `;`, none at the end."""
-    return ";".join("".join(_encode_device(device) for device in container) for container in containers)
-
-
 def align_containers(
     entries: Sequence[tuple[AllocatedDevice, ...]], asking: Sequence[bool]
 ) -> tuple[tuple[AllocatedDevice, ...], ...]:

@@ -1,4 +1,4 @@
-"""The cards of a node in HAMi's register annotations: JSON, the older comma-and-colon string, and Volcano's.
+"""The cards of a node in HAMi's register annotations: JSON, or the older comma-and-colon string.
 
 JSON leaves out every key that is zero, false or empty: an absent `health` means unhealthy, an absent `index` means 0.
 The position in the array means nothing.
@@ -86,32 +86,6 @@ def decode_devices_string(text: str, vendor: str) -> tuple[Device, ...]:
                 _boolean(fields[6], "health"),
             )
         )
-    return tuple(devices)
-
-
-def encode_devices_volcano(devices: Iterable[Device]) -> str:
-    """The value of Volcano's `volcano.sh/node-vgpu-register`: `uuid,count,mem,type,health,mode:` per device."""
-    return "".join(
-        f"{device.uuid},{device.slots},{device.memory_mib},{device.type},{str(device.health).lower()},{device.mode}:"
-        for device in devices
-    )
-
-
-def decode_devices_volcano(text: str, vendor: str = "NVIDIA") -> tuple[Device, ...]:
-    """Read Volcano's register annotation; it knows no index, NUMA node or cores (100 each). Raises AnnotationError."""
-    if ":" not in text:
-        raise AnnotationError("expected devices that end in a colon")
-    devices: list[Device] = []
-    for piece in text.split(":"):
-        if "," not in piece:
-            continue
-        fields = piece.split(",")
-        if len(fields) != 6:
-            raise AnnotationError(f"a device has {len(fields)} fields instead of 6: {piece!r}")
-        uuid, count, memory, model, health, mode = fields
-        slots, memory_mib = _integer(count, "count"), _integer(memory, "mem")
-        healthy = _boolean(health, "health")
-        devices.append(Device(uuid, len(devices), vendor, model, slots, memory_mib, 100, 0, mode, healthy))
     return tuple(devices)
 
 

@@ -29,14 +29,11 @@ from gpus.annotations import (
     plugin_answers,
     pod_annotations,
 )
-from gpus.annotations.allocation import decode_containers_volcano, encode_containers_volcano
 from gpus.annotations.inventory import (
     decode_devices_json,
     decode_devices_string,
-    decode_devices_volcano,
     encode_devices_json,
     encode_devices_string,
-    encode_devices_volcano,
 )
 from gpus.vendors import VENDORS
 from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
@@ -76,11 +73,6 @@ class TestInventory:
     @given(st.lists(DEVICES, min_size=1))
     def test_string_round_trip(self, devices: list[Device]) -> None:
         assert decode_devices_string(encode_devices_string(devices), "NVIDIA") == tuple(devices)
-
-    @given(st.lists(DEVICES, min_size=1))
-    def test_volcano_round_trip(self, devices: list[Device]) -> None:
-        text = encode_devices_volcano(devices)
-        assert encode_devices_volcano(decode_devices_volcano(text)) == text
 
     def test_keys_that_are_zero_are_absent_and_absent_health_is_unhealthy(self) -> None:
         text = '[{"id":"GPU-aaa","count":10,"devmem":40960,"devcore":100,"type":"NVIDIA","mode":"mig","health":true}]'
@@ -226,11 +218,6 @@ class TestAllocation:
         decoded = decode_containers(encode_containers(containers))
         assert decoded == tuple(tuple(container) for container in containers)
 
-    @given(st.lists(st.lists(ALLOCATED, max_size=3), min_size=1, max_size=4))
-    def test_volcano_round_trip(self, containers: list[list[AllocatedDevice]]) -> None:
-        decoded = decode_containers_volcano(encode_containers_volcano(containers))
-        assert decoded == tuple(tuple(container) for container in containers)
-
     def test_the_older_names_of_mig_instances_are_of_their_device(self) -> None:
         annotations = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU-a[1-0],NVIDIA,4864,15:;"}
         container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}
@@ -244,7 +231,6 @@ class TestAllocation:
         first = (AllocatedDevice("A", "NVIDIA", 1, 2), AllocatedDevice("B", "NVIDIA", 3, 4))
         assert decode_containers("A,NVIDIA,1,2:B,NVIDIA,3,4:;;") == (first, ())
         assert encode_containers([first, ()]) == "A,NVIDIA,1,2:B,NVIDIA,3,4:;;"
-        assert encode_containers_volcano([first, ()]) == "A,NVIDIA,1,2:B,NVIDIA,3,4:;"
 
     @pytest.mark.parametrize(
         "text",
