@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.devices.fit.fit import DeviceState, matches_type, matches_uuid, of_vendor
-from scheduling.devices.fit.vendor_rules import Tenant, tenant_of
+from scheduling.devices.fit.device_state import DeviceState, Tenant, tenant_of
+from scheduling.devices.fit.fit import matches_type, matches_uuid, of_vendor
 from scheduling.devices.requests.cores import devices_with_cores
 from scheduling.model.device import MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
 from scheduling.model.node import CPU, MEMORY, PODS, Node

@@ -9,63 +9,36 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from scheduling.devices.fit.device_state import DeviceState, Pick
 from scheduling.devices.fit.groups import choose_grouped_devices
 from scheduling.devices.fit.links import choose_linked_devices
-from scheduling.devices.fit.mig import choose_mig_instance
 from scheduling.devices.fit.vendor_rules import (
-    Tenant,
     app_class_score,
     gives_count,
     in_profile,
     in_wanted_mode,
-    tenant_of,
     tenant_refusal,
 )
 from scheduling.devices.requests.cores import taken_cores
 from scheduling.devices.requests.policy import DevicePolicy, device_scores
 from scheduling.devices.requests.requests import ONLINE
-from scheduling.model.device import MIG_MODE, PERCENTAGE_UNSET, Device, DeviceRequest, DeviceSlice, MigInstance
+from scheduling.model.device import (
+    MIG_MODE,
+    PERCENTAGE_UNSET,
+    Device,
+    DeviceRequest,
+    DeviceSlice,
+    MigInstance,
+    MigPlacement,
+    MigProfile,
+)
 from scheduling.model.placement import DeviceConstraints, DeviceRefusal, PodDeviceRequest, ScoringWeights
 from scheduling.model.vendor import NVIDIA, DeviceGroups, DeviceVendor, FitRules
 
+_HIGHEST_START_FIRST = ("1g.", "3g.")
+
 QuotaCheck = Callable[[str, int, int], bool]
 """(vendor, MiB, cores) that the pod would hold in all -> whether its namespace's quota allows that."""
-
-
-@dataclass(slots=True)
-class DeviceState:
-    """One card with its usage, as a working copy.
-
-    `mig` holds the MIG instances that are in use, `tenants` what its slices are to one another, where that is asked.
-    """
-
-    device: Device
-    position: int
-    used_slots: int = 0
-    used_memory_mib: int = 0
-    used_cores: int = 0
-    mig: list[MigInstance] = field(default_factory=list)
-    tenants: list[Tenant] = field(default_factory=list)
-    score: float = 0.0
-    numa: int = 0
-    index: int = 0
-
-    def __post_init__(self) -> None:
-        self.numa, self.index = self.device.numa, self.device.index
-
-    def copy(self) -> DeviceState:
-        """A copy that can be filled without touching this one."""
-        return replace(self, mig=list(self.mig), tenants=list(self.tenants))
-
-    def hold(self, held: DeviceSlice) -> None:
-        """Add one slice."""
-        self.used_slots += held.slots
-        self.used_memory_mib += held.memory_mib
-        self.used_cores += held.cores_percent
-        self.mig.extend(held.mig_instances)
-        tenant = tenant_of(held)
-        if tenant is not None:
-            self.tenants.append(tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +111,12 @@ def _fit_container(
     held: list[DeviceSlice] = []
     for request in requests:
         vendor = context.vendors[request.vendor]
-        walk = _Walk(node, request, vendor.rules, pod.constraints_of(vendor.common_word), context, (*taken, *held))
-        _sort(states, context.policy, walk.numa_bind)
+        device_fit = DeviceFit(
+            node, request, vendor.rules, pod.constraints_of(vendor.common_word), context, (*taken, *held)
+        )
+        _sort(states, context.policy, device_fit.numa_bind)
         typed = [state for state in states if of_vendor(state.device, vendor.common_word, context.match_by_model)]
-        picks, counts = walk.pick(typed)
+        picks, counts = device_fit.pick(typed)
         if picks is None:
             return None, RequestRefusal(request, len(typed), counts)
         for state, part in picks:
@@ -218,7 +193,7 @@ def _scored_memory(device: Device, request: DeviceRequest) -> int:
 
 
 @dataclass(slots=True)
-class _Walk:
+class DeviceFit:
     """One walk over a vendor's cards, in the order in which they are tried."""
 
     node: str
@@ -228,15 +203,13 @@ class _Walk:
     context: FitContext
     taken: Collection[DeviceSlice]
     counts: Counter[DeviceRefusal] = field(default_factory=Counter)
-    picks: list[tuple[DeviceState, DeviceSlice]] = field(default_factory=list)
+    picks: list[Pick] = field(default_factory=list)
 
     @property
     def numa_bind(self) -> bool:
         return self.rules.numa_bind and self.constraints.numa_bind
 
-    def pick(
-        self, states: Sequence[DeviceState]
-    ) -> tuple[list[tuple[DeviceState, DeviceSlice]] | None, Counter[DeviceRefusal]]:
+    def pick(self, states: Sequence[DeviceState]) -> tuple[list[Pick] | None, Counter[DeviceRefusal]]:
         """The cards taken, each with its slice, or None and the number of cards per reason."""
         if self.request.count > len(states) and not self._may_repeat(states):
             return None, Counter()
@@ -282,7 +255,7 @@ class _Walk:
     def _by_tenants(self) -> bool:
         return self.rules.tenant_classes and self.constraints.app_class == ONLINE
 
-    def _choose(self, states: Iterable[DeviceState]) -> list[tuple[DeviceState, DeviceSlice]] | None:
+    def _choose(self, states: Iterable[DeviceState]) -> list[Pick] | None:
         """Of all fitting cards those that belong together."""
         if self._linked:
             return choose_linked_devices(self.picks, self.request.count)
@@ -391,3 +364,21 @@ class _Walk:
             memory + sum(part.memory_mib for part in parts if part.vendor == self.request.vendor),
             cores + sum(part.cores_percent for part in parts if part.vendor == self.request.vendor),
         )
+
+
+def choose_mig_instance(
+    profiles: Iterable[MigProfile], in_use: Sequence[MigInstance], memory_mib: int
+) -> tuple[MigProfile, MigPlacement] | None:
+    """The smallest profile with that much memory that still has a free place, and the place; None if there is none.
+
+    Profiles are tried by memory, then slice count. `1g` and `3g` instances go to the highest free start, so that the
+    low starts stay open for the profiles that need them; all others to the lowest.
+    """
+    for profile in sorted(profiles, key=lambda profile: (profile.memory_mib, profile.slice_count)):
+        if profile.memory_mib < memory_mib:
+            continue
+        downwards = profile.name.startswith(_HIGHEST_START_FIRST)
+        for placement in sorted(profile.placements, key=lambda place: place.start, reverse=downwards):
+            if not any(placement.overlaps(instance.placement) for instance in in_use):
+                return profile, placement
+    return None

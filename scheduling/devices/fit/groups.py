@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from scheduling.model.device import DeviceSlice
+from scheduling.devices.fit.device_state import Pick
 from scheduling.model.vendor import DeviceGroups, FitRules
-
-if TYPE_CHECKING:
-    from scheduling.devices.fit.fit import DeviceState
 
 HALF = 4
 """Kunlun's servers have two halves of four cards; each card has one link to the other half."""
 
 _TASK_SIZES = (4, 2, 1)
 
-Pick = tuple["DeviceState", DeviceSlice]
 _Item = TypeVar("_Item")
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
 
-from scheduling.model.device import DeviceSlice
-
-if TYPE_CHECKING:
-    from scheduling.devices.fit.fit import DeviceState
+from scheduling.devices.fit.device_state import DeviceState, Pick
 
 _MAX_COMBINATIONS = 20_000
-
-Pick = tuple["DeviceState", DeviceSlice]
 
 
 def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:

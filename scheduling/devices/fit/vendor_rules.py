@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import NamedTuple
 
+from scheduling.devices.fit.device_state import Tenant
 from scheduling.devices.requests.requests import ONLINE
 from scheduling.model.device import HAMI_CORE_MODE, QOS_POLICY, SOFT_SPLIT, SPLIT, Device, DeviceRequest, DeviceSlice
 from scheduling.model.device import MigProfile as Profile
@@ -14,18 +14,6 @@ from scheduling.model.vendor import FitRules
 
 ALONE, WITH_OFFLINE, WITH_ONLINE = 20, -20, -100
 """How well a card suits a pod of an application class, by who is on it."""
-
-
-class Tenant(NamedTuple):
-    """What a slice of a card is among the others there."""
-
-    qos_policy: str
-    app_class: str
-
-
-def tenant_of(part: DeviceSlice) -> Tenant | None:
-    """What the slice is to other tenants of its card; None where its vendor does not ask."""
-    return Tenant(part.qos_policy, part.app_class) if part.qos_policy or part.app_class else None
 
 
 def in_wanted_mode(device: Device, rules: FitRules, constraints: DeviceConstraints) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from scheduling.devices.fit.fit import DeviceState
+from scheduling.devices.fit.device_state import DeviceState
 from scheduling.devices.fit.groups import tasks_to_fill
 from scheduling.devices.fit.vendor_rules import app_class_score
 from scheduling.devices.requests.policy import Policy

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.devices.fit.fit import DeviceState, RequestRefusal, of_vendor
+from scheduling.devices.fit.device_state import DeviceState
+from scheduling.devices.fit.fit import RequestRefusal, of_vendor
 from scheduling.devices.requests.cores import devices_with_cores
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest, DeviceSlice

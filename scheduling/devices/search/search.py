@@ -8,7 +8,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from scheduling.devices.fit.fit import DeviceState, FitContext, fit_pod
+from scheduling.devices.fit.device_state import DeviceState
+from scheduling.devices.fit.fit import FitContext, fit_pod
 from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.ranking import Ranking, Scores

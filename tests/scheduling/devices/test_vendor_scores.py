@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gpus.vendors import KUNLUN, METAX_GPU, METAX_SGPU, VASTAI
-from scheduling.devices.fit.fit import DeviceState
-from scheduling.devices.fit.vendor_rules import Tenant, app_class_score
+from scheduling.devices.fit.device_state import DeviceState, Tenant
+from scheduling.devices.fit.vendor_rules import app_class_score
 from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
 from scheduling.devices.search.fleet import Fleet
 from scheduling.model.device import Device, DeviceRequest, DeviceSlice

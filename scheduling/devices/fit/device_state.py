@@ -1,0 +1,60 @@
+"""One device with its usage, as a working copy that a fit fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from scheduling.model.device import Device, DeviceSlice, MigInstance
+
+
+class Tenant(NamedTuple):
+    """What a slice of a card is among the others there."""
+
+    qos_policy: str
+    app_class: str
+
+
+def tenant_of(part: DeviceSlice) -> Tenant | None:
+    """What the slice is to other tenants of its card; None where its vendor does not ask."""
+    return Tenant(part.qos_policy, part.app_class) if part.qos_policy or part.app_class else None
+
+
+@dataclass(slots=True)
+class DeviceState:
+    """One card with its usage, as a working copy.
+
+    `mig` holds the MIG instances that are in use, `tenants` what its slices are to one another, where that is asked.
+    """
+
+    device: Device
+    position: int
+    used_slots: int = 0
+    used_memory_mib: int = 0
+    used_cores: int = 0
+    mig: list[MigInstance] = field(default_factory=list)
+    tenants: list[Tenant] = field(default_factory=list)
+    score: float = 0.0
+    numa: int = 0
+    index: int = 0
+
+    def __post_init__(self) -> None:
+        self.numa, self.index = self.device.numa, self.device.index
+
+    def copy(self) -> DeviceState:
+        """A copy that can be filled without touching this one."""
+        return replace(self, mig=list(self.mig), tenants=list(self.tenants))
+
+    def hold(self, held: DeviceSlice) -> None:
+        """Add one slice."""
+        self.used_slots += held.slots
+        self.used_memory_mib += held.memory_mib
+        self.used_cores += held.cores_percent
+        self.mig.extend(held.mig_instances)
+        tenant = tenant_of(held)
+        if tenant is not None:
+            self.tenants.append(tenant)
+
+
+Pick = tuple[DeviceState, DeviceSlice]
+"""A device and the slice of it that a container would get."""
