@@ -195,7 +195,7 @@ class FitRules:
     tenant_classes: bool = False
     """The tenants of a card are of one QoS policy, and those of an application class stay among themselves (MetaX)."""
     zones_by_default: bool = False
-    """Pods that say nothing of it ask for cards of one zone (`CardGroups.ZONES`)."""
+    """Pods that say nothing of it ask for cards of one zone (`DeviceGroups.ZONES`)."""
     groups: DeviceGroups = DeviceGroups.ANY
     group_attribute: str = ""
     node_score: NodeScore = NodeScore.NONE
