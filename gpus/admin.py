@@ -44,8 +44,8 @@ class DeviceAdmin(_SeenInTheCluster):
     search_fields = ("uuid", "node__name")
     fields = (
         "uuid", "node", "index", "vendor", "type", "mode", "healthy", "cordoned", "draining", "slots",
-        "memory_mib", "cores_percent", "used_slots", "used_memory_mib", "used_cores_percent", "found_slots",
-        "found_memory_mib", "found_cores_percent", "missing_since",
+        "memory_mib", "cores_percent", "used_slots", "used_memory_mib", "used_cores_percent", "external_slots",
+        "external_memory_mib", "external_cores_percent", "missing_since",
     )  # fmt: skip
     readonly_fields = tuple(field for field in fields if field not in {"cordoned", "draining"})
 

@@ -18,7 +18,14 @@ from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of,
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
 from gpus.manifests import configured_vendors
-from gpus.services import FoundPod, decided_cards, forget_found, keep_found, record_found, sync_foreign_usage
+from gpus.services import (
+    ExternalPod,
+    decided_cards,
+    forget_external,
+    keep_external,
+    record_external,
+    sync_foreign_usage,
+)
 from gpus.vendors import VENDORS
 from queues.events import request_push, wake_scheduler
 from queues.models import Cluster, PodSet, Workload
@@ -141,7 +148,7 @@ class PodSync:
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
         self._record_progress(known, datetime.fromtimestamp(now, UTC))
-        self._record_found(batch, now)
+        self._record_external(batch, now)
         if batch.push or any(workload.evicted for workload in known.values()):
             request_push(self._cluster.name)
 
@@ -223,20 +230,20 @@ class PodSync:
                 key = (workload.namespace, workload.name)
                 record_finished(self._cluster, [key], pod.finished, pod.message, now=now)
 
-    def _record_found(self, batch: _Batch, now: float) -> None:
+    def _record_external(self, batch: _Batch, now: float) -> None:
         """Slices and amounts that no reservation of ours stands for, of pods bound or promised a node by HAMi."""
-        found = {uid: held for uid, pod in self._pods.items() if (held := self._found_of(pod)) is not None}
+        found = {uid: held for uid, pod in self._pods.items() if (held := self._external_of(pod)) is not None}
         holding = [
-            FoundPod(self._pods[uid].namespace, self._pods[uid].name, uid, held)
+            ExternalPod(self._pods[uid].namespace, self._pods[uid].name, uid, held)
             for uid, held in found.items()
             if batch.listed or uid in batch.stored
         ]
-        changed = record_found(self._cluster.pk, holding, datetime.fromtimestamp(now, UTC)) if holding else False
+        changed = record_external(self._cluster.pk, holding, datetime.fromtimestamp(now, UTC)) if holding else False
         if batch.listed:
-            changed |= keep_found(self._cluster.pk, found.keys())
+            changed |= keep_external(self._cluster.pk, found.keys())
         else:
             ended = batch.gone | (batch.stored.keys() - found.keys())
-            changed |= forget_found(self._cluster.pk, ended) if ended else False
+            changed |= forget_external(self._cluster.pk, ended) if ended else False
         usage = _usage(pod for pod in self._pods.values() if self._is_foreign(pod))
         if usage != self._usage or batch.listed:
             changed |= sync_foreign_usage(self._cluster.pk, usage)
@@ -254,7 +261,7 @@ class PodSync:
             return False
         return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
 
-    def _found_of(self, pod: _Pod) -> FoundAllocation | None:
+    def _external_of(self, pod: _Pod) -> FoundAllocation | None:
         """What a pod holds of cards, less what was decided for it. Pods of ours whose annotations somebody else wrote
         hold other cards than decided, or what nobody can read."""
         decided = self._decided_of(pod)

@@ -38,7 +38,7 @@ class Drift:
 
 def drifts(cluster_id: int) -> Iterator[Drift]:
     """Every drift of a cluster, by node and card: five queries at most."""
-    found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.FOUND)
+    found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.EXTERNAL)
     odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
     for allocation in odd:
         kind = "malformed" if allocation.malformed else "unknown-device"
@@ -55,9 +55,9 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
     yield from _misplaced(cluster_id)
     yield from _on_other_devices(cluster_id)
     over = (
-        Q(slots__lt=F("used_slots") + F("found_slots"))
-        | Q(memory_mib__lt=F("used_memory_mib") + F("found_memory_mib"))
-        | (Q(cores_percent__lt=F("used_cores_percent") + F("found_cores_percent")) & ~Q(mode=MIG_MODE))
+        Q(slots__lt=F("used_slots") + F("external_slots"))
+        | Q(memory_mib__lt=F("used_memory_mib") + F("external_memory_mib"))
+        | (Q(cores_percent__lt=F("used_cores_percent") + F("external_cores_percent")) & ~Q(mode=MIG_MODE))
     )
     held = Q(used_slots__gt=0) | Q(found_slots__gt=0)
     sick = held & (Q(healthy=False) | Q(missing_since__isnull=False))
@@ -141,9 +141,9 @@ def _over(device: Device) -> str:
     parts = [
         f"{used + found} of {total} {unit}"
         for used, found, total, unit in (
-            (device.used_slots, device.found_slots, device.slots, "slots"),
-            (device.used_memory_mib, device.found_memory_mib, device.memory_mib, "MiB"),
-            (device.used_cores_percent, device.found_cores_percent, device.cores_percent, "% cores"),
+            (device.used_slots, device.external_slots, device.slots, "slots"),
+            (device.used_memory_mib, device.external_memory_mib, device.memory_mib, "MiB"),
+            (device.used_cores_percent, device.external_cores_percent, device.cores_percent, "% cores"),
         )
         if used + found > total
     ]

@@ -7,8 +7,8 @@ from django.db.models import Q
 class Device(models.Model):
     """A card, as its node's register annotation describes it.
 
-    `used_*` is what we decided; a trigger refuses to raise it above the card. `found_*` is what others hold there: it
-    is always stored, may exceed the card, and then shows as drift.
+    `used_*` is what we decided; a trigger refuses to raise it above the card. `external_*` is what pods of others hold
+    there: it is always stored, may exceed the card, and then shows as drift.
     """
 
     node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices")
@@ -22,9 +22,9 @@ class Device(models.Model):
     used_slots = models.PositiveIntegerField(default=0)
     used_memory_mib = models.PositiveBigIntegerField(default=0)
     used_cores_percent = models.PositiveIntegerField(default=0)
-    found_slots = models.PositiveIntegerField(default=0)
-    found_memory_mib = models.PositiveBigIntegerField(default=0)
-    found_cores_percent = models.PositiveIntegerField(default=0)
+    external_slots = models.PositiveIntegerField(default=0)
+    external_memory_mib = models.PositiveBigIntegerField(default=0)
+    external_cores_percent = models.PositiveIntegerField(default=0)
     numa = models.IntegerField(default=0)
     mode = models.CharField(max_length=32, blank=True)
     healthy = models.BooleanField(default=True)
@@ -54,11 +54,11 @@ class AllocationSource(models.TextChoices):
     """Who says that a slice is held."""
 
     DECIDED = "decided"
-    FOUND = "found"
+    EXTERNAL = "external"
 
 
 class DeviceAllocation(models.Model):
-    """A slice of a card: decided, for a container of a replica of a workload's pod set; or found, of a foreign pod."""
+    """A slice of a card: decided, for a container of a workload's replica, or external, held by somebody else's pod."""
 
     cluster = models.ForeignKey("queues.Cluster", on_delete=models.PROTECT, related_name="+")
     node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")
@@ -109,7 +109,7 @@ class DeviceAllocation(models.Model):
         ordering = ["id"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(source="found") | Q(workload__isnull=False, device__isnull=False),
+                condition=Q(source="external") | Q(workload__isnull=False, device__isnull=False),
                 name="device_allocation_decided_is_whole",
             ),
             models.UniqueConstraint(

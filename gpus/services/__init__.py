@@ -1,21 +1,27 @@
 """Every write of gpus: what the cluster shows of nodes, cards and the slices that others hold."""
 
-from gpus.services.foreign_allocations import FoundPod, decided_cards, forget_found, keep_found, record_found
+from gpus.services.foreign_allocations import (
+    ExternalPod,
+    decided_cards,
+    forget_external,
+    keep_external,
+    record_external,
+)
 from gpus.services.node_manifests import apply_nodes, delete_nodes
 from gpus.services.node_status import ObservedNode, observed_node
 from gpus.services.nodes import forget_node, sync_foreign_usage, sync_node
 
 __all__ = [
-    "FoundPod",
+    "ExternalPod",
     "ObservedNode",
     "apply_nodes",
     "decided_cards",
     "delete_nodes",
-    "forget_found",
+    "forget_external",
     "forget_node",
-    "keep_found",
+    "keep_external",
     "observed_node",
-    "record_found",
+    "record_external",
     "sync_foreign_usage",
     "sync_node",
 ]

@@ -17,7 +17,7 @@ _LARGEST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPod:
+class ExternalPod:
     """A pod of somebody else that holds slices, and what it says of them."""
 
     namespace: str
@@ -26,7 +26,7 @@ class FoundPod:
     allocation: FoundAllocation
 
 
-def record_found(cluster_id: int, pods: Sequence[FoundPod], now: datetime | None = None) -> bool:
+def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime | None = None) -> bool:
     """Store what these pods hold, replacing what was stored of them; whether anything changed.
 
     A pod that can't be read counts as every card of its node until that is resolved. A slice of a card that its node
@@ -47,16 +47,16 @@ def record_found(cluster_id: int, pods: Sequence[FoundPod], now: datetime | None
             DeviceAllocation.objects.filter(pk__in=[row.pk for row in present]).delete()
             DeviceAllocation.objects.bulk_create(wanted)
             changed = True
-        recount_found(touched)
+        recount_external(touched)
     return changed
 
 
-def forget_found(cluster_id: int, uids: Collection[str]) -> bool:
+def forget_external(cluster_id: int, uids: Collection[str]) -> bool:
     """These pods ended or are gone; whether they held anything."""
     return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id, pod_uid__in=list(uids)))
 
 
-def keep_found(cluster_id: int, uids: Collection[str]) -> bool:
+def keep_external(cluster_id: int, uids: Collection[str]) -> bool:
     """Forget every pod but these: a whole list of the cluster has been read."""
     return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id).exclude(pod_uid__in=list(uids)))
 
@@ -70,11 +70,11 @@ def decided_cards(workload_ids: Collection[int]) -> dict[int, frozenset[tuple[st
     return {workload_id: frozenset(held) for workload_id, held in cards.items()}
 
 
-def link_found(node: Node) -> set[int]:
+def link_external(node: Node) -> set[int]:
     """Give slices that were found before their cards were listed the cards that they name; the cards' keys."""
     by_uuid = dict(node.devices.values_list("uuid", "pk"))
     linked: set[int] = set()
-    waiting = DeviceAllocation.objects.filter(node=node, source=AllocationSource.FOUND, device__isnull=True)
+    waiting = DeviceAllocation.objects.filter(node=node, source=AllocationSource.EXTERNAL, device__isnull=True)
     for pk, uuid in waiting.values_list("pk", "device_uuid"):
         if uuid in by_uuid:
             DeviceAllocation.objects.filter(pk=pk).update(device=by_uuid[uuid])
@@ -82,7 +82,7 @@ def link_found(node: Node) -> set[int]:
     return linked
 
 
-def recount_found(device_ids: Collection[int]) -> None:
+def recount_external(device_ids: Collection[int]) -> None:
     """Set the `found_*` columns of these cards to the sums of their found slices; locks in the order of keys."""
     if not device_ids:
         return
@@ -96,13 +96,13 @@ def recount_found(device_ids: Collection[int]) -> None:
                     coalesce(sum(slice.memory_mib), 0) AS memory_mib,
                     coalesce(sum(slice.cores_percent), 0) AS cores_percent
                 FROM locked LEFT JOIN gpus_deviceallocation AS slice
-                    ON slice.device_id = locked.id AND slice.source = 'found'
+                    ON slice.device_id = locked.id AND slice.source = 'external'
                 GROUP BY locked.id
             )
-            UPDATE gpus_device AS device SET found_slots = counted.slots, found_memory_mib = counted.memory_mib,
-                found_cores_percent = counted.cores_percent
+            UPDATE gpus_device AS device SET external_slots = counted.slots, external_memory_mib = counted.memory_mib,
+                external_cores_percent = counted.cores_percent
             FROM counted WHERE device.id = counted.id
-                AND (device.found_slots, device.found_memory_mib, device.found_cores_percent)
+                AND (device.external_slots, device.external_memory_mib, device.external_cores_percent)
                     IS DISTINCT FROM (counted.slots, counted.memory_mib, counted.cores_percent)
             """,
             [sorted(device_ids)],
@@ -111,11 +111,11 @@ def recount_found(device_ids: Collection[int]) -> None:
 
 def _forget(rows: Any) -> bool:
     with transaction.atomic():
-        gone = list(rows.filter(source=AllocationSource.FOUND).values_list("pk", "device_id"))
+        gone = list(rows.filter(source=AllocationSource.EXTERNAL).values_list("pk", "device_id"))
         if not gone:
             return False
         DeviceAllocation.objects.filter(pk__in=[pk for pk, _ in gone]).delete()
-        recount_found({device_id for _, device_id in gone if device_id is not None})
+        recount_external({device_id for _, device_id in gone if device_id is not None})
     return True
 
 
@@ -126,7 +126,7 @@ def _nodes(cluster_id: int, names: Iterable[str]) -> dict[str, Node]:
 
 def _stored(cluster_id: int, uids: Sequence[str]) -> dict[str, list[DeviceAllocation]]:
     rows = DeviceAllocation.objects.filter(
-        cluster_id=cluster_id, source=AllocationSource.FOUND, pod_uid__in=list(uids)
+        cluster_id=cluster_id, source=AllocationSource.EXTERNAL, pod_uid__in=list(uids)
     ).order_by("device_uuid", "id")
     stored: dict[str, list[DeviceAllocation]] = {}
     for row in rows:
@@ -134,12 +134,12 @@ def _stored(cluster_id: int, uids: Sequence[str]) -> dict[str, list[DeviceAlloca
     return stored
 
 
-def _rows(cluster_id: int, node: Node, pod: FoundPod, now: datetime) -> list[DeviceAllocation]:
+def _rows(cluster_id: int, node: Node, pod: ExternalPod, now: datetime) -> list[DeviceAllocation]:
     devices = {device.uuid: device for device in node.devices.all()}
     common: dict[str, Any] = {
         "cluster_id": cluster_id,
         "node": node,
-        "source": AllocationSource.FOUND,
+        "source": AllocationSource.EXTERNAL,
         "namespace": pod.namespace,
         "pod_name": pod.name,
         "pod_uid": pod.uid,

@@ -27,12 +27,12 @@ _FINISHED: Final = """
 """
 _DEVICES: Final = """
     SELECT count(DISTINCT node.id), count(device.id),
-        count(device.id) FILTER (WHERE device.used_slots + device.found_slots > 0),
-        coalesce(sum(device.slots), 0)::bigint, coalesce(sum(device.used_slots + device.found_slots), 0)::bigint,
+        count(device.id) FILTER (WHERE device.used_slots + device.external_slots > 0),
+        coalesce(sum(device.slots), 0)::bigint, coalesce(sum(device.used_slots + device.external_slots), 0)::bigint,
         coalesce(sum(device.memory_mib), 0)::bigint,
-        coalesce(sum(device.used_memory_mib + device.found_memory_mib), 0)::bigint,
+        coalesce(sum(device.used_memory_mib + device.external_memory_mib), 0)::bigint,
         coalesce(sum(device.cores_percent), 0)::bigint,
-        coalesce(sum(device.used_cores_percent + device.found_cores_percent), 0)::bigint
+        coalesce(sum(device.used_cores_percent + device.external_cores_percent), 0)::bigint
     FROM gpus_node AS node LEFT JOIN gpus_device AS device ON device.node_id = node.id
     WHERE node.cluster_id = %(cluster_id)s
 """

@@ -21,7 +21,7 @@ def read_nodes(cluster_id: int, ids: Iterable[int] | None = None) -> list[tuple[
         rows = rows.filter(pk__in=list(ids))
     found: dict[int, list[DeviceAllocation]] = {}
     nodes = list(rows.prefetch_related("devices"))
-    held = DeviceAllocation.objects.filter(source=AllocationSource.FOUND, node__in=nodes).select_related("device")
+    held = DeviceAllocation.objects.filter(source=AllocationSource.EXTERNAL, node__in=nodes).select_related("device")
     for allocation in held:
         found.setdefault(allocation.node_id, []).append(allocation)
     return [(row, _node(row, found.get(row.pk, ()))) for row in nodes]
@@ -39,7 +39,7 @@ def _node(row: NodeModel, found: Collection[DeviceAllocation]) -> Node:
         unschedulable=row.unschedulable or row.cordoned or row.draining,
         devices=devices,
         found=tuple(_slice(row.name, allocation) for allocation in found if allocation.device is not None),
-        found_usage=_usage(found),
+        external_usage=_usage(found),
         count_scores=count_scores(row.annotations, VENDORS),
     )
 

@@ -32,7 +32,7 @@ class Node:
 
     `found` are slices of its cards that we did not decide, as found in the cluster; they may exceed a card and so close
     it, and what can't be read is given as a slice of the whole card. Their pods' requests are in `foreign_usage`.
-    `found_usage` is what could be read of them as (namespace, vendor) -> (MiB, cores): it counts in ResourceQuotas.
+    `external_usage` is what could be read of them as (namespace, vendor) -> (MiB, cores): it counts in ResourceQuotas.
     `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their cards are refused.
     `count_scores` has the tables of vendors, by their words, whose nodes score the taking of cards themselves.
     """
@@ -46,7 +46,7 @@ class Node:
     unschedulable: bool = False
     devices: tuple[Device, ...] = ()
     found: tuple[DeviceSlice, ...] = ()
-    found_usage: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    external_usage: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     unhealthy_vendors: frozenset[str] = frozenset()
     count_scores: Mapping[str, CountScores] = field(default_factory=dict)
 

@@ -181,7 +181,7 @@ class State:
         had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
         if had_devices != self.has_devices:
             self.touched.update(self.cluster_queues)
-        if before is not None and before.found_usage != (after.found_usage if after is not None else {}):
+        if before is not None and before.external_usage != (after.external_usage if after is not None else {}):
             self.wake_waiting_for_devices()  # a ResourceQuota may have come free, on whatever node
         if after is None or (before is not None and not after.offers_more_than(before)):
             return

@@ -12,7 +12,7 @@ import orjson
 
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation
-from gpus.services import FoundPod, forget_found, forget_node, observed_node, record_found, sync_node
+from gpus.services import ExternalPod, forget_external, forget_node, observed_node, record_external, sync_node
 from gpus.services.cordon import close_device, close_node
 from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
 from queues.models import Cluster, Job, PodSet, Workload
@@ -269,12 +269,12 @@ class Operations:
         )
         malformed = "?" if chance.random() < 0.05 else ""
         self._foreign.append(uid)
-        record_found(self.cluster.pk, [FoundPod("other", uid, uid, FoundAllocation(node, held, malformed))])
+        record_external(self.cluster.pk, [ExternalPod("other", uid, uid, FoundAllocation(node, held, malformed))])
 
     def forget_slices(self) -> None:
         """Foreign pods end, the oldest first."""
-        oldest = DeviceAllocation.objects.filter(source="found").order_by("pk").values_list("pod_uid", flat=True)[:1]
-        forget_found(self.cluster.pk, list(oldest))
+        oldest = DeviceAllocation.objects.filter(source="external").order_by("pk").values_list("pod_uid", flat=True)[:1]
+        forget_external(self.cluster.pk, list(oldest))
 
 
 def shrunken(device: Device) -> bool:

@@ -109,7 +109,7 @@ def test_a_decided_slice_never_exceeds_its_card(column: str, value: int) -> None
 
 def test_what_others_hold_counts_against_the_card_and_is_always_stored() -> None:
     make_node(make_cluster(), "n1", [{}])
-    Device.objects.update(found_memory_mib=20_000)
+    Device.objects.update(external_memory_mib=20_000)
     with pytest.raises(IntegrityError, match="cannot hold another slice"), transaction.atomic():
         Device.objects.update(used_memory_mib=1)
 

@@ -1112,10 +1112,10 @@ export interface components {
         };
         /**
          * @description * `decided` - Decided
-         *     * `found` - Found
+         *     * `external` - External
          * @enum {string}
          */
-        AllocationSourceEnum: "decided" | "found";
+        AllocationSourceEnum: "decided" | "external";
         /** @description What became of one object. */
         AppliedObject: {
             kind: string;
@@ -4706,9 +4706,9 @@ export interface operations {
                 node?: string;
                 /**
                  * @description * `decided` - Decided
-                 *     * `found` - Found
+                 *     * `external` - External
                  */
-                source?: "decided" | "found";
+                source?: "decided" | "external";
             };
             header?: never;
             path?: never;

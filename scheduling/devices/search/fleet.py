@@ -144,9 +144,9 @@ class Fleet:
         if not self._built.replace_node(node):
             self._built = None
             return
-        if before is not None and before.found_usage != node.found_usage:
-            self.quotas.add_found(before.found_usage, -1)
-            self.quotas.add_found(node.found_usage, 1)
+        if before is not None and before.external_usage != node.external_usage:
+            self.quotas.add_found(before.external_usage, -1)
+            self.quotas.add_found(node.external_usage, 1)
         if before is None or _selection(before) != _selection(node):
             self._set_candidates(self._built)
 
@@ -254,7 +254,7 @@ class Fleet:
             self._set_candidates(self._built)
             self.quotas.reset_usage()
             for node in self._nodes.values():
-                self.quotas.add_found(node.found_usage, 1)
+                self.quotas.add_found(node.external_usage, 1)
             for held in self._held.values():
                 self._apply(held, 1)
         return self._built

@@ -139,7 +139,7 @@ def test_it_grows_into_the_numbers_that_are_free(system: System) -> None:
     assert told == {str(row.uid)}
     assert set(Pod.objects.values_list("workload_id", flat=True)) == {row.pk}
     assert row.pods_ready_at is not None
-    assert not DeviceAllocation.objects.filter(source="found").exists()
+    assert not DeviceAllocation.objects.filter(source="external").exists()
 
 
 def test_it_shrinks_and_grows_again_before_any_pod_has_gone(system: System) -> None:

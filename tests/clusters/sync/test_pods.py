@@ -73,7 +73,7 @@ def test_the_cards_that_a_pod_of_ours_names_are_kept_and_compared(system: System
 
 def test_cards_that_a_pod_of_ours_holds_beside_what_was_decided_are_taken(system: System) -> None:
     def taken() -> list[tuple[str, int, bool]]:
-        found = DeviceAllocation.objects.filter(source="found").order_by("device_uuid")
+        found = DeviceAllocation.objects.filter(source="external").order_by("device_uuid")
         return [(row.device_uuid, row.memory_mib, bool(row.malformed)) for row in found]
 
     def annotate(text: str) -> None:
@@ -152,19 +152,19 @@ def test_slices_of_others_are_found_kept_and_forgotten(system: System) -> None:
     )
     system.watcher.resync()
     # HAMi has promised the slice already, though the pod is not bound yet.
-    assert Device.objects.get(uuid=uuid).found_slots == 1
+    assert Device.objects.get(uuid=uuid).external_slots == 1
     uid = system.client.list(PODS).items[0]["metadata"]["uid"]
     system.client.bind("default", "theirs", uid, "node-01")
     system.watcher.resync()
     device = Device.objects.get(uuid=uuid)
-    assert (device.found_memory_mib, device.found_cores_percent, device.found_slots) == (30_000, 50, 1)
+    assert (device.external_memory_mib, device.external_cores_percent, device.external_slots) == (30_000, 50, 1)
     system.submit(gpu_job(mib=4000, run_seconds=1000))
     system.turn()
     assert DeviceAllocation.objects.get(source="decided").device_uuid != uuid
     system.client.delete(PODS, "default", "theirs")
     system.turn()
     device.refresh_from_db()
-    assert device.found_memory_mib == 0
+    assert device.external_memory_mib == 0
 
 
 def test_what_init_containers_of_others_held_is_free_when_all_succeeded(system: System) -> None:

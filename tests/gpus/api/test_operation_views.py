@@ -58,7 +58,7 @@ class TestCordon:
 class TestDrift:
     def found(self, node: Node, device: Device | None, **fields: object) -> None:
         DeviceAllocation.objects.create(
-            cluster_id=node.cluster_id, node=node, device=device, source="found", created_at=EPOCH,
+            cluster_id=node.cluster_id, node=node, device=device, source="external", created_at=EPOCH,
             **{"namespace": "team-a", "pod_name": "p", "memory_mib": 1, "cores_percent": 0, **fields},
         )  # fmt: skip
 
@@ -69,7 +69,7 @@ class TestDrift:
         first, second = Device.objects.order_by("index")
         self.found(node, first, malformed="GPU-1,?")
         self.found(node, None, device_uuid="gone", pod_name="q")
-        Device.objects.filter(pk=first.pk).update(found_slots=1, found_memory_mib=20_000)
+        Device.objects.filter(pk=first.pk).update(external_slots=1, external_memory_mib=20_000)
         Device.objects.filter(pk=second.pk).update(used_slots=1, healthy=False)
         found = {entry["kind"]: entry for entry in alice.get("/api/v1/drift/").json()["results"]}
         assert set(found) == {"malformed", "unknown-device", "overcommitted", "unhealthy-device"}

@@ -32,9 +32,9 @@ def cards(cluster: Cluster) -> list[Device]:
         ]
     for workload in Workload.objects.order_by("namespace"):
         hold(cards[0], workload=workload, pod_set="main", container="c")
-    hold(cards[1], source="found", namespace="kube-system", pod_name="monitor")
+    hold(cards[1], source="external", namespace="kube-system", pod_name="monitor")
     Device.objects.filter(pk=cards[0].pk).update(used_slots=2, used_memory_mib=2000, used_cores_percent=20)
-    Device.objects.filter(pk=cards[1].pk).update(found_slots=1, found_memory_mib=1000, found_cores_percent=10)
+    Device.objects.filter(pk=cards[1].pk).update(external_slots=1, external_memory_mib=1000, external_cores_percent=10)
     return cards
 
 
@@ -104,7 +104,7 @@ def test_device_allocations(alice: SchemaClient, bob: SchemaClient, cards: Any) 
     url = "/api/v1/device-allocations/"
     assert [row["namespace"] for row in alice.get(url).json()["results"]] == ["team-a", "team-b", "kube-system"]
     assert [row["namespace"] for row in bob.get(url).json()["results"]] == ["team-a", None, None]
-    assert [row["device"] for row in bob.get(url, {"source": "found"}).json()["results"]] == ["GPU-n1-1"]
+    assert [row["device"] for row in bob.get(url, {"source": "external"}).json()["results"]] == ["GPU-n1-1"]
     assert bob.get(url, {"source": "heard"}).status_code == 400
 
 

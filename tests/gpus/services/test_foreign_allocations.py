@@ -8,7 +8,7 @@ import pytest
 
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation
-from gpus.services import FoundPod, forget_found, keep_found, observed_node, record_found, sync_node
+from gpus.services import ExternalPod, forget_external, keep_external, observed_node, record_external, sync_node
 from queues.models import Cluster
 from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 from tests.factories import make_cluster, make_node
@@ -24,8 +24,8 @@ def cluster(db: None) -> Cluster:
     return cluster
 
 
-def pod(uid: str, *slices: DeviceSlice, malformed: str = "", node: str = "n1") -> FoundPod:
-    return FoundPod("team", f"pod-{uid}", uid, FoundAllocation(node, slices, malformed))
+def pod(uid: str, *slices: DeviceSlice, malformed: str = "", node: str = "n1") -> ExternalPod:
+    return ExternalPod("team", f"pod-{uid}", uid, FoundAllocation(node, slices, malformed))
 
 
 def part(uuid: str = "GPU-a", memory_mib: int = 10_000, cores_percent: int = 40) -> DeviceSlice:
@@ -34,38 +34,38 @@ def part(uuid: str = "GPU-a", memory_mib: int = 10_000, cores_percent: int = 40)
 
 def counted(uuid: str = "GPU-a") -> tuple[int, int, int]:
     device = Device.objects.get(uuid=uuid)
-    return device.found_slots, device.found_memory_mib, device.found_cores_percent
+    return device.external_slots, device.external_memory_mib, device.external_cores_percent
 
 
 def test_slices_add_up_on_their_card_beyond_what_it_has(cluster: Cluster) -> None:
-    assert record_found(cluster.pk, [pod("1", part()), pod("2", part(), part("GPU-b", 1, 1))], NOW)
+    assert record_external(cluster.pk, [pod("1", part()), pod("2", part(), part("GPU-b", 1, 1))], NOW)
     assert (counted(), counted("GPU-b")) == ((2, 20_000, 80), (1, 1, 1))
     assert Device.objects.get(uuid="GPU-a").memory_mib == 16_000
 
 
 def test_the_same_again_writes_nothing_and_a_change_replaces(cluster: Cluster) -> None:
-    record_found(cluster.pk, [pod("1", part())], NOW)
+    record_external(cluster.pk, [pod("1", part())], NOW)
     before = DeviceAllocation.objects.get().pk
-    assert record_found(cluster.pk, [pod("1", part())], NOW) is False
+    assert record_external(cluster.pk, [pod("1", part())], NOW) is False
     assert DeviceAllocation.objects.get().pk == before
-    assert record_found(cluster.pk, [pod("1", part("GPU-b"))], NOW)
+    assert record_external(cluster.pk, [pod("1", part("GPU-b"))], NOW)
     assert (counted(), counted("GPU-b")) == ((0, 0, 0), (1, 10_000, 40))
 
 
 def test_pods_that_ended_are_forgotten(cluster: Cluster) -> None:
-    record_found(cluster.pk, [pod("1", part()), pod("2", part()), pod("3", part())], NOW)
-    assert forget_found(cluster.pk, ["1", "unknown"])
+    record_external(cluster.pk, [pod("1", part()), pod("2", part()), pod("3", part())], NOW)
+    assert forget_external(cluster.pk, ["1", "unknown"])
     assert counted() == (2, 20_000, 80)
-    assert keep_found(cluster.pk, ["2"])
+    assert keep_external(cluster.pk, ["2"])
     assert counted() == (1, 10_000, 40)
-    assert keep_found(cluster.pk, ["2"]) is False
+    assert keep_external(cluster.pk, ["2"]) is False
 
 
 def test_what_can_not_be_read_counts_as_every_card_of_its_node(cluster: Cluster) -> None:
-    record_found(cluster.pk, [pod("1", malformed="4 fields, not 3")], NOW)
+    record_external(cluster.pk, [pod("1", malformed="4 fields, not 3")], NOW)
     assert (counted(), counted("GPU-b")) == ((4, 16_000, 100), (4, 16_000, 100))
     assert set(DeviceAllocation.objects.values_list("malformed", flat=True)) == {"4 fields, not 3"}
-    record_found(cluster.pk, [pod("1", part())], NOW)
+    record_external(cluster.pk, [pod("1", part())], NOW)
     assert (counted(), counted("GPU-b")) == ((1, 10_000, 40), (0, 0, 0))
 
 
@@ -73,13 +73,13 @@ def test_what_can_not_be_read_counts_as_every_card_of_its_node(cluster: Cluster)
     "held", [part(memory_mib=10**30), part(cores_percent=-1), part("GPU-" + "a" * 200), part(memory_mib=-5)]
 )
 def test_what_no_card_can_be_counts_as_every_card_too(cluster: Cluster, held: DeviceSlice) -> None:
-    record_found(cluster.pk, [pod("1", held)], NOW)
+    record_external(cluster.pk, [pod("1", held)], NOW)
     assert (counted(), counted("GPU-b")) == ((4, 16_000, 100), (4, 16_000, 100))
     assert "out of range" in DeviceAllocation.objects.all()[0].malformed
 
 
 def test_a_slice_of_an_unlisted_card_is_kept_and_linked_when_the_card_appears(cluster: Cluster) -> None:
-    record_found(cluster.pk, [pod("1", part("GPU-c"))], NOW)
+    record_external(cluster.pk, [pod("1", part("GPU-c"))], NOW)
     assert DeviceAllocation.objects.get().device is None
     cards = [card("GPU-a"), card("GPU-b", 1), card("GPU-c", 2)]
     sync_node(cluster.pk, observed_node(manifest(*cards)), now=NOW)
@@ -90,13 +90,13 @@ def test_a_slice_of_an_unlisted_card_is_kept_and_linked_when_the_card_appears(cl
 
 
 def test_a_pod_of_an_unknown_node_is_passed_over(cluster: Cluster) -> None:
-    assert record_found(cluster.pk, [pod("1", part(), node="elsewhere")], NOW) is False
+    assert record_external(cluster.pk, [pod("1", part(), node="elsewhere")], NOW) is False
 
 
 def test_all_mig_instances_of_a_card_are_kept_and_the_amounts_counted_once(cluster: Cluster) -> None:
     first, *others = (MigInstance("1g.5gb", MigPlacement(start, 1)) for start in (6, 5, 4))
     mig = DeviceSlice("GPU-a", "n1", 14_592, 45, mig=first, slots=3, further_mig=tuple(others))
-    record_found(cluster.pk, [pod("1", mig)], NOW)
+    record_external(cluster.pk, [pod("1", mig)], NOW)
     rows = DeviceAllocation.objects.order_by("id")
     assert [(row.mig_instance, row.slots, row.memory_mib) for row in rows] == [
         ({"profile": "1g.5gb", "start": 6, "size": 1}, 3, 14_592),
@@ -104,11 +104,11 @@ def test_all_mig_instances_of_a_card_are_kept_and_the_amounts_counted_once(clust
         ({"profile": "1g.5gb", "start": 4, "size": 1}, 0, 0),
     ]
     assert counted() == (3, 14_592, 45)
-    assert record_found(cluster.pk, [pod("1", mig)], NOW) is False
+    assert record_external(cluster.pk, [pod("1", mig)], NOW) is False
 
 
 def test_a_mig_instance_is_kept(cluster: Cluster) -> None:
     mig = DeviceSlice("GPU-a", "n1", 9728, 28, mig=MigInstance("2g.10gb", MigPlacement(2, 2)))
-    record_found(cluster.pk, [pod("1", mig)], NOW)
+    record_external(cluster.pk, [pod("1", mig)], NOW)
     assert DeviceAllocation.objects.get().mig_instance == {"profile": "2g.10gb", "start": 2, "size": 2}
-    assert record_found(cluster.pk, [pod("1", mig)], NOW) is False
+    assert record_external(cluster.pk, [pod("1", mig)], NOW) is False

@@ -10,7 +10,7 @@ import pytest
 
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation, Node
-from gpus.services import FoundPod, forget_node, observed_node, record_found, sync_foreign_usage, sync_node
+from gpus.services import ExternalPod, forget_node, observed_node, record_external, sync_foreign_usage, sync_node
 from queues.models import Cluster
 from scheduler.models import Change
 from scheduling.model.device import DeviceSlice
@@ -153,7 +153,7 @@ def test_a_node_that_left_is_removed_unless_we_decided_slices_there(cluster: Clu
     sync(cluster, manifest(card("GPU-a")))
     device = Device.objects.get()
     found = FoundAllocation("n1", (DeviceSlice("GPU-a", "n1", 1000, 10),))
-    record_found(cluster.pk, [FoundPod("team", "p", "1", found)], NOW)
+    record_external(cluster.pk, [ExternalPod("team", "p", "1", found)], NOW)
     workload = make_workload(cluster, "w")
     held = DeviceAllocation.objects.create(
         cluster=cluster, node=device.node, device=device, device_uuid="GPU-a", workload=workload, pod_set="main",
@@ -161,7 +161,7 @@ def test_a_node_that_left_is_removed_unless_we_decided_slices_there(cluster: Clu
     )  # fmt: skip
     assert forget_node(cluster.pk, "n1", NOW)
     device.refresh_from_db()
-    assert (Node.objects.get().ready, device.missing_since, device.found_slots) == (False, NOW, 0)
+    assert (Node.objects.get().ready, device.missing_since, device.external_slots) == (False, NOW, 0)
     held.delete()
     assert forget_node(cluster.pk, "n1", NOW)
     assert not Node.objects.exists()
@@ -170,7 +170,9 @@ def test_a_node_that_left_is_removed_unless_we_decided_slices_there(cluster: Clu
 
 def test_slices_that_went_with_their_node_count_on_no_card(cluster: Cluster) -> None:
     sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
-    record_found(cluster.pk, [FoundPod("x", "p", "u", FoundAllocation("n1", (DeviceSlice("GPU-a", "n1", 1, 1),)))], NOW)
+    record_external(
+        cluster.pk, [ExternalPod("x", "p", "u", FoundAllocation("n1", (DeviceSlice("GPU-a", "n1", 1, 1),)))], NOW
+    )
     sync(cluster, manifest(card("GPU-b", 1)))  # GPU-a is missing before its node is
     decided = Device.objects.get(uuid="GPU-b")
     DeviceAllocation.objects.create(
@@ -178,7 +180,7 @@ def test_slices_that_went_with_their_node_count_on_no_card(cluster: Cluster) -> 
         memory_mib=1, cores_percent=0, created_at=NOW,
     )  # fmt: skip
     forget_node(cluster.pk, "n1", NOW)
-    assert Device.objects.get(uuid="GPU-a").found_slots == 0
+    assert Device.objects.get(uuid="GPU-a").external_slots == 0
 
 
 def test_foreign_usage_is_replaced_as_a_whole(cluster: Cluster) -> None:

@@ -15,7 +15,7 @@ def test_gauges(vera: SchemaClient, cluster: Cluster) -> None:
     make_cluster_queue(cluster, "research", {"v100": {"cpu": (4500, 2000, None)}}, cohort_name="company")
     node = Node.objects.create(cluster=cluster, name="n1", created_at=EPOCH)
     Device.objects.create(
-        node=node, uuid="GPU-1", index=0, slots=10, memory_mib=100, used_slots=2, found_slots=1, type="V100"
+        node=node, uuid="GPU-1", index=0, slots=10, memory_mib=100, used_slots=2, external_slots=1, type="V100"
     )
     Lease.objects.create(cluster=cluster, epoch=0, renewed_at=timezone.now())
     response = vera.get("/metrics")

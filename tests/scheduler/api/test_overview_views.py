@@ -34,7 +34,9 @@ def test_counts_what_the_user_may_see(alice: SchemaClient, bob: SchemaClient, cl
     Workload.objects.filter(name="w2").update(reason="WaitingForQuota")
     record_finished(cluster, [("team-a", "w3"), ("team-b", "w3")])
     node = Node.objects.create(cluster=cluster, name="n1", created_at=EPOCH)
-    Device.objects.create(node=node, uuid="GPU-1", index=0, slots=10, memory_mib=100, used_slots=2, found_memory_mib=7)
+    Device.objects.create(
+        node=node, uuid="GPU-1", index=0, slots=10, memory_mib=100, used_slots=2, external_memory_mib=7
+    )
     Lease.objects.create(cluster=cluster, epoch=2, holder="host:1", renewed_at=timezone.now())
 
     body = alice.get(URL).json()

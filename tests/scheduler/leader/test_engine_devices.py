@@ -72,10 +72,10 @@ class TestDevices:
     def test_a_slice_that_others_hold_is_respected(self, gpus: Cluster) -> None:
         device = Device.objects.get(uuid="n1-0")
         DeviceAllocation.objects.create(
-            cluster=gpus, node=device.node, device=device, device_uuid=device.uuid, source="found",
+            cluster=gpus, node=device.node, device=device, device_uuid=device.uuid, source="external",
             memory_mib=12_000, cores_percent=0, created_at=START,
         )  # fmt: skip
-        Device.objects.filter(pk=device.pk).update(found_memory_mib=12_000, found_slots=1)
+        Device.objects.filter(pk=device.pk).update(external_memory_mib=12_000, external_slots=1)
         make_workload(gpus, "one", self.GPU)
         make_workload(gpus, "two", self.GPU)
         start(gpus).run()

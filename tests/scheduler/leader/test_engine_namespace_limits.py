@@ -85,7 +85,7 @@ class TestResourceQuota:
         quota(gpus, 15_000)
         device = Device.objects.get(uuid="n1-0")
         found = DeviceAllocation.objects.create(
-            cluster=gpus, node=device.node, device=device, device_uuid=device.uuid, source="found", namespace="team",
+            cluster=gpus, node=device.node, device=device, device_uuid=device.uuid, source="external", namespace="team",
             memory_mib=6000, cores_percent=0, created_at=START,
         )  # fmt: skip
         make_workload(gpus, "one", GPU)

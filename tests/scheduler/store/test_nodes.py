@@ -20,7 +20,7 @@ def found(cluster: Cluster, **fields: object) -> DeviceSlice:
     make_node(cluster, "n1", [{}])
     device = Device.objects.get()
     DeviceAllocation.objects.create(
-        cluster=cluster, node=device.node, device=device, source="found", created_at=START,
+        cluster=cluster, node=device.node, device=device, source="external", created_at=START,
         **{"memory_mib": 10, "cores_percent": 5, **fields},
     )  # fmt: skip
     [(_, node)] = read_nodes(cluster.pk)
@@ -45,11 +45,11 @@ def test_what_could_not_be_read_takes_the_whole_card(cluster: Cluster) -> None:
 
 def test_what_others_hold_counts_in_their_namespace(cluster: Cluster) -> None:
     make_node(cluster, "n1", [{}, {}])
-    common = {"cluster": cluster, "source": "found", "created_at": START, "cores_percent": 5}
+    common = {"cluster": cluster, "source": "external", "created_at": START, "cores_percent": 5}
     for device in Device.objects.select_related("node"):
         for namespace, malformed in (("team", ""), ("others", ""), ("team", "?")):
             DeviceAllocation.objects.create(
                 device=device, node=device.node, namespace=namespace, malformed=malformed, memory_mib=10, **common
             )
     [(_, node)] = read_nodes(cluster.pk)
-    assert node.found_usage == {("team", "NVIDIA"): (20, 10), ("others", "NVIDIA"): (20, 10)}
+    assert node.external_usage == {("team", "NVIDIA"): (20, 10), ("others", "NVIDIA"): (20, 10)}

@@ -90,7 +90,7 @@ def test_a_foreign_pod_that_ends_on_a_node_of_no_flavor_frees_the_quota() -> Non
     builder = Builder().flavor("v100", node_labels={"gpu": "v100"}).queue("q", {"v100": PLENTY})
     builder.world.set_node(gpu_node("n1", gpu="v100"))
     other = gpu_node("other", gpu="a100")
-    builder.world.set_node(replace(other, found_usage={("team", "NVIDIA"): (8000, 0)}))
+    builder.world.set_node(replace(other, external_usage={("team", "NVIDIA"): (8000, 0)}))
     builder.world.set_resource_quota(quota(10_000))
     assert admitted(builder.pending("a", "q", [gpus()])) == []
     builder.world.set_node(other)

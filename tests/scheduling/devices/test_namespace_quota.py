@@ -82,7 +82,7 @@ class TestUsage:
     def test_foreign_pods_of_the_namespace_count(self) -> None:
         nodes = a_fleet(quota(memory=5000))
         n1 = nodes.nodes["n1"]
-        nodes.set_node(replace(n1, found_usage={("team", "NVIDIA"): (3000, 0), ("others", "NVIDIA"): (9000, 0)}))
+        nodes.set_node(replace(n1, external_usage={("team", "NVIDIA"): (3000, 0), ("others", "NVIDIA"): (9000, 0)}))
         assert isinstance(place(nodes, pod(ask(1, 2500))), PlacementRefusal)
         assert isinstance(place(nodes, pod(ask(1, 2000))), Placement)
         nodes.set_node(n1)
@@ -90,7 +90,7 @@ class TestUsage:
 
     def test_a_node_that_is_gone_takes_its_foreign_pods_along(self) -> None:
         nodes = a_fleet(quota(memory=5000))
-        other = replace(node("n2", [device("h0")]), found_usage={("team", "NVIDIA"): (5000, 0)})
+        other = replace(node("n2", [device("h0")]), external_usage={("team", "NVIDIA"): (5000, 0)})
         nodes.set_node(other)
         assert isinstance(place(nodes, pod(ask(1, 1000))), PlacementRefusal)
         nodes.delete_node("n2")
