@@ -59,7 +59,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
         | Q(memory_mib__lt=F("used_memory_mib") + F("external_memory_mib"))
         | (Q(cores_percent__lt=F("used_cores_percent") + F("external_cores_percent")) & ~Q(mode=MIG_MODE))
     )
-    held = Q(used_slots__gt=0) | Q(found_slots__gt=0)
+    held = Q(used_slots__gt=0) | Q(external_slots__gt=0)
     sick = held & (Q(healthy=False) | Q(missing_since__isnull=False))
     rows = Device.objects.filter(over | sick, node__cluster_id=cluster_id).select_related("node")
     for device in rows.prefetch_related("allocations__workload").order_by("node__name", "index"):

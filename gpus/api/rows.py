@@ -49,7 +49,7 @@ def devices_json(devices: Iterable[Device], namespaces: Namespaces) -> list[dict
         slices[row["device_id"]].append(slice_json(row, namespaces))
     return [
         {field: getattr(device, field) for field in _DEVICE_FIELDS}
-        | {f"used_{name}": getattr(device, f"used_{name}") + getattr(device, f"found_{name}") for name in _AMOUNTS}
+        | {f"used_{name}": getattr(device, f"used_{name}") + getattr(device, f"external_{name}") for name in _AMOUNTS}
         | {"node": device.node.name, "slices": slices[device.pk]}
         for device in devices
     ]
@@ -87,7 +87,7 @@ def _device_totals(nodes: list[int]) -> dict[int, dict[str, int]]:
     empty = {"devices": 0} | {name: 0 for amount in _AMOUNTS for name in (amount, f"used_{amount}")}
     totals = {node: dict(empty) for node in nodes}
     sums = {f"total_{amount}": Sum(amount) for amount in _AMOUNTS}
-    sums |= {f"total_used_{amount}": Sum(F(f"used_{amount}") + F(f"found_{amount}")) for amount in _AMOUNTS}
+    sums |= {f"total_used_{amount}": Sum(F(f"used_{amount}") + F(f"external_{amount}")) for amount in _AMOUNTS}
     grouped: Any = Device.objects.filter(node_id__in=nodes).order_by().values("node_id")
     for row in grouped.annotate(total_devices=Count("id"), **sums):
         node = row.pop("node_id")

@@ -83,7 +83,7 @@ def link_external(node: Node) -> set[int]:
 
 
 def recount_external(device_ids: Collection[int]) -> None:
-    """Set the `found_*` columns of these cards to the sums of their found slices; locks in the order of keys."""
+    """Set the `external_*` columns of these cards to the sums of their external slices; locks in the order of keys."""
     if not device_ids:
         return
     with connection.cursor() as cursor:

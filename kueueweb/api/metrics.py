@@ -110,7 +110,7 @@ def _cohorts(numbers: Mapping[str, Numbers]) -> Iterator[Metric]:
 def _devices() -> Iterator[Metric]:
     amounts = {"slots": "Slices.", "memory_mib": "Memory in MiB.", "cores_percent": "Cores in percent."}
     sums = {f"total_{amount}": Sum(amount) for amount in amounts}
-    sums |= {f"total_used_{amount}": Sum(F(f"used_{amount}") + F(f"found_{amount}")) for amount in amounts}
+    sums |= {f"total_used_{amount}": Sum(F(f"used_{amount}") + F(f"external_{amount}")) for amount in amounts}
     rows: QuerySet[Any, Any] = Device.objects.order_by().values("node__cluster__name", "node__name", "type")
     grouped = list(rows.annotate(**sums))
     for amount, text in amounts.items():

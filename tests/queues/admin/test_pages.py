@@ -29,7 +29,8 @@ def cluster(db: None) -> Cluster:
     node = Node.objects.create(cluster=cluster, name="n1", created_at=NOW)
     device = Device.objects.create(node=node, uuid="GPU-1", index=0, slots=10, memory_mib=100)
     DeviceAllocation.objects.create(
-        cluster=cluster, node=node, device=device, device_uuid="GPU-1", source="external", memory_mib=1, cores_percent=1,
+        cluster=cluster, node=node, device=device, device_uuid="GPU-1", source="external", memory_mib=1,
+        cores_percent=1,
         created_at=NOW,
     )  # fmt: skip
     Lease.objects.create(cluster=cluster)
