@@ -1,14 +1,15 @@
 """The second pass for failed nodes: admitted workloads whose topology assignment names one.
 
-The pods of the failed node get another leaf, and other devices, at once, before the heads of the queues are looked at;
-quota does not change and nobody is preempted for them. A workload that finds none, or that lost a second node, is
-evicted.
+The pods of the failed node get other leaves, and other devices, before the heads of the queues are looked at; quota
+does not change and nobody is preempted for them. What they leave is not free before the cycle ends: the node was
+reported a moment ago. A workload that finds no room, or that lost a second node, is evicted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from scheduling.cycle.flavor_devices import DeviceAssigner, describe
 from scheduling.cycle.flavor_topology import topology_request
@@ -16,12 +17,12 @@ from scheduling.lifecycle.conditions import evict
 from scheduling.model.decisions import Evict, ReplaceNode
 from scheduling.model.placement import Placement, PlacementRefusal, PodSetToPlace
 from scheduling.model.selectors import HOSTNAME_LABEL
-from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyFailure
+from scheduling.model.topology import TopologyAssignment, TopologyDomain, TopologyFailure, TopologyUsage
 from scheduling.model.vocabulary import EvictionReason
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.state.admission_state import topology_charges, topology_flavor
 from scheduling.state.state import State
-from scheduling.state.workload_info import WorkloadInfo
+from scheduling.state.workload_info import TopologyCharge, WorkloadInfo
 from scheduling.topology.replacement import replace_failed_node
 from scheduling.topology.usage import LeafUsage
 
@@ -41,15 +42,23 @@ def failed_hosts(workload: Workload) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in workload.unhealthy_nodes if name in hosts))
 
 
+class _Found(NamedTuple):
+    """The admission of a workload after its node failed, and per pod set where the pods of the node go."""
+
+    admission: Admission
+    moved: dict[str, TopologyAssignment]
+
+
 class NodeReplacer:
-    """Decides on the workloads of the second pass."""
+    """Decides on the workloads of the second pass; `close` when the cycle is over."""
 
     def __init__(self, state: State, devices: DeviceAssigner) -> None:
-        """Of this state."""
         self._state = state
         self._devices = devices
         self.replacements: list[ReplaceNode] = []
         self.evictions: list[Evict] = []
+        self._kept_leaves: list[TopologyCharge] = []
+        self._kept_devices: list[str] = []
 
     @property
     def decided(self) -> bool:
@@ -70,6 +79,13 @@ class NodeReplacer:
             else:
                 self._replace(info, hosts[0])
 
+    def close(self) -> None:
+        """The cycle is over: what the pods left behind is free."""
+        for flavor, usage in self._kept_leaves:
+            self._state.topology_flavors.remove_usage(flavor, usage)
+        for key in self._kept_devices:
+            self._state.fleet.release(key)
+
     def _replace(self, info: WorkloadInfo, host: str) -> None:
         found = self._reassign(info, host)
         if isinstance(found, TopologyFailure):
@@ -79,20 +95,23 @@ class NodeReplacer:
         if isinstance(placement, PlacementRefusal):
             self._evict(info, f"no devices to replace those of the failed node {host}: {describe(placement).text}")
             return
-        self._state.move(info, found, topology_charges(info, found, self._state.topology_flavors))
+        admission, message = found.admission, f"the pods of the failed node {host} have another place"
+        if admission == info.admission and placement == info.placement:
+            message = f"node {host} is ready again, and the pods that were there stay"
+        self._move(info, admission)
         if placement is not info.placement:
             self._exchange(info, placement)
-        info.change(lambda workload: replace(workload, admission=found, placement=placement, unhealthy_nodes=()))
-        message = f"the pods of the failed node {host} have another place"
-        self.replacements.append(
-            ReplaceNode(info.key, found.cluster_queue, host, found.pod_set_assignments, self._state.cycle, message)
-        )
+        info.change(lambda workload: replace(workload, admission=admission, placement=placement, unhealthy_nodes=()))
+        pod_sets, cycle = admission.pod_set_assignments, self._state.cycle
+        self.replacements.append(ReplaceNode(info.key, admission.cluster_queue, host, pod_sets, cycle, message))
 
-    def _reassign(self, info: WorkloadInfo, host: str) -> Admission | TopologyFailure:
-        """The admission without the host; each pod set sees where the ones before it moved to."""
+    def _reassign(self, info: WorkloadInfo, host: str) -> _Found | TopologyFailure:
+        """The admission with other leaves for the pods of the host; each pod set sees where the ones before it moved
+        to."""
         assert info.admission is not None  # it holds quota
         pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
-        moved = LeafUsage()
+        taken = LeafUsage()
+        moved: dict[str, TopologyAssignment] = {}
         assignments: list[PodSetAssignment] = []
         for assignment in info.admission.pod_set_assignments:
             before = assignment.topology_assignment
@@ -107,30 +126,29 @@ class NodeReplacer:
             checks = info.workload.admission_checks
             request = topology_request(pod_set, self._state.device_resources(), checks)
             request = replace(request, room=self._devices.room_for(pod_set))
-            after = replace_failed_node(flavor, request, before, host, moved)
-            if isinstance(after, TopologyFailure):
-                return after
-            moved.add(request.usage(_gained(before, after)))
-            assignments.append(replace(assignment, topology_assignment=after))
-        return Admission(info.admission.cluster_queue, tuple(assignments))
+            found = replace_failed_node(flavor, request, before, host, taken)
+            if isinstance(found, TopologyFailure):
+                return found
+            taken.add(request.usage(found.moved))
+            moved[assignment.name] = found.moved
+            assignments.append(replace(assignment, topology_assignment=found.whole))
+        return _Found(Admission(info.admission.cluster_queue, tuple(assignments)), moved)
 
-    def _place_anew(self, info: WorkloadInfo, admission: Admission, host: str) -> Placement | PlacementRefusal | None:
-        """The placement with the pods of the host on other nodes of their domains; each keeps its number."""
+    def _place_anew(self, info: WorkloadInfo, found: _Found, host: str) -> Placement | PlacementRefusal | None:
+        """The placement with other devices for the pods of the host; each pod keeps its number."""
         if info.placement is None or all(pod.node != host for pod in info.placement.pods):
             return info.placement
-        assert info.admission is not None  # it holds quota
         requests = {pod_set.name: pod_set for pod_set in info.pod_sets}
         wanted: list[PodSetToPlace] = []
-        for before, after in zip(info.admission.pod_set_assignments, admission.pod_set_assignments, strict=True):
-            lost = [pod.replica for pod in info.placement.pods_of(before.name) if pod.node == host]
-            pod_set, flavors = requests[before.name], after.flavors.values()
-            for count, nodes in self._shares(info, before, after, lost):
-                allowed = None if nodes is None else nodes - {host}
-                wanted.append(self._devices.to_place(info, pod_set, flavors, count, allowed))
-        found = self._state.fleet.place(wanted, instead_of=[pod for pod in info.placement.pods if pod.node == host])
-        if isinstance(found, PlacementRefusal):
-            return found
-        free = {name: iter([pod for pod in found.pods if pod.pod_set == name]) for name in requests}
+        for assignment in found.admission.pod_set_assignments:
+            lost = [pod.replica for pod in info.placement.pods_of(assignment.name) if pod.node == host]
+            pod_set, flavors = requests[assignment.name], assignment.flavors.values()
+            for count, nodes in self._shares(info, assignment, found.moved.get(assignment.name), lost):
+                wanted.append(self._devices.to_place(info, pod_set, flavors, count, nodes))
+        placed = self._state.fleet.place(wanted, instead_of=[pod for pod in info.placement.pods if pod.node == host])
+        if isinstance(placed, PlacementRefusal):
+            return placed
+        free = {name: iter([pod for pod in placed.pods if pod.pod_set == name]) for name in requests}
         return Placement(
             tuple(
                 replace(next(free[pod.pod_set]), replica=pod.replica) if pod.node == host else pod
@@ -139,33 +157,51 @@ class NodeReplacer:
         )
 
     def _shares(
-        self, info: WorkloadInfo, before: PodSetAssignment, after: PodSetAssignment, lost: Sequence[int]
+        self,
+        info: WorkloadInfo,
+        assignment: PodSetAssignment,
+        moved: TopologyAssignment | None,
+        lost: Sequence[int],
     ) -> list[tuple[int, frozenset[str] | None]]:
-        """How many of the lost pods, given their numbers, go to which nodes: to the domains that the assignment gained,
-        or, where it stayed (its leaves are wider than a node), to those that they were in."""
+        """How many of the lost pods, given their numbers, go to which nodes: those of the leaves that they moved to,
+        or, where leaves are wider than a node, of the ones that they were in."""
         assert info.placement is not None  # pods of it were lost
-        old, new = before.topology_assignment, after.topology_assignment
-        flavor = self._state.topology_flavors.get(topology_flavor(after, self._state.topology_flavors) or "")
-        if old is None or new is None or flavor is None:
+        flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
+        if assignment.topology_assignment is None or flavor is None:
             return [(len(lost), None)] if lost else []
-        if old != new:
-            return [(domain.count, flavor.node_names(domain)) for domain in _gained(old, new).domains]
-        staying = [pod.node for pod in info.placement.pods_of(before.name) if pod.replica not in lost]
+        if moved is not None:
+            return [(domain.count, flavor.node_names(domain)) for domain in moved.domains]
+        staying = [pod.node for pod in info.placement.pods_of(assignment.name) if pod.replica not in lost]
         shares: list[tuple[int, frozenset[str] | None]] = []
-        for domain in old.domains:
+        for domain in assignment.topology_assignment.domains:
             names = flavor.node_names(domain)
             count = domain.count - sum(node in names for node in staying)
             if count:
                 shares.append((count, names))
         return shares
 
+    def _move(self, info: WorkloadInfo, admission: Admission) -> None:
+        """Charge the new leaves; what is left behind stays charged until the cycle ends."""
+        assert info.admission is not None  # it holds quota
+        flavors = self._state.topology_flavors
+        before, after = (topology_charges(info, each, flavors) for each in (info.admission, admission))
+        self._state.move(info, admission, after)
+        for (flavor, usage), (_, now) in zip(before, after, strict=True):
+            left = TopologyUsage(usage.requests, _beyond(usage.domains, now.domains))
+            flavors.add_usage(flavor, left)
+            self._kept_leaves.append(TopologyCharge(flavor, left))
+
     def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:
-        """Hold another placement; undone with the batch."""
-        before = self._state.fleet.release(info.key)
+        """Hold another placement, undone with the batch; the devices that it leaves stay taken until the cycle ends."""
+        fleet = self._state.fleet
+        before = fleet.release(info.key)
         if placement is not None:
-            self._state.fleet.reserve(info.key, placement)
+            fleet.reserve(info.key, placement)
         self._state.journal.note(self._restore_placement, info.key, before)
         info.placement = placement
+        left = [pod for pod in before.pods if placement is None or pod not in placement.pods]
+        self._kept_devices.append(f"{info.key} before its node failed")
+        fleet.reserve(self._kept_devices[-1], Placement(tuple(left)))
 
     def _restore_placement(self, key: str, placement: Placement) -> None:
         self._state.fleet.release(key)
@@ -181,8 +217,8 @@ class NodeReplacer:
         )
 
 
-def _gained(before: TopologyAssignment, after: TopologyAssignment) -> TopologyAssignment:
-    """What the new assignment has beyond the old one."""
-    counts = {domain.values: domain.count for domain in before.domains}
-    gained = (TopologyDomain(domain.values, domain.count - counts.get(domain.values, 0)) for domain in after.domains)
-    return TopologyAssignment(after.levels, tuple(domain for domain in gained if domain.count > 0))
+def _beyond(domains: Sequence[TopologyDomain], others: Sequence[TopologyDomain]) -> tuple[TopologyDomain, ...]:
+    """What domains have beyond the others."""
+    counts = {domain.values: domain.count for domain in others}
+    more = (replace(domain, count=domain.count - counts.get(domain.values, 0)) for domain in domains)
+    return tuple(domain for domain in more if domain.count > 0)

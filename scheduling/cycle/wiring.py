@@ -66,6 +66,7 @@ class CycleParts:
         replacer.run()
         cycle = Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter)
         result = cycle.run(blocked=self.is_blocked(), placed=[found.workload for found in replacer.replacements])
+        replacer.close()
         if not replacer.decided:
             return result
         return replace(

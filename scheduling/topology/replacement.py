@@ -1,10 +1,11 @@
-"""Replacing a failed node: the pods that ran there get another leaf, all others stay (Kueue's node replacement)."""
+"""Replacing a failed node: the pods that ran there get other leaves, all others stay (Kueue's node replacement)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from scheduling.model.topology import (
     PodSetTopologyRequest,
@@ -13,13 +14,18 @@ from scheduling.model.topology import (
     TopologyDomain,
     TopologyFailure,
     TopologyRequest,
-    TopologyUsage,
 )
 from scheduling.topology.flavor import TopologyFlavor
 from scheduling.topology.tree import LeafKey
 from scheduling.topology.usage import LeafUsage
 
-MORE_THAN_ANY_NODE_HOLDS = 10**9
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A pod set's assignment without its failed node: `whole` is all of it, `moved` the part that left the node."""
+
+    whole: TopologyAssignment
+    moved: TopologyAssignment
 
 
 def replace_failed_node(
@@ -28,18 +34,16 @@ def replace_failed_node(
     assignment: TopologyAssignment,
     hostname: str,
     taken: LeafUsage | None = None,
-) -> TopologyAssignment | TopologyFailure:
-    """The pod set's assignment with the pods of `hostname` moved elsewhere.
+) -> Replacement | TopologyFailure:
+    """Find other leaves for the pods that the assignment has on `hostname`.
 
     The flavor's topology must end with the hostname, and the workload's whole usage be charged; `taken` is what other
-    pod sets of the workload moved to meanwhile. The pods that move
-    keep the promises of the pod set: they stay in its domain of a required level, complete the slice that lost
-    pods, or form whole slices of the layers whose sizes divide their number. Other domains that are gone are a failure.
+    pod sets of the workload moved to meanwhile. A node that is Ready again takes pods back as far as it has room beside
+    the ones that are charged there. The pods that move complete the slice that they leave, or stay in the pod set's
+    domain of a required level. Other domains that are gone are a failure.
     """
     moving = sum(domain.count for domain in assignment.domains if domain.values == (hostname,))
     staying = {domain.values: domain.count for domain in assignment.domains if domain.values != (hostname,)}
-    if not moving:
-        return assignment
     gone = [leaf for leaf in staying if leaf not in flavor.leaves.tree.leaf_numbers]
     if gone:
         return TopologyFailure(request.pod_set, f'the domain "{"/".join(gone[0])}" of the assignment is gone too')
@@ -47,47 +51,64 @@ def replace_failed_node(
     problem = flavor.level_problem(topology)
     if problem:
         return TopologyFailure(request.pod_set, problem)
-    group = [replace(request, count=moving, topology=_relaxed(flavor, topology, moving))]
-    within = _domain_to_stay_in(flavor, topology, staying, moving)
-    # A failed node may still be in the tree, or be back: no pod is to return there, so nothing of it is free.
-    taken = taken or LeafUsage()
-    failed = TopologyUsage({}, (TopologyDomain((hostname,), MORE_THAN_ANY_NODE_HOLDS),))
-    taken.add(failed)
-    placed = flavor.place_group(group, taken, within=within)
-    taken.remove(failed)
+    within, kept = _promise(flavor, topology, staying, moving)
+    alone = replace(request, count=moving, topology=replace(kept, group=None))
+    placed = flavor.place_group([alone], taken or LeafUsage(), within=within)
     if isinstance(placed, TopologyFailure):
         return placed
-    return _merged(flavor, staying, placed[request.pod_set])
+    moved = placed[request.pod_set]
+    if moved.count < moving:
+        return TopologyFailure(request.pod_set, f"{moving} pods are no whole slices", moved.count, moving)
+    return Replacement(_merged(flavor, staying, moved), moved)
 
 
-def _relaxed(flavor: TopologyFlavor, topology: TopologyRequest, moving: int) -> TopologyRequest:
-    """The request with the slice layers that can still be whole; none at all would change its main level."""
-    layers = tuple(layer for layer in topology.slices if moving % layer.size == 0)
-    if topology.slices and not layers:
-        layers = (SliceConstraint(flavor.topology.levels[-1], 1),)
-    return replace(topology, slices=layers, group=None)
+def _promise(
+    flavor: TopologyFlavor, topology: TopologyRequest, staying: Mapping[LeafKey, int], moving: int
+) -> tuple[tuple[str, ...], TopologyRequest]:
+    """The domain that the pods must stay in (empty: anywhere), and what they ask for there.
+
+    Pods that are no whole slices of the outermost layer complete the slice of the innermost layer that they break. In
+    that slice's domain only the layers whose slices they can be whole in mean anything, and of these the innermost.
+    """
+    layers = topology.slices
+    if not layers or moving % layers[0].size == 0:
+        return _required_domain(flavor, topology, staying), topology
+    broken = next(layer for layer in reversed(layers) if moving % layer.size)
+    within = _domain_to_complete(flavor, broken, staying, moving)
+    if not within:
+        return within, topology
+    whole = (layer for layer in reversed(layers) if moving % layer.size == 0)
+    return within, replace(topology, slices=tuple(islice(whole, 1)))
 
 
-def _domain_to_stay_in(
-    flavor: TopologyFlavor, topology: TopologyRequest, staying: dict[LeafKey, int], moving: int
+def _domain_to_complete(
+    flavor: TopologyFlavor, layer: SliceConstraint, staying: Mapping[LeafKey, int], moving: int
 ) -> tuple[str, ...]:
-    """Level values of the domain that the moved pods must be in; empty when they may go anywhere."""
+    """The domain of the layer's level in which the pods that stay make whole slices with those that move; empty where
+    there is none."""
+    depth = flavor.topology.levels.index(layer.topology) + 1
+    per_domain: Counter[tuple[str, ...]] = Counter()
+    for values, count in _by_values(flavor, staying).items():
+        per_domain[values[:depth]] += count
+    return min((values for values, count in per_domain.items() if (count + moving) % layer.size == 0), default=())
+
+
+def _required_domain(
+    flavor: TopologyFlavor, topology: TopologyRequest, staying: Mapping[LeafKey, int]
+) -> tuple[str, ...]:
+    """The domain of the required level that the pods are in; empty where none is required, or no pod stays."""
+    if topology.required is None or not staying:
+        return ()
+    return min(_by_values(flavor, staying))[: flavor.topology.levels.index(topology.required) + 1]
+
+
+def _by_values(flavor: TopologyFlavor, leaves: Mapping[LeafKey, int]) -> dict[tuple[str, ...], int]:
+    """Counts of leaves by the values of all their levels."""
     tree = flavor.leaves.tree
-    levels: Sequence[str] = flavor.topology.levels
-    places = {tree.values[-1][tree.leaf_numbers[leaf]]: count for leaf, count in staying.items()}
-    incomplete: tuple[str, ...] = ()
-    if topology.slices and moving % topology.slices[0].size:
-        depth = levels.index(topology.slices[0].topology) + 1
-        per_domain: Counter[tuple[str, ...]] = Counter()
-        for values, count in places.items():
-            per_domain[values[:depth]] += count
-        incomplete = min((v for v, count in per_domain.items() if count % topology.slices[0].size), default=())
-    if incomplete or topology.required is None or not places:
-        return incomplete
-    return min(places)[: levels.index(topology.required) + 1]
+    return {tree.values[-1][tree.leaf_numbers[leaf]]: count for leaf, count in leaves.items()}
 
 
-def _merged(flavor: TopologyFlavor, staying: dict[LeafKey, int], moved: TopologyAssignment) -> TopologyAssignment:
+def _merged(flavor: TopologyFlavor, staying: Mapping[LeafKey, int], moved: TopologyAssignment) -> TopologyAssignment:
     counts = Counter(staying)
     for domain in moved.domains:
         counts[domain.values] += domain.count

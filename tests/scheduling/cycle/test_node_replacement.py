@@ -145,6 +145,35 @@ def test_room_that_the_pods_moved_to_is_not_given_away_in_the_same_cycle() -> No
     assert places(made, "team/job") == {"set-0": {"r0-n1": 2}}
 
 
+def test_t73_the_room_of_a_node_that_was_just_reported_is_not_given_away_in_the_same_cycle() -> None:
+    """K5: until the cycle ends, the pods are charged where they were and where they go."""
+    made = world(racks({"r0": [2, 2, 2]}))
+    admit(made, workload("job", 2))
+    (host,) = places(made, "team/job")["set-0"]
+    assert host == "r0-n0"
+    for name in ("first", "second"):
+        made.set_workload(workload(name, 2, created_at=1.0), NOW)
+    made.set_workload(replace(current(made, "team/job"), unhealthy_nodes=(host,)), NOW)
+    result = made.run_cycle(NOW)
+    assert [replacement.workload for replacement in result.replacements] == ["team/job"]
+    assert places(made, "team/job") == {"set-0": {"r0-n1": 2}}
+    assert places(made, "team/first") == {"set-0": {"r0-n2": 2}}
+    assert [admission.workload for admission in made.run_cycle(NOW).admissions] == ["team/second"], "and now it is"
+    assert places(made, "team/second") == {"set-0": {"r0-n0": 2}}
+
+
+def test_t72_pods_stay_on_a_node_that_is_ready_again() -> None:
+    """K3."""
+    made = world(racks({"r0": [4]}))
+    admit(made, workload("job", 2, request=REQUIRED_RACK))
+    made.set_workload(replace(current(made, "team/job"), unhealthy_nodes=("r0-n0",)), NOW)
+    result = made.run_cycle(NOW)
+    (kept,) = result.replacements
+    assert kept.message == "node r0-n0 is ready again, and the pods that were there stay"
+    assert places(made, "team/job") == {"set-0": {"r0-n0": 2}}
+    assert current(made, "team/job").unhealthy_nodes == ()
+
+
 def test_a_topology_that_comes_back_finds_its_usage() -> None:
     made = world(racks({"r0": [2, 2]}))
     admit(made, workload("job", 2))

@@ -13,7 +13,7 @@ from scheduling.model.topology import (
     TopologyRequest,
 )
 from scheduling.topology.flavor import TopologyFlavor
-from scheduling.topology.replacement import replace_failed_node
+from scheduling.topology.replacement import Replacement, replace_failed_node
 from tests.scheduling.topology_helpers import (
     BLOCK,
     HOST,
@@ -41,7 +41,7 @@ def after_failure(
     made.add_usage(request.usage(assignment))
     made.leaves.delete_node(failed)
     found = replace_failed_node(made, request, assignment, failed)
-    return found.message if isinstance(found, TopologyFailure) else domains(found)
+    return found.message if isinstance(found, TopologyFailure) else domains(found.whole)
 
 
 def test_pods_of_the_failed_node_move_and_the_others_stay() -> None:
@@ -55,18 +55,24 @@ def test_pods_may_join_a_domain_that_the_workload_uses() -> None:
     assert after_failure(made, pods(4), assigned(a=2, b=2), "a") == {"b": 4}
 
 
-def test_a_node_without_pods_of_the_workload_changes_nothing() -> None:
-    made = flavor(HOSTS, [node("a", 2), node("b", 4)])
-    assert after_failure(made, pods(2), assigned(b=2), "a") == {"b": 2}
-
-
-def test_pods_do_not_return_to_a_failed_node_that_is_still_there() -> None:
-    made = flavor(HOSTS, [node("a", 9), node("b", 2)])
-    request, assignment = pods(2), assigned(a=2)
+def returned(made: TopologyFlavor, request: PodSetTopologyRequest, assignment: TopologyAssignment) -> dict[str, int]:
+    """Where the pods of node `a` go when it is Ready again."""
     made.add_usage(request.usage(assignment))
     found = replace_failed_node(made, request, assignment, "a")
-    assert isinstance(found, TopologyAssignment)
-    assert domains(found) == {"b": 2}
+    assert isinstance(found, Replacement)
+    return domains(found.whole)
+
+
+def test_t72_a_node_that_is_ready_again_takes_pods_back_as_far_as_it_has_room_beside_them() -> None:
+    """K3: the pods stay charged there while a place is looked for."""
+    request = pods(2, TopologyRequest(preferred=HOST))
+    assert returned(flavor(HOSTS, [node("a", 4)]), request, assigned(a=2)) == {"a": 2}
+    assert returned(flavor(HOSTS, [node("a", 3), node("b", 1)]), request, assigned(a=2)) == {"a": 1, "b": 1}
+    full = flavor(HOSTS, [node("a", 3)])
+    full.add_usage(request.usage(assigned(a=2)))
+    refused = replace_failed_node(full, request, assigned(a=2), "a")
+    assert isinstance(refused, TopologyFailure)
+    assert refused.message == 'topology "hosts" has room for 1 of 2 pods'
 
 
 def test_no_room_elsewhere() -> None:
@@ -117,6 +123,34 @@ def test_slices_alone_are_relaxed_without_becoming_narrower() -> None:
     request = pods(4, TopologyRequest(slices=(SliceConstraint(RACK, 4),)))
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [3, 1, 2]}))
     assert after_failure(made, request, assigned(r0_n0=3, r0_n1=1), "r0-n1") == {"r0-n0": 3, "r0-n2": 1}
+
+
+def test_t71_the_moved_pods_complete_the_innermost_slice_that_they_break() -> None:
+    """K1: two pods of a rack's slice of 4 move within that rack, though the block has more room elsewhere."""
+    layers = (SliceConstraint(BLOCK, 8), SliceConstraint(RACK, 4))
+    request = pods(8, TopologyRequest(required=BLOCK, slices=layers))
+    made = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 2, 2], "r1": [4, 9]}))
+    moved = after_failure(made, request, assigned(r0_n0=2, r0_n1=2, r1_n0=4), "r0-n0")
+    assert moved == {"r0-n1": 2, "r0-n2": 2, "r1-n0": 4}
+    tight = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 2], "r1": [4, 9]}))
+    message = after_failure(tight, request, assigned(r0_n0=2, r0_n1=2, r1_n0=4), "r0-n0")
+    assert message == 'topology "default" has room for 0 of 2 pods in one domain of "block"', "evicted, not torn apart"
+
+
+def test_t71_of_the_layers_only_the_innermost_that_is_whole_is_kept() -> None:
+    """K1: two pods are a whole slice of 2, and stay together on one host of the rack that they leave."""
+    layers = (SliceConstraint(BLOCK, 8), SliceConstraint(RACK, 4), SliceConstraint(HOST, 2))
+    request = pods(8, TopologyRequest(unconstrained=True, slices=layers))
+    made = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 2, 1, 1, 2], "r1": [4]}))
+    moved = after_failure(made, request, assigned(r0_n0=2, r0_n1=2, r1_n0=4), "r0-n0")
+    assert moved == {"r0-n1": 2, "r0-n4": 2, "r1-n0": 4}
+
+
+def test_t71_without_a_whole_layer_unconstrained_pods_fill_the_fullest_leaf() -> None:
+    """K1: one pod of a slice of 2 has no layer any more, and takes the least free host of its rack."""
+    request = pods(2, TopologyRequest(unconstrained=True, slices=(SliceConstraint(RACK, 2),)))
+    made = flavor(RACKS_AND_HOSTS, racks({"r0": [2, 1, 3, 2], "r1": [1]}))
+    assert after_failure(made, request, assigned(r0_n1=1, r0_n2=1), "r0-n1") == {"r0-n0": 1, "r0-n2": 1}
 
 
 nodes_of_racks = st.lists(st.tuples(st.sampled_from(["r0", "r1"]), st.integers(1, 5)), min_size=2, max_size=8).map(
