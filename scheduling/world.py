@@ -22,7 +22,7 @@ from scheduling.lifecycle.elastic import scaled_down
 from scheduling.model.decisions import CycleResult, Outcome
 from scheduling.model.vocabulary import ConditionType, DecisionKind, PendingReason
 from scheduling.model.workload import Workload
-from scheduling.state.preemption_loops import describe_pause, is_news, stir, wake_at
+from scheduling.state.preemption_loops import describe_pause, is_news
 from scheduling.state.status import (
     ClusterQueueView,
     CohortView,
@@ -58,7 +58,7 @@ class World(WorldObjects):
                 info = self._info(workload)
                 state.insert(info)
                 self._placer.put(info)
-                stir(state, (info.cluster_queue,))
+                state.clear_pauses((info.cluster_queue,))
         elif workload.is_true(ConditionType.FINISHED):
             self.finish_workload(workload.key, now)
         else:
@@ -69,7 +69,7 @@ class World(WorldObjects):
         if not self._placer.update_reserving(before, workload):
             self._replace(before, self._info(workload))
         if is_news(known, workload):
-            stir(state, (queue, state.workloads[workload.key].cluster_queue))
+            state.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Exchange a workload for its new version; what its queue remembers of it stays."""
@@ -84,8 +84,8 @@ class World(WorldObjects):
         if info is not None:
             if info.cluster_queue:
                 self._state.touched.add(info.cluster_queue)
-            stir(self._state, (info.cluster_queue,))
-            self._state.circles.forget(key)
+            self._state.clear_pauses((info.cluster_queue,))
+            self._state.preemption_loops.forget(key)
             self._placer.take(info)
             self._state.forget(info)
 
@@ -148,7 +148,7 @@ class World(WorldObjects):
         self._refresh()
         result = self._parts.run_cycle()
         for decision in result.preemptions:
-            self._state.circles.note(decision.workload, decision.preemptor)
+            self._state.preemption_loops.note(decision.workload, decision.preemptor)
         return result
 
     def sample_usage(self, now: float) -> dict[str, dict[str, float]]:
@@ -172,17 +172,17 @@ class World(WorldObjects):
         said, self._state.said = self._state.said, []
         return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
 
-    def pause_circles(self) -> CycleResult | None:
+    def pause_preemption_loops(self) -> CycleResult | None:
         """If workloads preempt each other in circles, they preempt nobody for a while: say so on those that
         wait. None when none do."""
         state = self._state
-        paused = state.circles.close(state.now)
+        paused = state.preemption_loops.close(state.now)
         outcomes: list[Outcome] = []
         for key, until in paused.items():
             info = state.workloads.get(key)
             if info is None:
                 continue
-            wake_at(state, info.cluster_queue, until)
+            state.wake_queue_at(info.cluster_queue, until)
             if info.place in (Place.ACTIVE, Place.PARKED):
                 kind = DecisionKind.SKIP if info.place is Place.ACTIVE else DecisionKind.PARK
                 reason = PendingReason.WAITING_FOR_QUOTA

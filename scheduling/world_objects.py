@@ -23,7 +23,6 @@ from scheduling.model.workload import Workload
 from scheduling.state.admission_state import Placer
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Structure
-from scheduling.state.preemption_loops import stir
 from scheduling.state.state import State
 from scheduling.state.workload_info import Place, WorkloadInfo
 
@@ -96,7 +95,7 @@ class WorldObjects:
         if self._state.namespaces.get(name) != labels:
             self._state.namespaces[name] = dict(labels)
             self._state.touched.update(self._state.cluster_queues)
-            stir(self._state, self._state.cluster_queues)
+            self._state.clear_pauses(self._state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
         """Forget a namespace."""
@@ -120,7 +119,7 @@ class WorldObjects:
     def _quota_changed(self, namespace: str, limited: bool) -> None:
         waiting = set(self._state.waiting_for_devices)
         self._state.wake_waiting_for_devices()
-        stir(self._state, waiting)
+        self._state.clear_pauses(waiting)
         if self._state.fleet.quotas.limits(namespace) is not limited:
             self._read_again(self._in_namespace(namespace))  # what is equal to what is another matter now
 
@@ -162,7 +161,7 @@ class WorldObjects:
         """Compute the requests of those that wait anew, and let each be looked at again."""
         for before in workloads:
             if before.place is not Place.RESERVING and not before.workload.holds_quota:
-                stir(self._state, (before.cluster_queue,))
+                self._state.clear_pauses((before.cluster_queue,))
                 self._exchange(before, self._info(before.current()))
 
     def _info(self, workload: Workload) -> WorkloadInfo:
@@ -273,7 +272,7 @@ class WorldObjects:
             if self._state.history is not None:
                 self._state.history.set_local_queue(local_queue)
             self._put_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
-            stir(self._state, (local_queue.cluster_queue,))
+            self._state.clear_pauses((local_queue.cluster_queue,))
 
     def delete_local_queue(self, key: str) -> None:
         """Forget the LocalQueue `namespace/name`; its pending workloads leave the queue."""
@@ -298,7 +297,7 @@ class WorldObjects:
         """Add or replace a node (capacity, labels, taints, readiness, devices)."""
         before = set(self._state.touched)
         self._state.set_node(node)
-        stir(self._state, self._state.touched - before)
+        self._state.clear_pauses(self._state.touched - before)
 
     def delete_node(self, name: str) -> None:
         """Forget a node."""

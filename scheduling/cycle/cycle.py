@@ -23,7 +23,7 @@ from scheduling.lifecycle.conditions import blocked_on_gates, topology_delayed
 from scheduling.model.decisions import Admit, CycleResult, Outcome, Preempt, SecondPassFailed
 from scheduling.model.vocabulary import DecisionKind, PendingReason, ReclaimWithinCohortPolicy
 from scheduling.quota.cells import Cell, CellAmounts, add_usage, remove_usage
-from scheduling.state.preemption_loops import describe_pause, wake_at
+from scheduling.state.preemption_loops import describe_pause
 from scheduling.state.state import State
 from scheduling.state.workload_info import LastAssignment, TopologyCharge, WorkloadInfo
 
@@ -174,10 +174,10 @@ class Cycle:
 
     def _leave_without_candidates(self, entry: Entry) -> None:
         """It finds nobody to preempt, or has a pause from preempting: that is its own, not that of its equals."""
-        until = self._state.circles.paused_until(entry.info.key, self._state.now)
+        until = self._state.preemption_loops.paused_until(entry.info.key, self._state.now)
         if until is not None:
             entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
-            wake_at(self._state, entry.cq.name, until)
+            self._state.wake_queue_at(entry.cq.name, until)
         requeue = RequeueReason.NO_CANDIDATES if until is None else RequeueReason.GATED
         self._leave(entry, requeue, entry.assignment.reason_without_victims)
         self._reserve(entry)

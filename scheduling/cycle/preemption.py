@@ -13,7 +13,7 @@ from scheduling.cycle.preemption_candidates import Candidate, CandidateFinder, V
 from scheduling.cycle.preemption_fair import FairPreemption
 from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.model.vocabulary import BorrowWithinCohortPolicy, PreemptionReason, PreemptionStrategy
-from scheduling.state.preemption_loops import Circles
+from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import WorkloadInfo
 
@@ -41,17 +41,18 @@ class Preemptor:
         finder: CandidateFinder,
         simulation: Simulation,
         strategies: tuple[PreemptionStrategy, ...] | None,
-        circles: Circles,
+        preemption_loops: PreemptionLoopGuard,
     ) -> None:
-        """`strategies` are those of fair sharing; None is classical preemption. `circles` says who has a pause."""
+        """`strategies` are those of fair sharing; None is classical preemption. A workload that
+        `preemption_loops` pauses preempts nothing."""
         self._finder = finder
         self._simulation = simulation
-        self._circles = circles
+        self._preemption_loops = preemption_loops
         self._fair = FairPreemption(finder, simulation, strategies) if strategies is not None else None
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
         """The workloads to preempt for the request; empty when preemption cannot help."""
-        if not request.cq.can_preempt or self._circles.paused_until(request.info.key, request.now) is not None:
+        if not request.cq.can_preempt or self._preemption_loops.paused_until(request.info.key, request.now) is not None:
             return []
         found = self._fair.find_targets(request) if self._fair else self._find_classical_targets(request)
         return [Target(info, reason) for info, reason in found]

@@ -32,7 +32,7 @@ class CycleParts:
         fair = configuration.fair_sharing
         finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.protected, self._usage_of())
         strategies = fair.preemption_strategies if fair else None
-        preemptor = Preemptor(finder, state.simulation, strategies, state.circles)
+        preemptor = Preemptor(finder, state.simulation, strategies, state.preemption_loops)
         self._devices = DeviceAssigner(state)
         assigner = FlavorAssigner(
             state.matcher,

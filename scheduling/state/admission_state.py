@@ -13,7 +13,7 @@ from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.second_pass import SecondPass, first_attempt, waits_for_topology
 from scheduling.state.state import State
-from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo
+from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo, owner_fields
 
 _REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
 
@@ -203,16 +203,4 @@ def _reactivates(before: Workload, after: Workload) -> bool:
 
 
 def _deciding(workload: Workload) -> tuple[object, ...]:
-    return (
-        workload.pod_sets,
-        workload.queue_name,
-        workload.priority,
-        workload.priority_boost,
-        workload.active,
-        workload.reclaimable_pods,
-        workload.requeue_state,
-        workload.admission_checks,
-        workload.closed_preemption_gates,
-        workload.allowed_flavors,
-        workload.replaces,
-    )
+    return (*owner_fields(workload), workload.requeue_state, workload.admission_checks, workload.replaces)

@@ -6,7 +6,6 @@ from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import PreemptionProtection
 from scheduling.model.vocabulary import ClusterQueueReason, StopPolicy
 from scheduling.state.cluster_queue import ClusterQueueState
-from scheduling.state.preemption_loops import stir
 from scheduling.state.state import State
 
 Root = tuple[str, str]
@@ -74,7 +73,7 @@ class Structure:
         for name in reached:
             state.cluster_queues[name].generation += 1
         state.touched.update(reached)
-        stir(state, reached)
+        state.clear_pauses(reached)
         self._changed_queues.clear()
         self._changed_cohorts.clear()
 

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scheduling.model.times import rfc3339
-
-if TYPE_CHECKING:
-    from scheduling.model.workload import Workload
-    from scheduling.state.state import State
+from scheduling.model.workload import Workload
+from scheduling.state.workload_info import owner_fields
 
 PREEMPTIONS_PER_WORKLOAD = 16
 """How often one workload may be preempted, with nothing else changing, before that counts as going in circles."""
 PREEMPTIONS_ONCE_SEEN = 2
 """The same for one that went in circles before: it has to show less."""
 FIRST_PAUSE_SECONDS = 60.0
-LONGEST_PAUSE_SECONDS = 3600.0
+MAX_PAUSE_SECONDS = 3600.0
 
 
 class Pause(NamedTuple):
@@ -33,7 +31,7 @@ class Pause(NamedTuple):
     lifted: bool = False
 
 
-class Circles:
+class PreemptionLoopGuard:
     """Counts who preempts whom, and knows who has a pause. Times are seconds since the epoch."""
 
     def __init__(self) -> None:
@@ -82,8 +80,8 @@ class Circles:
     def _next_pause(self, key: str, now: float) -> Pause:
         """Twice as long as the one before; one that is long over does not count any more."""
         before = self._pauses.get(key)
-        times = before.times if before is not None and now < before.until + LONGEST_PAUSE_SECONDS else 0
-        seconds = min(FIRST_PAUSE_SECONDS * 2**times, LONGEST_PAUSE_SECONDS)
+        times = before.times if before is not None and now < before.until + MAX_PAUSE_SECONDS else 0
+        seconds = min(FIRST_PAUSE_SECONDS * 2**times, MAX_PAUSE_SECONDS)
         return Pause(min(times + 1, 16), now + seconds)
 
     def forget(self, key: str) -> None:
@@ -109,43 +107,13 @@ class Circles:
         return [*{**self._preempted, **self._pauses}]
 
 
-def stir(state: State, queues: Iterable[str]) -> None:
-    """Something that may change decisions happened in these ClusterQueues: in their trees of cohorts, those who went in
-    circles may try again."""
-    if not state.circles:
-        return
-    known_queues = (state.cluster_queues[name] for name in queues if name in state.cluster_queues)
-    reached = {member.name for cq in known_queues for member in state.tree_of(cq)}
-    known = ((key, state.workloads.get(key)) for key in state.circles.known())
-    for key in state.circles.lift([key for key, info in known if info is None or info.cluster_queue in reached]):
-        info = state.workloads.get(key)
-        if info is not None:
-            state.touched.add(info.cluster_queue)
-
-
-def wake_at(state: State, cluster_queue: str, until: float) -> None:
-    """Look at the parked workloads of a ClusterQueue again at that time."""
-    state.protected[cluster_queue] = min(until, state.protected.get(cluster_queue, until))
-
-
 def is_news(before: Workload, after: Workload) -> bool:
-    """Whether a new version of a workload differs in what its owner or the cluster says of it, not only in what was
-    decided."""
-    return _said(before) != _said(after)
+    """Whether the workload's owner or the cluster changed something; a decision of ours is no news."""
+    return _news_fields(before) != _news_fields(after)
 
 
-def _said(workload: Workload) -> tuple[object, ...]:
-    return (
-        workload.pod_sets,
-        workload.queue_name,
-        workload.effective_priority,
-        workload.active,
-        workload.reclaimable_pods,
-        workload.admission_gates,
-        workload.closed_preemption_gates,
-        workload.allowed_flavors,
-        workload.never_reclaimed,
-    )
+def _news_fields(workload: Workload) -> tuple[object, ...]:
+    return (*owner_fields(workload), workload.admission_gates, workload.never_reclaimed)
 
 
 def describe_pause(until: float) -> str:

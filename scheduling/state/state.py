@@ -6,7 +6,7 @@ for everyone else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.flavor_matching import FlavorMatcher
 from scheduling.state.journal import Journal
 from scheduling.state.pods_ready import Readiness
-from scheduling.state.preemption_loops import Circles
+from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.second_pass import SecondPass
 from scheduling.state.what_if import Simulation
 from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo
@@ -77,7 +77,7 @@ class State:
         """Past usage of LocalQueues; None without admission fair sharing."""
         self.protected: dict[str, float] = {}
         """Per ClusterQueue whose workloads may not preempt (all are protected, or they have a pause): until when."""
-        self.circles = Circles()
+        self.preemption_loops = PreemptionLoopGuard()
         self.said: list[Outcome] = []
         """What was said outside of a cycle and nobody has taken yet."""
         self.journal = Journal()
@@ -87,7 +87,7 @@ class State:
     def start_journal(self) -> None:
         """Remember from now on how to go back."""
         self.journal.open()
-        for thing in (self, self.circles, self.readiness, self.history):
+        for thing in (self, self.preemption_loops, self.readiness, self.history):
             if thing is not None:
                 self.journal.note_once(thing)
 
@@ -194,6 +194,26 @@ class State:
         for cq in self.cluster_queues.values():
             if any(slot.name in reached for group in cq.groups for slot in group.flavors):
                 self.touched.add(cq.name)
+
+    # -- preemption loops ----------------------------------------------------------------------------------------------
+
+    def clear_pauses(self, queues: Iterable[str]) -> None:
+        """Something that may change decisions happened in these ClusterQueues: workloads of their cohort trees that
+        went in a preemption loop may preempt again."""
+        guard = self.preemption_loops
+        if not guard:
+            return
+        known_queues = (self.cluster_queues[name] for name in queues if name in self.cluster_queues)
+        reached = {member.name for cq in known_queues for member in self.tree_of(cq)}
+        known = ((key, self.workloads.get(key)) for key in guard.known())
+        for key in guard.lift([key for key, info in known if info is None or info.cluster_queue in reached]):
+            info = self.workloads.get(key)
+            if info is not None:
+                self.touched.add(info.cluster_queue)
+
+    def wake_queue_at(self, cluster_queue: str, until: float) -> None:
+        """Look at the parked workloads of a ClusterQueue again at that time."""
+        self.protected[cluster_queue] = min(until, self.protected.get(cluster_queue, until))
 
     # -- workloads come and go -----------------------------------------------------------------------------------------
 

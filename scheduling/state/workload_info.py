@@ -266,6 +266,20 @@ class WorkloadInfo:
 _SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
 
 
+def owner_fields(workload: Workload) -> tuple[object, ...]:
+    """What the workload's owner and the cluster say of it that may change how it is decided on."""
+    return (
+        workload.pod_sets,
+        workload.queue_name,
+        workload.priority,
+        workload.priority_boost,
+        workload.active,
+        workload.reclaimable_pods,
+        workload.closed_preemption_gates,
+        workload.allowed_flavors,
+    )
+
+
 def queue_order_timestamp(workload: Workload, configuration: Configuration) -> float:
     """The time that orders a workload in its queue: its creation, or its eviction after a pods-ready timeout or a
     failed admission check. A preempted workload keeps its place."""

@@ -14,7 +14,7 @@ from scheduling.state.preemption_loops import (
     FIRST_PAUSE_SECONDS,
     PREEMPTIONS_ONCE_SEEN,
     PREEMPTIONS_PER_WORKLOAD,
-    Circles,
+    PreemptionLoopGuard,
 )
 from scheduling.world import World
 from tests.scheduling.world_helpers import (
@@ -184,20 +184,20 @@ def test_another_configuration_is_a_change_too() -> None:
 
 
 def test_pauses_grow_up_to_an_hour_and_are_forgotten_in_time() -> None:
-    circles = Circles()
+    guard = PreemptionLoopGuard()
     now, lengths = 0.0, []
     for _ in range(9):
         for _ in range(PREEMPTIONS_PER_WORKLOAD):
-            circles.note("victim", "preemptor")
-        paused = circles.close(now)
+            guard.note("victim", "preemptor")
+        paused = guard.close(now)
         assert set(paused) == {"victim", "preemptor"}
         lengths.append(paused["victim"] - now)
         now = paused["victim"]
     assert lengths == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
     now += 3601
-    circles.note("victim", "preemptor")
-    circles.note("victim", "preemptor")
-    assert circles.close(now)["victim"] - now == FIRST_PAUSE_SECONDS
+    guard.note("victim", "preemptor")
+    guard.note("victim", "preemptor")
+    assert guard.close(now)["victim"] - now == FIRST_PAUSE_SECONDS
 
 
 def test_preemptions_that_lead_somewhere_are_no_circle() -> None:
