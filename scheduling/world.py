@@ -31,7 +31,7 @@ from scheduling.state.status import (
     cohort_view,
     pending_views,
 )
-from scheduling.state.workload_info import Place, WorkloadInfo
+from scheduling.state.workload_info import QueueState, WorkloadInfo
 from scheduling.world_objects import WorldObjects
 
 
@@ -99,7 +99,7 @@ class World(WorldObjects):
         (Requeued True after a preemption or a failed node; else it waits for its back-off)."""
         self._state.advance(now)
         info = self._state.workloads.get(key)
-        if info is not None and info.place is Place.RESERVING:
+        if info is not None and info.queue_state is QueueState.RESERVING:
             self._replace(info, self._info(release(info.current(), now)))
 
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
@@ -109,7 +109,7 @@ class World(WorldObjects):
         """
         self._state.advance(now)
         info = self._state.workloads.get(key)
-        if info is None or info.place is not Place.RESERVING:
+        if info is None or info.queue_state is not QueueState.RESERVING:
             return False
         before = info.current()
         after = scaled_down(before, self._placer.domain_nodes, pods_may_run=pods_may_run)
@@ -183,8 +183,8 @@ class World(WorldObjects):
             if info is None:
                 continue
             state.wake_queue_at(info.cluster_queue, until)
-            if info.place in (Place.ACTIVE, Place.PARKED):
-                kind = DecisionKind.SKIP if info.place is Place.ACTIVE else DecisionKind.PARK
+            if info.queue_state in (QueueState.ACTIVE, QueueState.PARKED):
+                kind = DecisionKind.SKIP if info.queue_state is QueueState.ACTIVE else DecisionKind.PARK
                 reason = PendingReason.WAITING_FOR_QUOTA
                 outcomes.append(state.refuse(info, info.cluster_queue, kind, reason, describe_pause(until)))
         return CycleResult(state.cycle, outcomes=tuple(outcomes)) if paused else None
@@ -252,14 +252,14 @@ class World(WorldObjects):
         in. Raises KeyError for an unknown workload; empty for one that holds quota."""
         self._refresh()
         info = self._state.workloads[key]
-        if info.place is Place.RESERVING:
+        if info.queue_state is QueueState.RESERVING:
             return ""
         verdict = info.current().condition(ConditionType.QUOTA_RESERVED)
         message = verdict.message if verdict is not None else "it has not been looked at yet"
         cq = self._state.cluster_queues.get(info.cluster_queue)
         if cq is not None and not cq.active:
             return f"ClusterQueue {cq.name}: {cq.inactive_message}"
-        if cq is None or info.place is Place.NOWHERE:
+        if cq is None or info.queue_state is QueueState.NOWHERE:
             return message
         refusals = self._parts.refusals(info, cq)
         state = self._state

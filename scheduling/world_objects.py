@@ -24,7 +24,7 @@ from scheduling.state.admission_state import Placer
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Structure
 from scheduling.state.state import State
-from scheduling.state.workload_info import Place, WorkloadInfo
+from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 
 class WorldObjects:
@@ -160,7 +160,7 @@ class WorldObjects:
     def _read_again(self, workloads: Iterable[WorkloadInfo]) -> None:
         """Compute the requests of those that wait anew, and let each be looked at again."""
         for before in workloads:
-            if before.place is not Place.RESERVING and not before.workload.holds_quota:
+            if before.queue_state is not QueueState.RESERVING and not before.workload.holds_quota:
                 self._state.clear_pauses((before.cluster_queue,))
                 self._exchange(before, self._info(before.current()))
 
@@ -179,7 +179,7 @@ class WorldObjects:
         state.forget(before)
         state.insert(info)
         self._placer.put(info)
-        if sticky and cq is not None and info.cluster_queue == cq.name and info.place is not Place.RESERVING:
+        if sticky and cq is not None and info.cluster_queue == cq.name and info.queue_state is not QueueState.RESERVING:
             cq.queue.sticky = info.key
 
     def set_resource_flavor(self, flavor: ResourceFlavor) -> None:
@@ -285,7 +285,7 @@ class WorldObjects:
         """Put workloads where they belong now."""
         for key in keys:
             info = self._state.workloads[key]
-            if info.place is Place.RESERVING or (only_waiting and info.workload.holds_quota):
+            if info.queue_state is QueueState.RESERVING or (only_waiting and info.workload.holds_quota):
                 continue
             self._placer.take(info)
             info.current()

@@ -25,7 +25,7 @@ from scheduling.model.resources import FlavorResource
 from scheduling.model.vocabulary import ConditionType
 from scheduling.state.cluster_queue import FlavorSlot, GroupState
 from scheduling.state.state import State
-from scheduling.state.workload_info import Place, PodSetRequests, WorkloadInfo
+from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadInfo
 
 _MAX_FLAVOR_CHOICES = 16
 _MAX_TRIES, _LEAST_TRIES = 1000, 50
@@ -103,7 +103,7 @@ def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MA
         return MoveAdvice(MoveOutcome.HOLDS_QUOTA)
     if not _asks_for_devices(state, info):
         return MoveAdvice(MoveOutcome.NO_DEVICES_REQUESTED)
-    if info.place not in (Place.ACTIVE, Place.PARKED):
+    if info.queue_state not in (QueueState.ACTIVE, QueueState.PARKED):
         return MoveAdvice(MoveOutcome.NOT_QUEUED)
     cq = state.cluster_queues[info.cluster_queue]
     if not cq.active:

@@ -28,7 +28,7 @@ from scheduling.model.vocabulary import PendingReason
 from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot
 from scheduling.state.second_pass import is_delayed_in
 from scheduling.state.state import State
-from scheduling.state.workload_info import Place, PodSetRequests, WorkloadInfo
+from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadInfo
 
 
 class NoPlace(NamedTuple):
@@ -61,7 +61,7 @@ class DeviceAssigner:
     def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
         """Whether pods in the flavor are placed in a second pass, after the admission checks. Not those of an elastic
         job that grows: its other pods run."""
-        if not cq.spec.admission_checks or info.place is Place.RESERVING:
+        if not cq.spec.admission_checks or info.queue_state is QueueState.RESERVING:
             return False
         return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
 

@@ -13,7 +13,7 @@ from scheduling.quota.cells import Cell
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.second_pass import SecondPass, first_attempt, waits_for_topology
 from scheduling.state.state import State
-from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo, owner_fields
+from scheduling.state.workload_info import QueueState, TopologyCharge, WorkloadInfo, owner_fields
 
 _REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
 
@@ -40,14 +40,14 @@ class Placer:
     def take(self, info: WorkloadInfo) -> None:
         """Take a workload out of wherever it is."""
         self.stranded.pop(info.key, None)
-        if info.place is Place.RESERVING:
+        if info.queue_state is QueueState.RESERVING:
             self._state.discharge(info)
         else:
             self._state.dequeue(info)
 
     def update_reserving(self, before: WorkloadInfo, workload: Workload) -> bool:
         """Take over a new version of a workload that holds quota and goes on to hold the same; False if it does not."""
-        if before.place is not Place.RESERVING or not workload.holds_quota:
+        if before.queue_state is not QueueState.RESERVING or not workload.holds_quota:
             return False
         known = before.workload
         if workload.admission != before.admission or workload.reclaimable_pods != known.reclaimable_pods:
@@ -86,7 +86,7 @@ class Placer:
     def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
         """Exchange a parked workload for its new version when nothing changed that could let it in."""
         state = self._state
-        if before.place is not Place.PARKED or _reactivates(before.workload, info.workload):
+        if before.queue_state is not QueueState.PARKED or _reactivates(before.workload, info.workload):
             return False
         cq = self._queue_for(info)
         if cq is None or cq.name != before.cluster_queue:

@@ -17,7 +17,7 @@ from scheduling.model.vocabulary import (
 )
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.quota.tree import set_quotas
-from scheduling.state.pending_queue import PendingQueue, QueueState
+from scheduling.state.pending_queue import PendingQueue, QueueSnapshot
 from scheduling.state.workload_info import WorkloadInfo
 
 Ranking = tuple[list[WorkloadInfo], list[WorkloadInfo]]
@@ -138,11 +138,11 @@ class ClusterQueueState:
         """Somebody came, left, or was told to stop."""
         self._ranking = None
 
-    def snapshot(self) -> tuple[int, QueueState]:
+    def snapshot(self) -> tuple[int, QueueSnapshot]:
         """Generation and queue as they are."""
         return self.generation, self.queue.snapshot()
 
-    def restore(self, values: tuple[int, QueueState]) -> None:
+    def restore(self, values: tuple[int, QueueSnapshot]) -> None:
         """Go back to a snapshot."""
         self.generation = values[0]
         self._ranking = None

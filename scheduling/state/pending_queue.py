@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Iterable
 from heapq import heapify, heappop, heappush
 
 from scheduling.model.vocabulary import PendingReason
-from scheduling.state.workload_info import Place, WorkloadInfo
+from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
 Verdict = tuple[PendingReason, str]
 """Why workloads of a shape were parked."""
 UsageOf = Callable[[WorkloadInfo], float]
-QueueState = tuple[
+QueueSnapshot = tuple[
     dict[str, HeapItem],
     dict[str, WorkloadInfo],
     dict[Hashable, Verdict],
@@ -65,7 +65,7 @@ class PendingQueue:
         self._serial += 1
         item = (*info.order, self._serial, info)
         self.active[info.key] = item
-        info.place = Place.ACTIVE
+        info.queue_state = QueueState.ACTIVE
         heappush(self._heap_of(info), item)
         if self._by_shape is not None:
             self._by_shape.setdefault(info.shape, {})[info.key] = None
@@ -83,7 +83,7 @@ class PendingQueue:
     def park(self, info: WorkloadInfo) -> None:
         """Set it aside until an event wakes it. It must not be active."""
         self.parked[info.key] = info
-        info.place = Place.PARKED
+        info.queue_state = QueueState.PARKED
 
     def park_shape(self, shape: Hashable, verdict: Verdict) -> list[WorkloadInfo]:
         """Park every active workload of a shape, and those that come until the next event; returns them."""
@@ -114,7 +114,7 @@ class PendingQueue:
         self.parked.pop(key, None)
         if self.sticky == key:
             self.sticky = ""
-        info.place = Place.NOWHERE
+        info.queue_state = QueueState.NOWHERE
 
     def pop(self) -> WorkloadInfo | None:
         """Take out the head; None when nobody is active."""
@@ -125,7 +125,7 @@ class PendingQueue:
         del self.active[info.key]
         if self._by_shape is not None:
             self._by_shape.get(info.shape, {}).pop(info.key, None)
-        info.place = Place.NOWHERE
+        info.queue_state = QueueState.NOWHERE
         return info
 
     def _first(self) -> HeapItem | None:
@@ -162,16 +162,16 @@ class PendingQueue:
             waiting, key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self.sticky, info.order)
         )
 
-    def snapshot(self) -> QueueState:
+    def snapshot(self) -> QueueSnapshot:
         """A copy of the state, to undo to."""
         shapes = None if self._by_shape is None else {shape: dict(keys) for shape, keys in self._by_shape.items()}
         heaps = {key: list(heap) for key, heap in self._heaps.items()}
         return (dict(self.active), dict(self.parked), dict(self.parked_shapes), heaps, self.sticky, shapes)
 
-    def restore(self, state: QueueState) -> None:
+    def restore(self, state: QueueSnapshot) -> None:
         """Go back to a snapshot. The places of the workloads follow."""
         self.active, self.parked, self.parked_shapes, self._heaps, self.sticky, self._by_shape = state
         for item in self.active.values():
-            item[5].place = Place.ACTIVE
+            item[5].queue_state = QueueState.ACTIVE
         for info in self.parked.values():
-            info.place = Place.PARKED
+            info.queue_state = QueueState.PARKED

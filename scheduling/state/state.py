@@ -35,7 +35,7 @@ from scheduling.state.pods_ready import Readiness
 from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.second_pass import SecondPass
 from scheduling.state.what_if import Simulation
-from scheduling.state.workload_info import Place, TopologyCharge, WorkloadInfo
+from scheduling.state.workload_info import QueueState, TopologyCharge, WorkloadInfo
 from scheduling.state.workloads import Workloads
 from scheduling.topology.flavor import TopologyFlavors
 
@@ -248,7 +248,7 @@ class State:
 
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
         """The ClusterQueue of a workload: where it holds quota, else where its LocalQueue leads; None if missing."""
-        if info.place is Place.RESERVING and info.admission is not None:
+        if info.queue_state is QueueState.RESERVING and info.admission is not None:
             return self.cluster_queues.get(info.admission.cluster_queue)
         local_queue = self.local_queues.get(info.queue_key)
         return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
@@ -270,7 +270,7 @@ class State:
     def dequeue(self, info: WorkloadInfo) -> None:
         """Take a waiting workload out of its queue."""
         cq = self.cluster_queues.get(info.cluster_queue)
-        if cq is None or info.place not in (Place.ACTIVE, Place.PARKED):
+        if cq is None or info.queue_state not in (QueueState.ACTIVE, QueueState.PARKED):
             return
         self.journal.note_once(cq)
         self.journal.note_once(info)
@@ -289,7 +289,7 @@ class State:
         info.usage = usage
         info.keys = frozenset(cell.key for cell, _ in usage)
         info.cluster_queue = cq.name
-        info.place = Place.RESERVING
+        info.queue_state = QueueState.RESERVING
         cq.workloads[info.key] = info
         cq.forget_ranking()
         cq.generation += 1
@@ -320,7 +320,7 @@ class State:
         info.usage = ()
         info.keys = frozenset()
         info.topology_usage = ()
-        info.place = Place.NOWHERE
+        info.queue_state = QueueState.NOWHERE
         cq.generation += 1
         self.readiness.forget(info.key)
         self.second_pass.pop(info.key, None)

@@ -8,7 +8,7 @@ from scheduling.model.vocabulary import ClusterQueueReason, PendingReason
 from scheduling.quota.cells import CohortNode, QuotaNode
 from scheduling.quota.fair_sharing import dominant_resource_share
 from scheduling.state.cluster_queue import ClusterQueueState
-from scheduling.state.workload_info import Place
+from scheduling.state.workload_info import QueueState
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def pending_views(cq: ClusterQueueState) -> tuple[PendingView, ...]:
         PendingView(
             info.key,
             position,
-            not cq.active or info.place is Place.PARKED,
+            not cq.active or info.queue_state is QueueState.PARKED,
             info.outcome[0] if info.outcome else PendingReason.PENDING_EVALUATION,
             info.outcome[1] if info.outcome else "",
         )

@@ -29,7 +29,7 @@ from scheduling.state.workload_shape import shape_of
 _PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
 
-class Place(Enum):
+class QueueState(Enum):
     """Where the world holds a workload."""
 
     NOWHERE = auto()
@@ -128,12 +128,12 @@ class WorkloadInfo:
         "last_assignment",
         "order",
         "outcome",
-        "place",
         "placement",
         "pod_sets",
         "preempted_at",
         "priority",
         "queue_key",
+        "queue_state",
         "requeue_at",
         "requeued_false",
         "reserved_at",
@@ -159,7 +159,7 @@ class WorkloadInfo:
         self.uid = workload.uid
         self.queue_key = workload.queue_key
         self.cluster_queue = ""
-        self.place = Place.NOWHERE
+        self.queue_state = QueueState.NOWHERE
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
         self.order = (-self.priority, self.timestamp, self.uid, self.key)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scheduling.model.configuration import Configuration
 from scheduling.model.vocabulary import PendingReason
 from scheduling.state.pending_queue import PendingQueue
-from scheduling.state.workload_info import Place, WorkloadInfo
+from scheduling.state.workload_info import QueueState, WorkloadInfo
 from tests.scheduling.world_helpers import workload
 
 WAITING = (PendingReason.WAITING_FOR_QUOTA, "no room")
@@ -74,7 +74,7 @@ def test_equal_workloads_are_parked_together_and_those_that_come_later() -> None
     for each in (*equal, other):
         queue.push(each)
     assert queue.park_shape(equal[0].shape, WAITING) == equal
-    assert [each.place for each in (*equal, other)] == [Place.PARKED] * 3 + [Place.ACTIVE]
+    assert [each.queue_state for each in (*equal, other)] == [QueueState.PARKED] * 3 + [QueueState.ACTIVE]
     late = info("late", cpu=2)
     assert queue.push_unless_parked(late) == WAITING
     assert queue.push_unless_parked(info("another", cpu=1)) is None
@@ -117,5 +117,5 @@ def test_undo_by_snapshot() -> None:
     queue.wake(lambda _: True)
     queue.sticky = second.key
     queue.restore(state)
-    assert (first.place, second.place, queue.sticky) == (Place.ACTIVE, Place.PARKED, "")
+    assert (first.queue_state, second.queue_state, queue.sticky) == (QueueState.ACTIVE, QueueState.PARKED, "")
     assert drain(queue) == ["first"]
