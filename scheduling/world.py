@@ -57,7 +57,7 @@ class World(WorldObjects):
             if not workload.is_true(ConditionType.FINISHED):
                 info = self._info(workload)
                 state.insert(info)
-                self._placer.put(info)
+                self._tracker.track(info)
                 state.clear_pauses((info.cluster_queue,))
         elif workload.is_true(ConditionType.FINISHED):
             self.finish_workload(workload.key, now)
@@ -66,7 +66,7 @@ class World(WorldObjects):
 
     def _update(self, before: WorkloadInfo, workload: Workload) -> None:
         state, known, queue = self._state, before.workload, before.cluster_queue
-        if not self._placer.update_reserving(before, workload):
+        if not self._tracker.update_reserving(before, workload):
             self._replace(before, self._info(workload))
         if is_news(known, workload):
             state.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
@@ -75,7 +75,7 @@ class World(WorldObjects):
         """Exchange a workload for its new version; what its queue remembers of it stays."""
         if before.last_assignment is not None and before.shape == info.shape:
             info.last_assignment = before.last_assignment
-        if not self._placer.replace_parked(before, info):
+        if not self._tracker.replace_parked(before, info):
             self._exchange(before, info)
 
     def delete_workload(self, key: str) -> None:
@@ -86,7 +86,7 @@ class World(WorldObjects):
                 self._state.touched.add(info.cluster_queue)
             self._state.clear_pauses((info.cluster_queue,))
             self._state.preemption_loops.forget(key)
-            self._placer.take(info)
+            self._tracker.untrack(info)
             self._state.forget(info)
 
     def finish_workload(self, key: str, now: float) -> None:
@@ -112,7 +112,7 @@ class World(WorldObjects):
         if info is None or info.queue_state is not QueueState.RESERVING:
             return False
         before = info.current()
-        after = scaled_down(before, self._placer.domain_nodes, pods_may_run=pods_may_run)
+        after = scaled_down(before, self._tracker.domain_nodes, pods_may_run=pods_may_run)
         if after is before:
             return False
         self._replace(info, self._info(after))

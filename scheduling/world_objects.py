@@ -20,7 +20,7 @@ from scheduling.model.resource_flavor import ResourceFlavor
 from scheduling.model.topology import Topology
 from scheduling.model.vendor import NVIDIA, DeviceVendor
 from scheduling.model.workload import Workload
-from scheduling.state.admission_state import Placer
+from scheduling.state.admission_state import WorkloadTracker
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.hierarchy import Structure
 from scheduling.state.state import State
@@ -34,7 +34,7 @@ class WorldObjects:
         """An empty world. `vendors` are the rows that say what asks for which device."""
         self._state = State(configuration or Configuration(), vendors)
         self._structure = Structure(self._state)
-        self._placer = Placer(self._state)
+        self._tracker = WorkloadTracker(self._state)
         self._parts = CycleParts(self._state)
 
     @property
@@ -49,7 +49,7 @@ class WorldObjects:
             return
         workloads = [info.current() for info in state.workloads.values()]
         for info in [*state.workloads.values()]:
-            self._placer.take(info)
+            self._tracker.untrack(info)
             state.forget(info)
         state.set_configuration(configuration)
         self._parts = CycleParts(state)
@@ -57,7 +57,7 @@ class WorldObjects:
         for workload in workloads:
             info = self._info(workload)
             state.insert(info)
-            self._placer.put(info)
+            self._tracker.track(info)
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
         """Replace the rows that say what asks for which device."""
@@ -175,10 +175,10 @@ class WorldObjects:
         state = self._state
         cq = state.cluster_queues.get(before.cluster_queue)
         sticky = cq is not None and cq.queue.sticky == before.key
-        self._placer.take(before)
+        self._tracker.untrack(before)
         state.forget(before)
         state.insert(info)
-        self._placer.put(info)
+        self._tracker.track(info)
         if sticky and cq is not None and info.cluster_queue == cq.name and info.queue_state is not QueueState.RESERVING:
             cq.queue.sticky = info.key
 
@@ -242,10 +242,10 @@ class WorldObjects:
         self._structure.queue_changed(cluster_queue.name)
         if not is_new:
             return
-        self._put_again(*self._placer.stranded)
+        self._track_again(*self._tracker.stranded)
         for queue in state.local_queues.values():
             if queue.cluster_queue == cluster_queue.name:
-                self._put_again(*state.by_local_queue.get(queue.key, ()), only_waiting=True)
+                self._track_again(*state.by_local_queue.get(queue.key, ()), only_waiting=True)
 
     def delete_cluster_queue(self, name: str) -> None:
         """Forget a ClusterQueue and its queue; its workloads are left without one."""
@@ -255,13 +255,13 @@ class WorldObjects:
         keys = [*cq.workloads, *cq.queue.active, *cq.queue.parked]
         infos = [self._state.workloads[key] for key in keys]
         for info in infos:
-            self._placer.take(info)
+            self._tracker.untrack(info)
         del self._state.cluster_queues[name]
         self._state.ready.pop(name, None)
         self._structure.queue_changed(name)
         for info in infos:
             info.current()
-            self._placer.put(info)
+            self._tracker.track(info)
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:
         """Add or replace a LocalQueue; workloads that waited for it are queued, those of a stopped one leave the
@@ -271,7 +271,7 @@ class WorldObjects:
         if before != local_queue:
             if self._state.history is not None:
                 self._state.history.set_local_queue(local_queue)
-            self._put_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
+            self._track_again(*self._state.by_local_queue.get(local_queue.key, ()), only_waiting=True)
             self._state.clear_pauses((local_queue.cluster_queue,))
 
     def delete_local_queue(self, key: str) -> None:
@@ -279,17 +279,17 @@ class WorldObjects:
         if self._state.local_queues.pop(key, None) is not None:
             if self._state.history is not None:
                 self._state.history.delete_local_queue(key)
-            self._put_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
+            self._track_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
 
-    def _put_again(self, *keys: str, only_waiting: bool = False) -> None:
+    def _track_again(self, *keys: str, only_waiting: bool = False) -> None:
         """Put workloads where they belong now."""
         for key in keys:
             info = self._state.workloads[key]
             if info.queue_state is QueueState.RESERVING or (only_waiting and info.workload.holds_quota):
                 continue
-            self._placer.take(info)
+            self._tracker.untrack(info)
             info.current()
-            self._placer.put(info)
+            self._tracker.track(info)
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 

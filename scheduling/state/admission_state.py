@@ -18,7 +18,7 @@ from scheduling.state.workload_info import QueueState, TopologyCharge, WorkloadI
 _REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
 
 
-class Placer:
+class WorkloadTracker:
     """Puts workloads where they belong and takes them out again."""
 
     def __init__(self, state: State) -> None:
@@ -27,17 +27,17 @@ class Placer:
         self.stranded: dict[str, None] = {}
         """Workloads that hold quota of a ClusterQueue that is not there."""
 
-    def put(self, info: WorkloadInfo) -> None:
+    def track(self, info: WorkloadInfo) -> None:
         """Put a workload, which is nowhere, where it belongs."""
         workload = info.workload
         if workload.holds_quota:
-            self._put_on_quota(info)
+            self._track_reserving(info)
             return
         cq = self._queue_for(info)
         if cq is not None:
             self._state.enqueue(info, cq)
 
-    def take(self, info: WorkloadInfo) -> None:
+    def untrack(self, info: WorkloadInfo) -> None:
         """Take a workload out of wherever it is."""
         self.stranded.pop(info.key, None)
         if info.queue_state is QueueState.RESERVING:
@@ -106,7 +106,7 @@ class Placer:
         flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
         return flavor.node_names(domain) if flavor is not None else frozenset()
 
-    def _put_on_quota(self, info: WorkloadInfo) -> None:
+    def _track_reserving(self, info: WorkloadInfo) -> None:
         state, workload = self._state, info.workload
         admission = workload.admission
         if admission is None:
