@@ -190,7 +190,7 @@ class World(WorldObjects):
         return CycleResult(state.cycle, outcomes=tuple(outcomes)) if paused else None
 
     def _refresh(self) -> None:
-        self._structure.settle()
+        self._hierarchy.rebuild()
         self._state.wake_parked()
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class World(WorldObjects):
         """Start to remember how to go back. Savepoints do not nest: raises RuntimeError inside another."""
         if self._state.journal.is_open:
             raise RuntimeError("a savepoint is open already: commit or undo it first")
-        self._structure.settle()
+        self._hierarchy.rebuild()
         self._state.start_journal()
         return Savepoint(self._state.cycle)
 
@@ -221,8 +221,8 @@ class World(WorldObjects):
 
     def queue_problems(self) -> dict[str, str]:
         """Why ClusterQueues are inactive, by name; those that a stop policy holds and nothing else are left out."""
-        self._structure.settle()
-        return self._structure.problems()
+        self._hierarchy.rebuild()
+        return self._hierarchy.problems()
 
     def cohort_view(self, name: str) -> CohortView:
         """A Cohort's numbers; raises KeyError."""

@@ -22,7 +22,7 @@ from scheduling.model.vendor import NVIDIA, DeviceVendor
 from scheduling.model.workload import Workload
 from scheduling.state.admission_state import WorkloadTracker
 from scheduling.state.cluster_queue import ClusterQueueState
-from scheduling.state.hierarchy import Structure
+from scheduling.state.hierarchy import Hierarchy
 from scheduling.state.state import State
 from scheduling.state.workload_info import QueueState, WorkloadInfo
 
@@ -33,7 +33,7 @@ class WorldObjects:
     def __init__(self, configuration: Configuration | None = None, vendors: Sequence[DeviceVendor] = (NVIDIA,)) -> None:
         """An empty world. `vendors` are the rows that say what asks for which device."""
         self._state = State(configuration or Configuration(), vendors)
-        self._structure = Structure(self._state)
+        self._hierarchy = Hierarchy(self._state)
         self._tracker = WorkloadTracker(self._state)
         self._parts = CycleParts(self._state)
 
@@ -53,7 +53,7 @@ class WorldObjects:
             state.forget(info)
         state.set_configuration(configuration)
         self._parts = CycleParts(state)
-        self._structure.references_changed()
+        self._hierarchy.references_changed()
         for workload in workloads:
             info = self._info(workload)
             state.insert(info)
@@ -87,7 +87,7 @@ class WorldObjects:
 
     def advise_moves(self, key: str) -> MoveAdvice:
         """Advice: the fewest moves of running pods that would give a waiting workload its devices (`device_advice`)."""
-        self._structure.settle()
+        self._hierarchy.rebuild()
         return advise_moves(self._state, key, self._parts.nominate)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
@@ -186,13 +186,13 @@ class WorldObjects:
         """Add or replace a flavor."""
         self._state.flavors[flavor.name] = flavor
         self._state.sync_topology_flavor(flavor.name)
-        self._structure.references_changed()
+        self._hierarchy.references_changed()
 
     def delete_resource_flavor(self, name: str) -> None:
         """Forget a flavor; ClusterQueues that name it become inactive."""
         if self._state.flavors.pop(name, None) is not None:
             self._state.sync_topology_flavor(name)
-            self._structure.references_changed()
+            self._hierarchy.references_changed()
 
     def set_topology(self, topology: Topology) -> None:
         """Add or replace a topology."""
@@ -208,27 +208,27 @@ class WorldObjects:
         for flavor in self._state.flavors.values():
             if flavor.topology_name == name:
                 self._state.sync_topology_flavor(flavor.name)
-        self._structure.references_changed()
+        self._hierarchy.references_changed()
 
     def set_admission_check(self, check: AdmissionCheck) -> None:
         """Add or replace an admission check."""
         self._state.checks[check.name] = check
-        self._structure.references_changed()
+        self._hierarchy.references_changed()
 
     def delete_admission_check(self, name: str) -> None:
         """Forget an admission check."""
         if self._state.checks.pop(name, None) is not None:
-            self._structure.references_changed()
+            self._hierarchy.references_changed()
 
     def set_cohort(self, cohort: Cohort) -> None:
         """Add or replace a cohort; the whole tree is computed anew."""
         self._state.cohorts[cohort.name] = cohort
-        self._structure.cohort_changed(cohort.name)
+        self._hierarchy.cohort_changed(cohort.name)
 
     def delete_cohort(self, name: str) -> None:
         """Forget a cohort; while it is named it stays as an implicit one."""
         if self._state.cohorts.pop(name, None) is not None:
-            self._structure.cohort_changed(name)
+            self._hierarchy.cohort_changed(name)
 
     def set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
         """Add or replace a ClusterQueue; usage stays."""
@@ -239,7 +239,7 @@ class WorldObjects:
             cq = state.cluster_queues[cluster_queue.name] = ClusterQueueState(cluster_queue)
         cq.set_spec(cluster_queue, state.flavors)
         self._parts.queue_usage(cq)
-        self._structure.queue_changed(cluster_queue.name)
+        self._hierarchy.queue_changed(cluster_queue.name)
         if not is_new:
             return
         self._track_again(*self._tracker.stranded)
@@ -258,7 +258,7 @@ class WorldObjects:
             self._tracker.untrack(info)
         del self._state.cluster_queues[name]
         self._state.ready.pop(name, None)
-        self._structure.queue_changed(name)
+        self._hierarchy.queue_changed(name)
         for info in infos:
             info.current()
             self._tracker.track(info)

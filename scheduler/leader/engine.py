@@ -198,7 +198,7 @@ class Engine:
     def _decide(self, builder: BatchBuilder, now: float, deadline: float) -> None:
         """Releases and timers first, then cycles until one changes nothing."""
         due = self.rows.due | self._timers.due(now)
-        if builder.settle(sorted(due)) + builder.release_ended():
+        if builder.reconcile(sorted(due)) + builder.release_ended():
             self._settled = False
         builder.sample_usage()
         if self._settled:

@@ -80,11 +80,11 @@ class BatchBuilder:
 
     # --- Steps outside the cycle --------------------------------------------------------------------------------------
 
-    def settle(self, keys: Iterable[str]) -> int:
+    def reconcile(self, keys: Iterable[str]) -> int:
         """Take the steps of `scheduling.lifecycle.reconcile` that are due for these workloads; returns their number."""
-        return sum(self._settle(key) for key in keys)
+        return sum(self._reconcile(key) for key in keys)
 
-    def _settle(self, key: str) -> int:
+    def _reconcile(self, key: str) -> int:
         steps = 0
         for steps in range(_MOST_STEPS):
             workload = self._world.workload(key)
@@ -177,9 +177,9 @@ class BatchBuilder:
             self._outcome(outcome)
         for failure in result.second_pass_failures:
             self._note(self._current(failure.workload), "SecondPassFailed", failure.message, "Warning")
-        self.settle([preemption.workload for preemption in result.preemptions])
-        self.settle([eviction.workload for eviction in result.evictions])
-        self.settle([admission.workload for admission in result.admissions])
+        self.reconcile([preemption.workload for preemption in result.preemptions])
+        self.reconcile([eviction.workload for eviction in result.evictions])
+        self.reconcile([admission.workload for admission in result.admissions])
         if result.decided:
             self._cycles.append(
                 CycleRow(

@@ -11,9 +11,9 @@ from scheduling.state.state import State
 Root = tuple[str, str]
 
 
-class Structure:
-    """Keeps what follows from configuration objects. Changes are collected, and applied by `settle` before anyone reads
-    a number."""
+class Hierarchy:
+    """Keeps what follows from configuration objects. Changes are collected; `rebuild` applies them before a number is
+    read."""
 
     def __init__(self, state: State) -> None:
         """Of this state."""
@@ -39,8 +39,7 @@ class Structure:
         self._state.matcher.clear()
         self._changed_queues.update(self._state.cluster_queues)
 
-    def settle(self) -> None:
-        """Apply what was collected."""
+    def rebuild(self) -> None:
         if not self._dirty:
             return
         self._dirty = False
