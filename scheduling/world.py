@@ -24,12 +24,12 @@ from scheduling.model.vocabulary import ConditionType, DecisionKind, PendingReas
 from scheduling.model.workload import Workload
 from scheduling.state.preemption_loops import describe_pause, is_news
 from scheduling.state.status import (
-    ClusterQueueView,
-    CohortView,
-    PendingView,
-    cluster_queue_view,
-    cohort_view,
-    pending_views,
+    ClusterQueueStatus,
+    CohortStatus,
+    PendingPosition,
+    cluster_queue_status,
+    cohort_status,
+    pending_positions,
 )
 from scheduling.state.workload_info import QueueState, WorkloadInfo
 from scheduling.world_objects import WorldObjects
@@ -214,20 +214,20 @@ class World(WorldObjects):
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
-    def cluster_queue_view(self, name: str) -> ClusterQueueView:
+    def cluster_queue_status(self, name: str) -> ClusterQueueStatus:
         """A ClusterQueue's numbers; raises KeyError."""
         self._refresh()
-        return cluster_queue_view(self._state.cluster_queues[name])
+        return cluster_queue_status(self._state.cluster_queues[name])
 
     def queue_problems(self) -> dict[str, str]:
         """Why ClusterQueues are inactive, by name; those that a stop policy holds and nothing else are left out."""
         self._hierarchy.rebuild()
         return self._hierarchy.problems()
 
-    def cohort_view(self, name: str) -> CohortView:
+    def cohort_status(self, name: str) -> CohortStatus:
         """A Cohort's numbers; raises KeyError."""
         self._refresh()
-        return cohort_view(self._state.tree.cohorts[name])
+        return cohort_status(self._state.tree.cohorts[name])
 
     def cluster_queue_names(self) -> tuple[str, ...]:
         """Every ClusterQueue, by name."""
@@ -238,10 +238,10 @@ class World(WorldObjects):
         self._refresh()
         return tuple(sorted(self._state.tree.cohorts))
 
-    def pending(self, cluster_queue: str) -> tuple[PendingView, ...]:
+    def pending(self, cluster_queue: str) -> tuple[PendingPosition, ...]:
         """Who waits in a ClusterQueue, in queue order, the parked ones included (Kueue's visibility API)."""
         self._refresh()
-        return pending_views(self._state.cluster_queues[cluster_queue])
+        return pending_positions(self._state.cluster_queues[cluster_queue])
 
     def device_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
         """What decided slices take of a device now: slots, MiB, percent of cores."""

@@ -94,10 +94,10 @@ def _computed(cluster: Cluster) -> Numbers:
         world.set_workload(workload, 0.0)
     counts = _counts(cluster)
     queues = {
-        name: cluster_queue_numbers(world.cluster_queue_view(name)) | counts.get(name, _NO_WORKLOADS)
+        name: cluster_queue_numbers(world.cluster_queue_status(name)) | counts.get(name, _NO_WORKLOADS)
         for name in world.cluster_queue_names()
     }
-    cohorts = {name: cohort_numbers(world.cohort_view(name)) for name in world.cohort_names()}
+    cohorts = {name: cohort_numbers(world.cohort_status(name)) for name in world.cohort_names()}
     return Numbers("rows", timezone.now(), queues, cohorts)
 
 

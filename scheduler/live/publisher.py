@@ -35,7 +35,7 @@ from scheduler.live.shapes import (
 )
 from scheduler.store.placements import held_slices
 from scheduler.store.row_index import RowIndex
-from scheduling.state.status import ClusterQueueView, CohortView
+from scheduling.state.status import ClusterQueueStatus, CohortStatus
 from scheduling.world import World
 
 _log = logging.getLogger(__name__)
@@ -133,13 +133,13 @@ def difference(before: LiveData, after: LiveData) -> LiveChanges:
 def numbers(world: World, rows: RowIndex) -> LiveData:
     """All numbers of a cluster."""
     cluster_queues = {
-        name: cluster_queue_numbers(world.cluster_queue_view(name)) for name in world.cluster_queue_names()
+        name: cluster_queue_numbers(world.cluster_queue_status(name)) for name in world.cluster_queue_names()
     }
     devices = _devices(world, rows)
     return {
         "totals": _totals(cluster_queues, devices, len(rows.nodes)),
         "cluster_queues": cluster_queues,
-        "cohorts": {name: cohort_numbers(world.cohort_view(name)) for name in world.cohort_names()},
+        "cohorts": {name: cohort_numbers(world.cohort_status(name)) for name in world.cohort_names()},
         "devices": devices,
     }
 
@@ -148,7 +148,7 @@ def _share(share: float) -> Share:
     return "Infinity" if math.isinf(share) else share
 
 
-def cluster_queue_numbers(view: ClusterQueueView) -> LiveClusterQueue:
+def cluster_queue_numbers(view: ClusterQueueStatus) -> LiveClusterQueue:
     """One ClusterQueue's entry."""
     return {
         "cohort": view.cohort,
@@ -175,7 +175,7 @@ def cluster_queue_numbers(view: ClusterQueueView) -> LiveClusterQueue:
     }
 
 
-def cohort_numbers(view: CohortView) -> LiveCohort:
+def cohort_numbers(view: CohortStatus) -> LiveCohort:
     """One cohort's entry."""
     return {
         "parent": view.parent,

@@ -89,7 +89,7 @@ def state_at_the_end(world: World) -> dict[str, Any]:
             names = [entry.workload for entry in waiting if entry.inadmissible is inadmissible]
             if names:
                 result[key][name] = names
-        view = world.cluster_queue_view(name)
+        view = world.cluster_queue_status(name)
         usage = [row for row in view.usage if row.listed]  # Kueue reports on the flavors of the spec only
         entry: dict[str, Any] = {
             "flavorsReservation": _by_flavor(usage, "used"),

@@ -29,7 +29,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterQueueView:
+class ClusterQueueStatus:
     """A ClusterQueue now. `weighted_share` is not rounded, may be infinite, and is computed without fair sharing
     too."""
 
@@ -47,7 +47,7 @@ class ClusterQueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class CohortView:
+class CohortStatus:
     """A Cohort now (implicit ones too)."""
 
     name: str
@@ -57,7 +57,7 @@ class CohortView:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingView:
+class PendingPosition:
     """A waiting workload: its 0-based place in the ClusterQueue, whether it is parked, and why it waits."""
 
     workload: str
@@ -86,10 +86,10 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
     )
 
 
-def cluster_queue_view(cq: ClusterQueueState) -> ClusterQueueView:
+def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
     """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible."""
     active, parked = len(cq.queue.active), len(cq.queue.parked)
-    return ClusterQueueView(
+    return ClusterQueueStatus(
         cq.name,
         cq.spec.cohort_name,
         cq.active,
@@ -104,16 +104,16 @@ def cluster_queue_view(cq: ClusterQueueState) -> ClusterQueueView:
     )
 
 
-def cohort_view(node: CohortNode) -> CohortView:
+def cohort_status(node: CohortNode) -> CohortStatus:
     """A cohort's numbers."""
     parent = node.parent.name if node.parent else ""
-    return CohortView(node.name, parent, dominant_resource_share(node).weighted, usage_of(node))
+    return CohortStatus(node.name, parent, dominant_resource_share(node).weighted, usage_of(node))
 
 
-def pending_views(cq: ClusterQueueState) -> tuple[PendingView, ...]:
+def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
     """Who waits, in the order of the queue."""
     return tuple(
-        PendingView(
+        PendingPosition(
             info.key,
             position,
             not cq.active or info.queue_state is QueueState.PARKED,

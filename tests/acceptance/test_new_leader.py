@@ -147,7 +147,7 @@ def facts(world: World, rows: RowIndex) -> dict[str, Any]:
         found |= {f"{key}'s row, {name}": value for name, value in row.items()}
         found[f"{key}, next slice"] = rows.waiting_slice_of(key)
     for name in world.cluster_queue_names():
-        view = world.cluster_queue_view(name)
+        view = world.cluster_queue_status(name)
         waiting = {entry.workload for entry in world.pending(name)}
         found[f"ClusterQueue {name}"] = (view.active, view.reserving, view.admitted, view.usage, waiting)
     for place in rows.devices:

@@ -16,8 +16,8 @@ from tests.scheduling.worlds import Plan, plans
 
 def usage_rows(world: World) -> dict[str, tuple[Usage, ...]]:
     """Usage of every ClusterQueue and cohort."""
-    rows = {f"queue {name}": world.cluster_queue_view(name).usage for name in world.cluster_queue_names()}
-    rows |= {f"cohort {name}": world.cohort_view(name).usage for name in world.cohort_names()}
+    rows = {f"queue {name}": world.cluster_queue_status(name).usage for name in world.cluster_queue_names()}
+    rows |= {f"cohort {name}": world.cohort_status(name).usage for name in world.cohort_names()}
     return rows
 
 
@@ -168,7 +168,7 @@ def was_reduced(admission: Admit, waiting: Workload) -> bool:
 def waiting_has_other_flavors(world: World, preemptor: str) -> bool:
     """Whether its ClusterQueue has several flavors: then another one may have become free meanwhile."""
     queue = preemptor_queue(world, preemptor)
-    return len(world.cluster_queue_view(queue).usage) > 1
+    return len(world.cluster_queue_status(queue).usage) > 1
 
 
 def preemptor_queue(world: World, preemptor: str) -> str:

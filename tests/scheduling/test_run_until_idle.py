@@ -28,7 +28,7 @@ def test_every_waiting_workload_is_looked_at_unless_idle_cycles_are_limited(limi
         builder.pending(f"w{number:02}", "q", 2 + number, at=float(number))
     results = list(run_until_idle(builder.world, 1000.0, limit_idle=limit_idle))
     assert len(results) == 30 - left
-    assert builder.world.cluster_queue_view("q").pending == left
+    assert builder.world.cluster_queue_status("q").pending == left
 
 
 def test_a_preemptor_waits_for_its_victims_without_spinning() -> None:

@@ -37,7 +37,7 @@ def units(builder: Builder, queue: str, *sizes: int | str) -> Builder:
 
 def share(builder: Builder, queue: str) -> float:
     """The weighted share of a ClusterQueue, to one decimal."""
-    return round(builder.world.cluster_queue_view(queue).weighted_share, 1)
+    return round(builder.world.cluster_queue_status(queue).weighted_share, 1)
 
 
 def test_t45_a_queue_within_nominal_takes_the_first_workload_of_the_borrower() -> None:
@@ -114,7 +114,7 @@ def test_t52_a_share_sees_what_the_parent_could_reach() -> None:
     )
     builder.queue("q", {"default": 0}, "child").running("w", "q", 10)
     assert share(builder, "q") == 1000
-    assert builder.world.cohort_view("child").weighted_share == 200
+    assert builder.world.cohort_status("child").weighted_share == 200
 
 
 def test_t53_resources_that_nobody_lends_count_as_borrowing_but_not_in_the_ratio() -> None:
@@ -136,7 +136,7 @@ def test_t54_not_borrowing_what_is_asked_for_beats_any_share() -> None:
 def test_t55_shares_are_exact_here_and_rounded_up_where_kueue_reports_them() -> None:
     builder = units(three(), "b", 1, 1, 1, 1)
     assert share(builder, "b") == 111.1
-    assert math.ceil(builder.world.cluster_queue_view("b").weighted_share) == 112
+    assert math.ceil(builder.world.cluster_queue_status("b").weighted_share) == 112
 
 
 def test_a_share_is_shown_even_where_fair_sharing_is_off() -> None:

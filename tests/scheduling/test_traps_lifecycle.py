@@ -119,7 +119,7 @@ def test_t61_a_check_for_some_flavors_concerns_only_them() -> None:
     assert (on_demand.workload, on_demand.admitted) == ("team/second", True)
     assert current(builder, "first").status == "QuotaReserved"
     assert current(builder, "second").status == "Admitted"
-    assert builder.world.cluster_queue_view("q").admitted == 1
+    assert builder.world.cluster_queue_status("q").admitted == 1
 
 
 def test_t61_admitted_at_once_when_every_check_is_ready_already() -> None:
@@ -138,9 +138,9 @@ def test_t62_a_missing_or_inactive_check_stops_the_queue() -> None:
     builder = with_spot_check().pending("w", "q", 1)
     builder.world.delete_admission_check("budget")
     assert not builder.world.has_active()
-    assert builder.world.cluster_queue_view("q").reason == "AdmissionCheckNotFound"
+    assert builder.world.cluster_queue_status("q").reason == "AdmissionCheckNotFound"
     builder.world.set_admission_check(AdmissionCheck("budget", active=False))
-    assert builder.world.cluster_queue_view("q").reason == "AdmissionCheckInactive"
+    assert builder.world.cluster_queue_status("q").reason == "AdmissionCheckInactive"
     builder.world.set_admission_check(AdmissionCheck("budget"))
     assert admissions(cycle(builder.world)) == ["w"]
 

@@ -49,11 +49,11 @@ def test_t37_the_reservation_is_capped_by_the_borrowing_limit() -> None:
 def test_a_reservation_where_too_much_is_used_already_frees_nothing_for_the_cohort() -> None:
     builder = Builder().queue("a", {"default": (4, 0, 0)}, "all").queue("b", {"default": 2}, "all")
     builder.running("used", "a", 6).pending("more", "a", 2).pending("other", "b", 2, at=1.0)
-    before = builder.world.cohort_view("all").usage
+    before = builder.world.cohort_status("all").usage
     assert [row.used for row in before] == [2000]
     for _ in range(2):
         assert [name for result in settled(builder.world) for name in admissions(result)] == []
-        assert builder.world.cohort_view("all").usage == before
+        assert builder.world.cohort_status("all").usage == before
         builder.pending("late", "b", 3, at=2.0)
 
 
@@ -120,7 +120,7 @@ def test_t43_equal_workloads_are_parked_together_and_woken_together() -> None:
         builder.pending(f"w{number:03}", "a", 2)
     result = cycle(builder.world)
     assert result.heads == 1
-    view = builder.world.cluster_queue_view("a")
+    view = builder.world.cluster_queue_status("a")
     assert (view.pending, view.inadmissible) == (0, 100)
     assert reason_of(builder.world, "w099") == "WaitingForQuota"
     builder.pending("late", "a", 2)
@@ -130,7 +130,7 @@ def test_t43_equal_workloads_are_parked_together_and_woken_together() -> None:
     assert messages(said)["late"].startswith("an equal workload was refused: cpu")
     assert settled(builder.world) == []
     builder.world.finish_workload("team/used", 1001.0)
-    assert builder.world.cluster_queue_view("a").pending == 101
+    assert builder.world.cluster_queue_status("a").pending == 101
     assert [name for r in settled(builder.world) for name in admissions(r)] == ["late", "w000"]
 
 
@@ -139,13 +139,13 @@ def test_t43_never_in_a_strict_queue() -> None:
     for number in range(5):
         builder.pending(f"w{number}", "a", 2)
     cycle(builder.world)
-    assert builder.world.cluster_queue_view("a").pending == 5
+    assert builder.world.cluster_queue_status("a").pending == 5
 
 
 def test_t44_without_a_selector_no_namespace_is_admitted_and_even_a_strict_head_parks() -> None:
     builder = Builder().queue("a", {"default": 4}, strict=True, namespace_selector=None).pending("w", "a", 1)
     assert outcomes(cycle(builder.world)) == {"w": "Misconfigured"}
-    assert builder.world.cluster_queue_view("a").inadmissible == 1
+    assert builder.world.cluster_queue_status("a").inadmissible == 1
     builder.queue("a", {"default": 4}, strict=True, namespace_selector=LabelSelector({"tier": "gold"}))
     assert not builder.world.has_active()
     builder.world.set_namespace("team", {"tier": "gold"})

@@ -230,7 +230,7 @@ def test_preempted_workloads_keep_their_quota_until_they_have_stopped() -> None:
     again = cycle(builder.world)
     assert not again.decided
     assert not again.outcomes
-    assert builder.world.cluster_queue_view("a").reserving == 1
+    assert builder.world.cluster_queue_status("a").reserving == 1
     builder.world.release_workload("team/low", 1001.0)
     assert admissions(cycle(builder.world, 1001.0)) == ["w"]
 

@@ -22,12 +22,12 @@ from tests.scheduling.world_helpers import (
 
 def cohort_usage(builder: Builder, name: str) -> dict[str, int]:
     """Usage of a cohort per flavor, in cores."""
-    return {row.flavor: row.used // 1000 for row in builder.world.cohort_view(name).usage}
+    return {row.flavor: row.used // 1000 for row in builder.world.cohort_status(name).usage}
 
 
 def queue_usage(builder: Builder, name: str) -> Usage:
     """The only usage row of a ClusterQueue."""
-    (row,) = builder.world.cluster_queue_view(name).usage
+    (row,) = builder.world.cluster_queue_status(name).usage
     return row
 
 
@@ -167,7 +167,7 @@ def test_t12_an_inactive_queue_still_lends() -> None:
     builder = Builder().queue("lender", {"default": 5}, "all", stop_policy=StopPolicy.HOLD)
     builder.queue("a", {"default": 1}, "all").pending("six", "a", 6).pending("held", "lender", 1)
     assert admissions(cycle(builder.world)) == ["six"]
-    view = builder.world.cluster_queue_view("lender")
+    view = builder.world.cluster_queue_status("lender")
     assert (view.pending, view.inadmissible, view.reason) == (0, 1, "Stopped")
 
 
@@ -176,7 +176,7 @@ def test_an_absent_cell_never_refuses_and_is_not_charged() -> None:
     builder.pending("w", "a", [pod_set({"cpu": 3, "memory": "64Gi"})])
     result = cycle(builder.world)
     assert dict(result.admissions[0].pod_sets[0].flavors) == {"cpu": "two", "memory": "two"}
-    assert {(row.flavor, row.resource) for row in builder.world.cluster_queue_view("a").usage if row.used} == {
+    assert {(row.flavor, row.resource) for row in builder.world.cluster_queue_status("a").usage if row.used} == {
         ("two", "cpu")
     }
 
@@ -185,7 +185,7 @@ def test_usage_of_a_flavor_that_is_no_longer_listed_stays_charged() -> None:
     builder = Builder().queue("a", {"old": 5, "new": 5}, "all").queue("b", {"old": 5}, "all")
     builder.running("w", "a", 4, "old").queue("a", {"new": 5}, "all")
     assert cohort_usage(builder, "all") == {"old": 4, "new": 0}
-    assert builder.world.cluster_queue_view("a").weighted_share == 0
+    assert builder.world.cluster_queue_status("a").weighted_share == 0
     builder.pending("two", "b", 2)
     assert outcomes(cycle(builder.world)) == {"two": "WaitingForQuota"}
 
@@ -193,6 +193,6 @@ def test_usage_of_a_flavor_that_is_no_longer_listed_stays_charged() -> None:
 def test_a_cycle_of_cohorts_stops_its_queues_until_it_is_broken() -> None:
     builder = Builder().cohort("x", "y").cohort("y", "x").queue("a", {"default": 5}, "x").pending("w", "a", 1)
     assert not builder.world.has_active()
-    assert builder.world.cluster_queue_view("a").reason == "CohortCycle"
+    assert builder.world.cluster_queue_status("a").reason == "CohortCycle"
     builder.cohort("y")
     assert admissions(cycle(builder.world)) == ["w"]

@@ -46,14 +46,14 @@ def test_a_workload_waits_outside_until_its_queues_exist() -> None:
 def test_a_workload_that_holds_quota_is_charged_as_soon_as_its_queue_exists() -> None:
     builder = Builder().running("w", "q", 3)
     builder.queue("q", {"default": 4})
-    assert [row.used for row in builder.world.cluster_queue_view("q").usage] == [3000]
+    assert [row.used for row in builder.world.cluster_queue_status("q").usage] == [3000]
 
 
 def test_deleting_a_local_queue_takes_its_pending_workloads_out() -> None:
     builder = Builder().queue("q", {"default": 4}).running("r", "q", 1).pending("w", "q", 1)
     builder.world.delete_local_queue("team/q")
     assert not builder.world.has_active()
-    assert builder.world.cluster_queue_view("q").reserving == 1
+    assert builder.world.cluster_queue_status("q").reserving == 1
     builder.world.set_local_queue(LocalQueue("team", "q", "q"))
     assert admissions(cycle(builder.world)) == ["w"]
 
@@ -63,9 +63,9 @@ def test_deleting_a_cluster_queue_and_bringing_it_back() -> None:
     cycle(builder.pending("w", "q", 1).world)
     builder.pending("x", "q", 1).world.delete_cluster_queue("q")
     assert builder.world.cluster_queue_names() == ("other",)
-    assert builder.world.cohort_view("all").usage[0].used == 0
+    assert builder.world.cohort_status("all").usage[0].used == 0
     builder.queue("q", {"default": 4}, "all")
-    assert [row.used for row in builder.world.cluster_queue_view("q").usage] == [1000]
+    assert [row.used for row in builder.world.cluster_queue_status("q").usage] == [1000]
     assert admissions(cycle(builder.world)) == ["x"]
 
 
@@ -73,7 +73,7 @@ def test_a_missing_flavor_stops_the_queue() -> None:
     builder = Builder().queue("q", {"default": 4}).pending("w", "q", 1)
     builder.world.delete_resource_flavor("default")
     assert not builder.world.has_active()
-    view = builder.world.cluster_queue_view("q")
+    view = builder.world.cluster_queue_status("q")
     assert (view.active, view.reason) == (False, "FlavorNotFound")
     assert "default" in view.message
     assert builder.world.queue_problems() == {"q": "flavors not found: default"}
@@ -93,10 +93,10 @@ def test_an_edit_of_quota_wakes_the_parked_of_the_whole_tree() -> None:
 
 def test_moving_a_queue_to_another_cohort_takes_its_usage_along() -> None:
     builder = Builder().queue("a", {"default": 2}, "x").queue("b", {"default": 4}, "x").running("w", "a", 5)
-    assert builder.world.cohort_view("x").usage[0].used == 5000
+    assert builder.world.cohort_status("x").usage[0].used == 5000
     builder.queue("a", {"default": 2}, "y")
-    assert builder.world.cohort_view("x").usage[0].used == 0
-    assert builder.world.cohort_view("y").usage[0].used == 5000
+    assert builder.world.cohort_status("x").usage[0].used == 0
+    assert builder.world.cohort_status("y").usage[0].used == 5000
     assert builder.world.cohort_names() == ("x", "y")
 
 
@@ -160,7 +160,7 @@ def test_a_finished_workload_is_forgotten() -> None:
     cycle(builder.pending("w", "q", 4).world)
     builder.world.finish_workload("team/w", 1001.0)
     assert builder.world.workload("team/w") is None
-    assert builder.world.cluster_queue_view("q").reserving == 0
+    assert builder.world.cluster_queue_status("q").reserving == 0
     builder.world.finish_workload("team/w", 1001.0)
 
 
@@ -172,7 +172,7 @@ def test_a_new_configuration_computes_requests_anew_and_keeps_usage() -> None:
     builder.world.set_configuration(Configuration(transformations=(rule,)))
     result = cycle(builder.world)
     assert dict(result.admissions[0].pod_sets[0].resource_usage) == {"cpu": 1000, "credits": 10}
-    assert {row.resource: row.used for row in builder.world.cluster_queue_view("q").usage} == {
+    assert {row.resource: row.used for row in builder.world.cluster_queue_status("q").usage} == {
         "cpu": 2000,
         "credits": 10,
     }
@@ -253,7 +253,7 @@ def test_what_a_victim_reads_names_no_workload_of_another_namespace() -> None:
 
 def test_views_of_what_is_not_there() -> None:
     world = Builder().world
-    for view in (world.cluster_queue_view, world.cohort_view, world.pending, world.why_pending):
+    for view in (world.cluster_queue_status, world.cohort_status, world.pending, world.why_pending):
         with pytest.raises(KeyError):
             view("none")
     assert world.workload("team/none") is None

@@ -17,8 +17,8 @@ from tests.scheduling.worlds import Plan, plans
 
 def rows(world: World) -> dict[str, list[Usage]]:
     """Usage of every node that is in use or has a quota, in a fixed order."""
-    found = {f"queue {name}": world.cluster_queue_view(name).usage for name in world.cluster_queue_names()}
-    found |= {f"cohort {name}": world.cohort_view(name).usage for name in world.cohort_names()}
+    found = {f"queue {name}": world.cluster_queue_status(name).usage for name in world.cluster_queue_names()}
+    found |= {f"cohort {name}": world.cohort_status(name).usage for name in world.cohort_names()}
     return {
         name: sorted(
             (row for row in usage if row.subtree_quota or row.used), key=lambda row: (row.flavor, row.resource)
@@ -29,7 +29,7 @@ def rows(world: World) -> dict[str, list[Usage]]:
 
 def shares(world: World) -> dict[str, float]:
     """Weighted shares of the ClusterQueues."""
-    return {name: world.cluster_queue_view(name).weighted_share for name in world.cluster_queue_names()}
+    return {name: world.cluster_queue_status(name).weighted_share for name in world.cluster_queue_names()}
 
 
 class Editor:

@@ -82,7 +82,7 @@ class TestDeactivation:
         record_stopped(cluster, [("team", "one")])
         engine.run()
         assert (statuses()["one"], reasons()["one"]) == ("Pending", "Deactivated")
-        assert start(cluster).world.cluster_queue_view("main").reserving == 1
+        assert start(cluster).world.cluster_queue_status("main").reserving == 1
 
     def test_one_that_is_reactivated_before_its_pods_stopped_counts_again_until_they_have(
         self, cluster: Cluster

@@ -42,7 +42,7 @@ def ask_for(builder: Builder, count: int, *, pods_may_run: bool = True, gone: tu
 
 
 def cores(builder: Builder) -> int:
-    return sum(row.used for row in builder.world.cluster_queue_view("q").usage) // 1000
+    return sum(row.used for row in builder.world.cluster_queue_status("q").usage) // 1000
 
 
 def test_quota_is_free_at_once_and_the_cohort_is_looked_at_again() -> None:
@@ -307,7 +307,7 @@ class Elastic:
             assert len(pods) >= assignment.count
             assert len({pod.replica for pod in pods}) == len(pods)
             slots.update((held.node, held.uuid) for pod in pods for held in pod.slices)
-        used = {row.resource: row.used for row in self.builder.world.cluster_queue_view("q").usage}
+        used = {row.resource: row.used for row in self.builder.world.cluster_queue_status("q").usage}
         assert used == {GPU: wanted, MEMORY: 4_000 * wanted}
         for node in ("n1", "n2"):
             for card in (f"{node}-gpu0", f"{node}-gpu1"):

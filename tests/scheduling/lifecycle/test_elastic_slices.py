@@ -10,7 +10,7 @@ from tests.scheduling.world_helpers import Builder, admissions, cycle, flavors, 
 
 def used(builder: Builder, queue: str) -> dict[str, int]:
     """Cores in use per flavor."""
-    return {row.flavor: row.used // 1000 for row in builder.world.cluster_queue_view(queue).usage}
+    return {row.flavor: row.used // 1000 for row in builder.world.cluster_queue_status(queue).usage}
 
 
 def test_only_the_difference_is_needed() -> None:

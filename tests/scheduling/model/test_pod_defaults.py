@@ -185,7 +185,7 @@ class TestInTheWorld:
             builder.pending(f"w{number}", "q", {}, at=float(number))
         admitted = [name for result in settled(builder.world) for name in admissions(result)]
         assert admitted == ["w0", "w1"]
-        (usage,) = builder.world.cluster_queue_view("q").usage
+        (usage,) = builder.world.cluster_queue_status("q").usage
         assert usage.used == 8000
 
     def test_out_of_bounds_is_misconfigured_in_kueue_s_words(self) -> None:
@@ -218,7 +218,7 @@ class TestInTheWorld:
         assert admissions(cycle(builder.pending("w", "q", {}).world)) == ["w"]
         builder.world.set_limit_range(limit_range({"defaultRequest": {"cpu": "1"}, "max": {"cpu": "1"}}))
         settled(builder.world)
-        (usage,) = builder.world.cluster_queue_view("q").usage
+        (usage,) = builder.world.cluster_queue_status("q").usage
         assert usage.used == 4000
 
     def test_a_change_elsewhere_wakes_nobody(self) -> None:

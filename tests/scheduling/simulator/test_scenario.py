@@ -186,7 +186,7 @@ def test_limit_ranges_and_runtime_classes_count_in_requests() -> None:
         }
     )
     simulator.run()
-    (usage,) = simulator.world.cluster_queue_view("q").usage
+    (usage,) = simulator.world.cluster_queue_status("q").usage
     assert usage.used == 3000
 
 

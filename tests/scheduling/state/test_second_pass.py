@@ -84,7 +84,7 @@ def test_quota_first_and_the_topology_once_the_checks_are_ready(controller: str)
     assert (delayed(builder, "w"), places(builder, "w")) == ("Ready", {"n1": 3})
     assert current(builder, "w").is_true(ConditionType.ADMITTED)
     assert not builder.world.has_active()
-    assert builder.world.cluster_queue_view("q").usage[0].used == 3000, "its quota was charged once"
+    assert builder.world.cluster_queue_status("q").usage[0].used == 3000, "its quota was charged once"
 
 
 @pytest.mark.parametrize(

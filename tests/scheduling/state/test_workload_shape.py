@@ -24,7 +24,7 @@ def parked_with(requests: Any, **fields: Any) -> bool:
     builder.running("used", "q", dict.fromkeys(head, 2))
     builder.pending("head", "q", head).pending("other", "q", requests, at=1.0, **fields)
     assert cycle(builder.world).heads == 1
-    return builder.world.cluster_queue_view("q").inadmissible == 2
+    return builder.world.cluster_queue_status("q").inadmissible == 2
 
 
 @pytest.mark.parametrize(
