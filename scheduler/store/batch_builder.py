@@ -91,11 +91,11 @@ class BatchBuilder:
             if workload is None or key not in self._rows.workloads:
                 return steps
             workload = self._scale_down(workload)
-            facts = self._rows.facts(workload, self._configuration, deactivated=key in self._deactivated)
-            facts = replace(facts, accumulated_seconds=self._accumulated.get(key, facts.accumulated_seconds))
-            step = next_step(workload, facts, self._now)
+            context = self._rows.context(workload, self._configuration, deactivated=key in self._deactivated)
+            context = replace(context, accumulated_seconds=self._accumulated.get(key, context.accumulated_seconds))
+            step = next_step(workload, context, self._now)
             if step is None:
-                self.deadlines[key] = deadline(workload, facts)
+                self.deadlines[key] = deadline(workload, context)
                 return steps
             self._take(step)
         raise RuntimeError(f"workload {key} takes one step after the other without coming to rest")

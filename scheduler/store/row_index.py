@@ -13,7 +13,7 @@ from scheduler.store.changes import Changes
 from scheduler.store.nodes import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads, why
 from scheduling.devices.requests.requests import pod_device_request
-from scheduling.lifecycle.context import Facts
+from scheduling.lifecycle.context import WorkloadContext
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
@@ -274,11 +274,13 @@ class RowIndex:
         local_queue = self.local_queues.get(workload.queue_key)
         return local_queue.cluster_queue if local_queue else ""
 
-    def facts(self, workload: Workload, configuration: Configuration, *, deactivated: bool = False) -> Facts:
+    def context(
+        self, workload: Workload, configuration: Configuration, *, deactivated: bool = False
+    ) -> WorkloadContext:
         """What the next step of a workload follows from. Where nothing of it runs, its pods have stopped."""
         entry = self.workloads[workload.key]
         queue = workload.admission.cluster_queue if workload.admission else self.cluster_queue_of(workload)
-        return Facts(
+        return WorkloadContext(
             configuration=configuration,
             local_queue=self.local_queues.get(workload.queue_key),
             cluster_queue=self.cluster_queues.get(queue),

@@ -12,7 +12,7 @@ from scheduling.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class WorkloadContext:
     """What a step follows from, besides the workload itself.
 
     `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
@@ -33,11 +33,11 @@ class Facts:
     queue_problem: str = ""
 
 
-def deadline(workload: Workload, facts: Facts) -> float | None:
+def deadline(workload: Workload, context: WorkloadContext) -> float | None:
     """When a step may be due by the clock alone; None for never."""
-    times = [*requeue_times(workload), *pods_ready_times(workload, facts)]
-    if facts.wanted_active:
-        times += execution_times(workload, facts)
+    times = [*requeue_times(workload), *pods_ready_times(workload, context)]
+    if context.wanted_active:
+        times += execution_times(workload, context)
     return min(times, default=None)
 
 
@@ -54,9 +54,9 @@ def waits_for(workload: Workload) -> PodsReadyReason:
     return PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START
 
 
-def pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
+def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float]:
     """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed."""
-    ready = facts.configuration.wait_for_pods_ready
+    ready = context.configuration.wait_for_pods_ready
     running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
     if ready is None or not running or workload.is_true(ConditionType.PODS_READY):
         return []
@@ -66,9 +66,9 @@ def pods_ready_times(workload: Workload, facts: Facts) -> list[float]:
     return [workload.conditions[ConditionType.ADMITTED].last_transition_time + ready.timeout_seconds]
 
 
-def execution_times(workload: Workload, facts: Facts) -> list[float]:
+def execution_times(workload: Workload, context: WorkloadContext) -> list[float]:
     """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping."""
     limit = workload.maximum_execution_time_seconds
     if limit is None or not workload.is_true(ConditionType.ADMITTED):
         return []
-    return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - facts.accumulated_seconds]
+    return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - context.accumulated_seconds]

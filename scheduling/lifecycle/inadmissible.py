@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduling.lifecycle.context import Facts
+from scheduling.lifecycle.context import WorkloadContext
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, PendingReason, StopPolicy
 from scheduling.model.workload import Condition, Workload
 
@@ -19,18 +19,18 @@ _KEPT_OUT = frozenset(
 _KEPT_OUT_MARKS = ("The workload is deactivated", "LocalQueue ", "ClusterQueue ", "Admission is gated")
 
 
-def verdict_now(workload: Workload, facts: Facts) -> Verdict | None:
+def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict | None:
     """What keeps the workload out of its queue, and in words; None when nothing does, or who put it on hold says it."""
     before = workload.condition(ConditionType.QUOTA_RESERVED)
-    if not facts.wanted_active:
+    if not context.wanted_active:
         return PendingReason.DEACTIVATED, "The workload is deactivated"
     if before is not None and before.reason == PendingReason.ON_HOLD:
         return None
-    return _by_its_queues(workload, facts) or _by_itself(workload)
+    return _by_its_queues(workload, context) or _by_itself(workload)
 
 
-def _by_its_queues(workload: Workload, facts: Facts) -> Verdict | None:
-    queue, cluster_queue = facts.local_queue, facts.cluster_queue
+def _by_its_queues(workload: Workload, context: WorkloadContext) -> Verdict | None:
+    queue, cluster_queue = context.local_queue, context.cluster_queue
     if queue is None:
         name = workload.queue_key if workload.queue_name else "of no name"
         return PendingReason.MISCONFIGURED, f"LocalQueue {name} does not exist"
@@ -42,8 +42,8 @@ def _by_its_queues(workload: Workload, facts: Facts) -> Verdict | None:
         return PendingReason.MISCONFIGURED, f"ClusterQueue {queue.cluster_queue} does not exist"
     if cluster_queue.stop_policy is not StopPolicy.NONE:
         return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is stopped ({cluster_queue.stop_policy})"
-    if facts.queue_problem:
-        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive: {facts.queue_problem}"
+    if context.queue_problem:
+        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive: {context.queue_problem}"
     return None
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from scheduling.lifecycle import conditions as to
-from scheduling.lifecycle.context import Facts, execution_times, pods_ready_times, waits_for
-from scheduling.lifecycle.inadmissible import verdict_now, was_kept_out
+from scheduling.lifecycle.context import WorkloadContext, execution_times, pods_ready_times, waits_for
+from scheduling.lifecycle.inadmissible import inadmissible_reason, was_kept_out
 from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.admission_checks import required_checks
 from scheduling.model.cluster_queue import ClusterQueue
@@ -48,21 +48,21 @@ class Step:
     accumulated_seconds: int | None = None
 
 
-def next_step(workload: Workload, facts: Facts, now: float) -> Step | None:
+def next_step(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """The first step that is due, or None."""
     if workload.is_true(ConditionType.FINISHED):
         return None
     holds = workload.admission is not None
-    if facts.wanted_active:
-        step = _move_requeue_at(workload) or _wanted_again(workload, facts, now)
+    if context.wanted_active:
+        step = _move_requeue_at(workload) or _wanted_again(workload, context, now)
     else:
         step = _deactivated(workload, now)
     if step is None:
-        step = _sync_checks(workload, facts, now)
+        step = _sync_checks(workload, context, now)
     if step is None and holds:
-        step = _holding(workload, facts, now)
+        step = _holding(workload, context, now)
     if step is None and not holds:
-        step = _refresh_verdict(workload, facts, now)
+        step = _refresh_verdict(workload, context, now)
     return step
 
 
@@ -108,7 +108,7 @@ def _is_evicted_already(workload: Workload) -> bool:
     return workload.admission is not None or evicted.reason.startswith(EvictionReason.DEACTIVATED)
 
 
-def _wanted_again(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _wanted_again(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Kueue deactivates it, or what kept it from the queue is over."""
     if workload.is_true(ConditionType.DEACTIVATION_TARGET):
         target = workload.conditions[ConditionType.DEACTIVATION_TARGET]
@@ -119,7 +119,7 @@ def _wanted_again(workload: Workload, facts: Facts, now: float) -> Step | None:
     state = workload.requeue_state
     waits = state is not None and state.requeue_at is not None and state.requeue_at > now
     if requeued is not None and requeued.status is ConditionStatus.FALSE:
-        reason = _requeue_reason(requeued.reason, facts, waits)
+        reason = _requeue_reason(requeued.reason, context, waits)
         if reason is not None:
             message = "Back in the queue"
             again = to.with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
@@ -130,14 +130,14 @@ def _wanted_again(workload: Workload, facts: Facts, now: float) -> Step | None:
     return None
 
 
-def _requeue_reason(kept_out_by: str, facts: Facts, waits: bool) -> RequeuedReason | None:
+def _requeue_reason(kept_out_by: str, context: WorkloadContext, waits: bool) -> RequeuedReason | None:
     if kept_out_by.startswith(EvictionReason.DEACTIVATED):
         return RequeuedReason.REACTIVATED
     if kept_out_by in _EVICTED_FOR_A_WHILE and not waits:
         return RequeuedReason.BACKOFF_FINISHED
-    if kept_out_by == EvictionReason.CLUSTER_QUEUE_STOPPED and _admits(facts.cluster_queue):
+    if kept_out_by == EvictionReason.CLUSTER_QUEUE_STOPPED and _admits(context.cluster_queue):
         return RequeuedReason.CLUSTER_QUEUE_RESTARTED
-    if kept_out_by == EvictionReason.LOCAL_QUEUE_STOPPED and _admits(facts.local_queue):
+    if kept_out_by == EvictionReason.LOCAL_QUEUE_STOPPED and _admits(context.local_queue):
         return RequeuedReason.LOCAL_QUEUE_RESTARTED
     return None
 
@@ -161,15 +161,15 @@ def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: s
 # --- Admission checks -------------------------------------------------------------------------------------------------
 
 
-def _sync_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _sync_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """The list of checks is what the ClusterQueue asks of it now, and Admitted follows.
 
     A workload that is admitted stays so: a check that comes later, or is asked anew, stops nothing that runs;
     Retry and Rejected do.
     """
-    if facts.cluster_queue is None or workload.is_true(ConditionType.EVICTED):
+    if context.cluster_queue is None or workload.is_true(ConditionType.EVICTED):
         return None
-    names = sorted(_wanted_checks(workload, facts.cluster_queue))
+    names = sorted(_wanted_checks(workload, context.cluster_queue))
     have = {check.name: check for check in workload.admission_checks}
     if names != [check.name for check in workload.admission_checks]:
         fresh = (have.get(name) or AdmissionCheckState(name, last_transition_time=now) for name in names)
@@ -202,10 +202,10 @@ def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
 # --- While it holds quota ---------------------------------------------------------------------------------------------
 
 
-def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _holding(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Release what stopped; else evict for checks, stopped queues and time-outs, in that order."""
     if workload.is_true(ConditionType.EVICTED):
-        return _release(workload, facts, now) if facts.pods_stopped else _by_execution_time(workload, facts, now)
+        return _release(workload, context, now) if context.pods_stopped else _by_execution_time(workload, context, now)
     rules = (
         _by_checks,
         _by_local_queue,
@@ -217,14 +217,14 @@ def _holding(workload: Workload, facts: Facts, now: float) -> Step | None:
         _by_execution_time,
     )
     for rule in rules:
-        step = rule(workload, facts, now)
+        step = rule(workload, context, now)
         if step is not None:
             return step
     return None
 
 
-def _release(workload: Workload, facts: Facts, now: float) -> Step:
-    ran = facts.accumulated_seconds + to.execution_seconds(workload.conditions, now)
+def _release(workload: Workload, context: WorkloadContext, now: float) -> Step:
+    ran = context.accumulated_seconds + to.execution_seconds(workload.conditions, now)
     return Step(
         to.release(workload, now),
         "QuotaReleased",
@@ -233,7 +233,7 @@ def _release(workload: Workload, facts: Facts, now: float) -> Step:
     )
 
 
-def _by_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     rejected = [check for check in workload.admission_checks if check.state is AdmissionCheckStatus.REJECTED]
     if rejected:
         message = "; ".join(f"{check.name}: {check.message}" for check in rejected)
@@ -248,8 +248,8 @@ def _by_checks(workload: Workload, facts: Facts, now: float) -> Step | None:
     return _eviction(evicted, EvictionReason.ADMISSION_CHECK, "", message)
 
 
-def _by_local_queue(workload: Workload, facts: Facts, now: float) -> Step | None:
-    queue = facts.local_queue
+def _by_local_queue(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    queue = context.local_queue
     if queue is None or queue.terminating:
         if workload.is_true(ConditionType.ADMITTED):
             return None
@@ -260,8 +260,8 @@ def _by_local_queue(workload: Workload, facts: Facts, now: float) -> Step | None
     )
 
 
-def _by_cluster_queue(workload: Workload, facts: Facts, now: float) -> Step | None:
-    queue = facts.cluster_queue
+def _by_cluster_queue(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    queue = context.cluster_queue
     if queue is None or queue.terminating:
         if workload.is_true(ConditionType.ADMITTED) or workload.admission is None:
             return None
@@ -285,7 +285,7 @@ def _by_stop_policy(
     return _eviction(to.evict(workload, reason, message, now), reason, "", message)
 
 
-def _by_failed_nodes(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _by_failed_nodes(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Without a topology there is no second pass that could move the pods of a failed node elsewhere."""
     assignments = workload.admission.pod_set_assignments if workload.admission else ()
     if not workload.unhealthy_nodes or any(assignment.topology_assignment for assignment in assignments):
@@ -295,28 +295,28 @@ def _by_failed_nodes(workload: Workload, facts: Facts, now: float) -> Step | Non
     return _eviction(evicted, EvictionReason.NODE_FAILURES, "", message)
 
 
-def _by_lacking_devices(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _by_lacking_devices(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Devices came to be known after it was admitted on quota alone: it is placed anew, unless its pods run already."""
-    if not facts.lacks_devices or workload.is_true(ConditionType.PODS_READY):
+    if not context.lacks_devices or workload.is_true(ConditionType.PODS_READY):
         return None
     message = "It was admitted before any device was known; it is queued again to get devices of its own"
     evicted = to.evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
     return _eviction(evicted, EvictionReason.DEVICES_NOT_ASSIGNED, "", message)
 
 
-def _by_drain(workload: Workload, facts: Facts, now: float) -> Step | None:
-    if not facts.drained:
+def _by_drain(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    if not context.drained:
         return None
-    message = f"It is moved away from {facts.drained}, which an operator is emptying"
+    message = f"It is moved away from {context.drained}, which an operator is emptying"
     return _eviction(to.evict(workload, EvictionReason.DRAINED, message, now), EvictionReason.DRAINED, "", message)
 
 
-def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _by_pods_ready(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Not ready in time: requeued with a back-off, or deactivated after too many attempts."""
-    due = min(pods_ready_times(workload, facts), default=None)
+    due = min(pods_ready_times(workload, context), default=None)
     if due is None or now < due:
         return None
-    ready = facts.configuration.wait_for_pods_ready
+    ready = context.configuration.wait_for_pods_ready
     assert ready is not None  # there would be no time without it
     cause = waits_for(workload)
     state = workload.requeue_state or RequeueState()
@@ -332,9 +332,9 @@ def _by_pods_ready(workload: Workload, facts: Facts, now: float) -> Step | None:
     return _eviction(evicted, EvictionReason.PODS_READY_TIMEOUT, cause, message)
 
 
-def _by_execution_time(workload: Workload, facts: Facts, now: float) -> Step | None:
-    due = min(execution_times(workload, facts), default=None)
-    if due is None or now < due or not facts.wanted_active:
+def _by_execution_time(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    due = min(execution_times(workload, context), default=None)
+    if due is None or now < due or not context.wanted_active:
         return None
     message = f"It ran for its maximum of {workload.maximum_execution_time_seconds} s"
     step = _target(
@@ -353,9 +353,9 @@ def _target(workload: Workload, cause: DeactivationCause, message: str, now: flo
 # --- While it waits ---------------------------------------------------------------------------------------------------
 
 
-def _refresh_verdict(workload: Workload, facts: Facts, now: float) -> Step | None:
+def _refresh_verdict(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Why it is not even queued; a verdict of the cycle stays."""
-    verdict = verdict_now(workload, facts)
+    verdict = inadmissible_reason(workload, context)
     before = workload.condition(ConditionType.QUOTA_RESERVED)
     if verdict is not None:
         reason, message = verdict

@@ -1,4 +1,4 @@
-"""Workloads in every stage of their life, and the facts that steps follow from."""
+"""Workloads in every stage of their life, and the context that steps follow from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduling.lifecycle import conditions
-from scheduling.lifecycle.context import Facts
+from scheduling.lifecycle.context import WorkloadContext
 from scheduling.lifecycle.reconcile import Step, next_step
 from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.cluster_queue import ClusterQueue
@@ -29,8 +29,8 @@ PODS_READY = Configuration(
 )
 
 
-def facts(**changes: object) -> Facts:
-    return replace(Facts(Configuration(), LOCAL_QUEUE, QUEUE), **changes)  # type: ignore[arg-type]  # fields by name
+def context(**changes: object) -> WorkloadContext:
+    return replace(WorkloadContext(Configuration(), LOCAL_QUEUE, QUEUE), **changes)  # type: ignore[arg-type]  # fields by name
 
 
 def waiting(**fields: object) -> Workload:
@@ -53,7 +53,7 @@ def pods_ready(workload: Workload, ready: bool, reason: str, at: float) -> Workl
 
 
 def step_of(workload: Workload, now: float, **changes: object) -> Step:
-    step = next_step(workload, facts(**changes), now)
+    step = next_step(workload, context(**changes), now)
     assert step is not None
     return step
 
@@ -61,7 +61,7 @@ def step_of(workload: Workload, now: float, **changes: object) -> Step:
 def steps_to_rest(workload: Workload, now: float, **changes: object) -> Workload:
     """Every step that is due, one after the other."""
     for _ in range(10):
-        step = next_step(workload, facts(**changes), now)
+        step = next_step(workload, context(**changes), now)
         if step is None:
             return workload
         workload = step.workload

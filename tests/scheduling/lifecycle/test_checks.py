@@ -13,7 +13,7 @@ from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.cluster_queue import AdmissionCheckRule
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduling.model.workload import RequeueState, Workload
-from tests.scheduling.lifecycle_helpers import QUEUE, admitted, facts, reason_of, reserved, step_of, waiting
+from tests.scheduling.lifecycle_helpers import QUEUE, admitted, context, reason_of, reserved, step_of, waiting
 
 
 class TestAdmissionChecks:
@@ -34,7 +34,7 @@ class TestAdmissionChecks:
     def test_a_check_that_comes_later_stops_nothing(self, checks: list[AdmissionCheckState]) -> None:
         runs = admitted(admission_checks=tuple(checks))
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
-        step = next_step(runs, facts(cluster_queue=queue), 5)
+        step = next_step(runs, context(cluster_queue=queue), 5)
         assert (step is None) is bool(checks)
         after = runs if step is None else step.workload
         assert reason_of(after, ConditionType.ADMITTED) == ("True", "Admitted")
@@ -60,8 +60,8 @@ class TestAdmissionChecks:
         assert evicted.admission_checks[0].state is AdmissionCheckStatus.PENDING
         assert evicted.admission_checks[0].retry_count == 1
         released = step_of(evicted, 7, cluster_queue=queue, pods_stopped=True).workload
-        assert next_step(released, facts(cluster_queue=queue), 64) is None
-        assert deadline(released, facts(cluster_queue=queue)) == 65.0
+        assert next_step(released, context(cluster_queue=queue), 64) is None
+        assert deadline(released, context(cluster_queue=queue)) == 65.0
         back = step_of(released, 65, cluster_queue=queue).workload
         assert reason_of(back, ConditionType.REQUEUED) == ("True", "BackoffFinished")
         assert back.requeue_state is None

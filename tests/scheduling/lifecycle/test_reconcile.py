@@ -18,7 +18,7 @@ from tests.scheduling.lifecycle_helpers import (
     PODS_READY,
     QUEUE,
     admitted,
-    facts,
+    context,
     pods_ready,
     reason_of,
     reserved,
@@ -32,19 +32,19 @@ from tests.scheduling.lifecycle_helpers import (
     "workload", [waiting(), admitted(), conditions.pending(waiting(), "WaitingForQuota", "later", 0)]
 )
 def test_nothing_is_due(workload: Workload) -> None:
-    assert next_step(workload, facts(), 5) is None
-    assert deadline(workload, facts()) is None
+    assert next_step(workload, context(), 5) is None
+    assert deadline(workload, context()) is None
 
 
 def test_a_finished_workload_takes_no_step() -> None:
     finished = conditions.with_condition(admitted(), ConditionType.FINISHED, ConditionStatus.TRUE, "Succeeded", "", 1)
-    assert next_step(finished, facts(wanted_active=False), 5) is None
+    assert next_step(finished, context(wanted_active=False), 5) is None
 
 
 class TestEviction:
     def test_an_evicted_workload_keeps_its_quota_until_its_pods_stopped(self) -> None:
         evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
-        assert next_step(evicted, facts(), 11) is None
+        assert next_step(evicted, context(), 11) is None
         step = step_of(evicted, 12, pods_stopped=True)
         assert step.workload.admission is None
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
@@ -68,7 +68,7 @@ class TestDeactivation:
         assert reason_of(step.workload, ConditionType.EVICTED) == ("True", "Deactivated")
         assert step.workload.requeue_state is None
         assert step.evicted == (EvictionReason.DEACTIVATED, "")
-        assert next_step(step.workload, facts(wanted_active=False), 6) is None
+        assert next_step(step.workload, context(wanted_active=False), 6) is None
 
     def test_a_waiting_one_is_evicted_too_and_that_is_complete_at_once(self) -> None:
         step = step_of(waiting(), 5, wanted_active=False)
@@ -78,7 +78,7 @@ class TestDeactivation:
         assert reason_of(step.workload, ConditionType.REQUEUED) == ("False", "Deactivated")
         told = step_of(step.workload, 5, wanted_active=False)
         assert reason_of(told.workload, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
-        assert next_step(told.workload, facts(wanted_active=False), 6) is None, "once"
+        assert next_step(told.workload, context(wanted_active=False), 6) is None, "once"
 
     def test_it_comes_back_and_the_eviction_is_over_with_the_next_reservation(self) -> None:
         held = steps_to_rest(waiting(), 5, wanted_active=False)
@@ -126,7 +126,7 @@ class TestStopPolicy:  # T57
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Suspended")
 
     def test_hold_lets_run_what_runs(self) -> None:
-        assert next_step(admitted(), facts(cluster_queue=replace(QUEUE, stop_policy=StopPolicy.HOLD)), 5) is None
+        assert next_step(admitted(), context(cluster_queue=replace(QUEUE, stop_policy=StopPolicy.HOLD)), 5) is None
 
     DRAINED_CLUSTER_QUEUE = {"cluster_queue": replace(QUEUE, stop_policy=StopPolicy.HOLD_AND_DRAIN)}
     DRAINED_LOCAL_QUEUE = {"local_queue": replace(LOCAL_QUEUE, stop_policy=StopPolicy.HOLD_AND_DRAIN)}
@@ -176,7 +176,7 @@ class TestQueues:
         reserving = conditions.sync_admitted(reserved(checks=[AdmissionCheckState("security")]), 0)
         step = step_of(reserving, 5, local_queue=None, cluster_queue=queue)
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
-        assert next_step(admitted(), facts(local_queue=None), 5) is None
+        assert next_step(admitted(), context(local_queue=None), 5) is None
 
     def test_a_deleted_cluster_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),), terminating=True)
@@ -185,8 +185,8 @@ class TestQueues:
             step = step_of(reserving, 5, cluster_queue=cluster_queue)
             assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
             assert step.message == "ClusterQueue main does not exist or is being deleted"
-            assert next_step(admitted(), facts(cluster_queue=replace(QUEUE, terminating=True)), 5) is None
-        assert next_step(admitted(), facts(cluster_queue=None), 5) is None
+            assert next_step(admitted(), context(cluster_queue=replace(QUEUE, terminating=True)), 5) is None
+        assert next_step(admitted(), context(cluster_queue=None), 5) is None
 
     def test_a_local_queue_that_is_being_deleted_queues_nothing(self) -> None:
         step = step_of(waiting(), 5, local_queue=replace(LOCAL_QUEUE, terminating=True))
@@ -204,21 +204,21 @@ class TestQueues:
 
     def test_closed_preemption_gates_are_the_cycles_own_word(self) -> None:
         told = conditions.pending(waiting(), "AdmissionGated", "closed preemption gates: later", 1)
-        assert next_step(told, facts(), 5) is None
+        assert next_step(told, context(), 5) is None
 
     def test_who_is_on_hold_stays_so(self) -> None:
         told = conditions.pending(waiting(), "OnHold", "scaled to 0", 1)
-        assert next_step(told, facts(cluster_queue=None), 5) is None
+        assert next_step(told, context(cluster_queue=None), 5) is None
 
     def test_a_verdict_of_the_cycle_stays(self) -> None:
         told = conditions.pending(waiting(), "Misconfigured", "namespace team does not match", 1)
-        assert next_step(told, facts(), 5) is None
+        assert next_step(told, context(), 5) is None
 
 
 class TestPodsReady:
     def test_a_start_that_takes_too_long_is_requeued_with_a_back_off_that_doubles(self) -> None:  # T58
-        assert deadline(admitted(), facts(configuration=PODS_READY)) == 100
-        assert next_step(admitted(), facts(configuration=PODS_READY), 99) is None
+        assert deadline(admitted(), context(configuration=PODS_READY)) == 100
+        assert next_step(admitted(), context(configuration=PODS_READY), 99) is None
         step = step_of(admitted(), 100, configuration=PODS_READY)
         assert step.reason == "EvictedDueToPodsReadyTimeout"
         assert step.workload.requeue_state == RequeueState(1, 160)
@@ -235,7 +235,7 @@ class TestPodsReady:
 
     def test_recovery_has_its_own_time(self) -> None:
         recovering = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
-        assert deadline(recovering, facts(configuration=PODS_READY)) == 80
+        assert deadline(recovering, context(configuration=PODS_READY)) == 80
         assert step_of(recovering, 80, configuration=PODS_READY).evicted == (
             EvictionReason.PODS_READY_TIMEOUT,
             "WaitForRecovery",
@@ -248,28 +248,28 @@ class TestPodsReady:
         assert reason_of(released, ConditionType.PODS_READY) == ("False", "WaitForStart")
 
     def test_pods_that_are_ready_are_left_alone(self) -> None:
-        assert next_step(pods_ready(admitted(), True, "Started", 20), facts(configuration=PODS_READY), 9999) is None
+        assert next_step(pods_ready(admitted(), True, "Started", 20), context(configuration=PODS_READY), 9999) is None
 
 
 class TestExecutionTime:  # T59
     def test_what_it_ran_before_counts(self) -> None:
         workload = admitted(maximum_execution_time_seconds=100)
-        assert deadline(workload, facts(accumulated_seconds=40)) == 60
-        assert next_step(workload, facts(accumulated_seconds=40), 59) is None
+        assert deadline(workload, context(accumulated_seconds=40)) == 60
+        assert next_step(workload, context(accumulated_seconds=40), 59) is None
         step = step_of(workload, 60, accumulated_seconds=40)
         assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
         assert step.accumulated_seconds == 0
 
     def test_pods_that_take_long_to_stop_use_it_up_too(self) -> None:
         preempted = conditions.evict(admitted(maximum_execution_time_seconds=100), EvictionReason.PREEMPTED, "", 90)
-        assert deadline(preempted, facts()) == 100
+        assert deadline(preempted, context()) == 100
         marked = step_of(preempted, 100)
         assert reason_of(marked.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
         assert step_of(marked.workload, 100).deactivates
         held = steps_to_rest(marked.workload, 100, wanted_active=False)
         assert reason_of(held, ConditionType.EVICTED) == ("True", "Preempted"), "it is stopping already"
         assert ConditionType.DEACTIVATION_TARGET not in held.conditions
-        assert deadline(held, facts(wanted_active=False)) is None
+        assert deadline(held, context(wanted_active=False)) is None
 
 
 def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
@@ -284,7 +284,7 @@ def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
     )
     again = step_of(complete, 10).workload
     assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
-    assert next_step(again, facts(), 11) is None
+    assert next_step(again, context(), 11) is None
 
 
 class TestEvents:
