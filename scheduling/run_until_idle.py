@@ -38,6 +38,6 @@ def run_until_idle(world: World, now: float, *, limit_idle: bool = False) -> Ite
 
 def _said(world: World) -> Iterator[CycleResult]:
     """What is said outside of a cycle, as results without decisions."""
-    for said in (world.pause_preemption_loops(), world.take_outcomes()):
+    for said in (world.pause_preemption_loops(), world.drain_outcomes()):
         if said is not None:
             yield said

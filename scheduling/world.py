@@ -83,7 +83,7 @@ class World(WorldObjects):
         info = self._state.workloads.get(key)
         if info is not None:
             if info.cluster_queue:
-                self._state.touched.add(info.cluster_queue)
+                self._state.dirty_queues.add(info.cluster_queue)
             self._state.clear_pauses((info.cluster_queue,))
             self._state.preemption_loops.forget(key)
             self._tracker.untrack(info)
@@ -166,10 +166,10 @@ class World(WorldObjects):
                     running.setdefault(info.queue_key, []).append(info)
         return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
 
-    def take_outcomes(self) -> CycleResult | None:
+    def drain_outcomes(self) -> CycleResult | None:
         """What was said outside of a cycle since the last call: of workloads parked at once because an equal one is.
         None when nothing was."""
-        said, self._state.said = self._state.said, []
+        said, self._state.out_of_cycle_outcomes = self._state.out_of_cycle_outcomes, []
         return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
 
     def pause_preemption_loops(self) -> CycleResult | None:

@@ -63,7 +63,7 @@ class WorldObjects:
         """Replace the rows that say what asks for which device."""
         if tuple(vendors) != self._state.vendors:
             self._state.set_vendors(vendors)
-            self._state.touched.update(self._state.cluster_queues)
+            self._state.dirty_queues.update(self._state.cluster_queues)
             for namespace in {quota.namespace for quota in self._state.fleet.quotas.quotas}:
                 self._read_again(self._in_namespace(namespace))  # it may limit other resources now
 
@@ -74,7 +74,7 @@ class WorldObjects:
         settings = state.fleet.settings
         if (settings.node_policy, settings.device_policy) != (node_policy, device_policy):
             state.fleet.set_policies(node_policy, device_policy)
-            state.touched.update(state.cluster_queues)  # what does not fit by `mutex` may fit without
+            state.dirty_queues.update(state.cluster_queues)  # what does not fit by `mutex` may fit without
         state.fleet.mix.source = self.typical_pods
 
     def typical_pods(self) -> tuple[TypicalPod, ...]:
@@ -94,7 +94,7 @@ class WorldObjects:
         """A namespace and its labels, which ClusterQueues select."""
         if self._state.namespaces.get(name) != labels:
             self._state.namespaces[name] = dict(labels)
-            self._state.touched.update(self._state.cluster_queues)
+            self._state.dirty_queues.update(self._state.cluster_queues)
             self._state.clear_pauses(self._state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
@@ -295,9 +295,9 @@ class WorldObjects:
 
     def set_node(self, node: Node) -> None:
         """Add or replace a node (capacity, labels, taints, readiness, devices)."""
-        before = set(self._state.touched)
+        before = set(self._state.dirty_queues)
         self._state.set_node(node)
-        self._state.clear_pauses(self._state.touched - before)
+        self._state.clear_pauses(self._state.dirty_queues - before)
 
     def delete_node(self, name: str) -> None:
         """Forget a node."""

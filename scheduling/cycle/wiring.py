@@ -30,7 +30,7 @@ class CycleParts:
         self._state = state
         configuration = state.configuration
         fair = configuration.fair_sharing
-        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.protected, self._usage_of())
+        finder = CandidateFinder(state.cluster_queues, state.simulation.removed, state.wake_at, self._usage_of())
         strategies = fair.preemption_strategies if fair else None
         preemptor = Preemptor(finder, state.simulation, strategies, state.preemption_loops)
         self._devices = DeviceAssigner(state)

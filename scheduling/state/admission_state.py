@@ -70,7 +70,7 @@ class WorkloadTracker:
         if state.history is not None and before.admitted and not was_admitted:
             state.history.admit(before)
         if before.priority != known.effective_priority:
-            state.touched.add(before.cluster_queue)
+            state.dirty_queues.add(before.cluster_queue)
         self._note_second_pass(before)
         return True
 

@@ -71,7 +71,7 @@ class Hierarchy:
         reached = [name for name in state.cluster_queues if self._roots[f"queue {name}"] in changed]
         for name in reached:
             state.cluster_queues[name].generation += 1
-        state.touched.update(reached)
+        state.dirty_queues.update(reached)
         state.clear_pauses(reached)
         self._changed_queues.clear()
         self._changed_cohorts.clear()
@@ -86,7 +86,7 @@ class Hierarchy:
         was_active, cq.active = cq.active, reason is ClusterQueueReason.READY
         cq.inactive_reason, cq.inactive_message = reason, message
         if cq.active and not was_active:
-            self._state.touched.add(cq.name)
+            self._state.dirty_queues.add(cq.name)
         if cq.active and cq.queue.active:
             self._state.ready[cq.name] = cq
         return cq.active

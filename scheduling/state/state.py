@@ -67,7 +67,7 @@ class State:
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
         """ClusterQueues that may have active workloads."""
-        self.touched: set[str] = set()
+        self.dirty_queues: set[str] = set()
         """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
         self.waiting_for_devices: set[str] = set()
         """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
@@ -75,10 +75,10 @@ class State:
         self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
         self.history = usage_history(configuration.admission_fair_sharing)
         """Past usage of LocalQueues; None without admission fair sharing."""
-        self.protected: dict[str, float] = {}
+        self.wake_at: dict[str, float] = {}
         """Per ClusterQueue whose workloads may not preempt (all are protected, or they have a pause): until when."""
         self.preemption_loops = PreemptionLoopGuard()
-        self.said: list[Outcome] = []
+        self.out_of_cycle_outcomes: list[Outcome] = []
         """What was said outside of a cycle and nobody has taken yet."""
         self.journal = Journal()
 
@@ -97,19 +97,19 @@ class State:
             self.now,
             self.cycle,
             dict(self.ready),
-            set(self.touched),
+            set(self.dirty_queues),
             set(self.waiting_for_devices),
             dict(self.second_pass),
-            list(self.said),
-            dict(self.protected),
+            list(self.out_of_cycle_outcomes),
+            dict(self.wake_at),
         )
 
     def restore(self, values: tuple[Any, ...]) -> None:
         """Go back to a snapshot."""
-        self.now, self.cycle, self.ready, self.touched = values[:4]
-        self.waiting_for_devices, self.second_pass, self.said = values[4:7]
-        self.protected.clear()
-        self.protected.update(values[7])
+        self.now, self.cycle, self.ready, self.dirty_queues = values[:4]
+        self.waiting_for_devices, self.second_pass, self.out_of_cycle_outcomes = values[4:7]
+        self.wake_at.clear()
+        self.wake_at.update(values[7])
 
     # -- configuration -------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class State:
         or cease to count: they do while some node has any."""
         had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
         if had_devices != self.has_devices:
-            self.touched.update(self.cluster_queues)
+            self.dirty_queues.update(self.cluster_queues)
         if before is not None and before.external_usage != (after.external_usage if after is not None else {}):
             self.wake_waiting_for_devices()  # a ResourceQuota may have come free, on whatever node
         if after is None or (before is not None and not after.offers_more_than(before)):
@@ -193,7 +193,7 @@ class State:
         }
         for cq in self.cluster_queues.values():
             if any(slot.name in reached for group in cq.groups for slot in group.flavors):
-                self.touched.add(cq.name)
+                self.dirty_queues.add(cq.name)
 
     # -- preemption loops ----------------------------------------------------------------------------------------------
 
@@ -209,11 +209,11 @@ class State:
         for key in guard.lift([key for key, info in known if info is None or info.cluster_queue in reached]):
             info = self.workloads.get(key)
             if info is not None:
-                self.touched.add(info.cluster_queue)
+                self.dirty_queues.add(info.cluster_queue)
 
     def wake_queue_at(self, cluster_queue: str, until: float) -> None:
         """Look at the parked workloads of a ClusterQueue again at that time."""
-        self.protected[cluster_queue] = min(until, self.protected.get(cluster_queue, until))
+        self.wake_at[cluster_queue] = min(until, self.wake_at.get(cluster_queue, until))
 
     # -- workloads come and go -----------------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class State:
         else:
             verdict = cq.queue.push_unless_parked(info)
             if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
-                self.said.append(self.refuse(info, cq.name, DecisionKind.PARK, *verdict))
+                self.out_of_cycle_outcomes.append(self.refuse(info, cq.name, DecisionKind.PARK, *verdict))
         if cq.queue.active:
             self.ready[cq.name] = cq
 
@@ -324,7 +324,7 @@ class State:
         cq.generation += 1
         self.readiness.forget(info.key)
         self.second_pass.pop(info.key, None)
-        self.touched.add(cq.name)
+        self.dirty_queues.add(cq.name)
         if self.history is not None:
             self.history.cancel(info)
 
@@ -369,7 +369,7 @@ class State:
 
     def wake_waiting_for_devices(self) -> None:
         """Devices became free, or what a namespace may have of them grew."""
-        self.touched |= self.waiting_for_devices
+        self.dirty_queues |= self.waiting_for_devices
         self.waiting_for_devices = set()
 
     def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
@@ -379,12 +379,12 @@ class State:
 
     def wake_parked(self) -> None:
         """Make workloads active again whose tree was touched."""
-        due = [name for name, until in self.protected.items() if until <= self.now]
+        due = [name for name, until in self.wake_at.items() if until <= self.now]
         for name in due:
-            del self.protected[name]
-        touched, self.touched = self.touched.union(due), set()
+            del self.wake_at[name]
+        dirty, self.dirty_queues = self.dirty_queues.union(due), set()
         trees: dict[int, list[ClusterQueueState]] = {}
-        for cq in filter(None, map(self.cluster_queues.get, touched)):
+        for cq in filter(None, map(self.cluster_queues.get, dirty)):
             trees.setdefault(id(cq.node.root), self.tree_of(cq))
         for members in trees.values():
             for cq in members:
