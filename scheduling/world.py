@@ -73,7 +73,7 @@ class World(WorldObjects):
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Exchange a workload for its new version; what its queue remembers of it stays."""
-        if before.last_assignment is not None and before.shape == info.shape:
+        if before.last_assignment is not None and before.scheduling_hash == info.scheduling_hash:
             info.last_assignment = before.last_assignment
         if not self._tracker.replace_parked(before, info):
             self._exchange(before, info)

@@ -167,8 +167,8 @@ class WorldObjects:
     def _info(self, workload: Workload) -> WorkloadInfo:
         """A new record of a workload, its pods as the cluster will complete them."""
         state = self._state
-        apart = state.fleet.quotas.limits(workload.namespace)
-        return WorkloadInfo(workload, state.configuration, state.pod_defaults, apart=apart)
+        limited = state.fleet.quotas.limits(workload.namespace)
+        return WorkloadInfo(workload, state.configuration, state.pod_defaults, has_namespace_device_quota=limited)
 
     def _exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
         """Put a workload's new record where it belongs; it stays sticky if it was."""

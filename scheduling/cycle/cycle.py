@@ -386,7 +386,7 @@ class Cycle:
         The text names no workload: the equal one may be another tenant's.
         """
         text = f"an equal workload was refused: {describe_refusals(entry.assignment)}"
-        for like in entry.cq.queue.park_shape(entry.info.shape, (entry.reason, text)):
+        for like in entry.cq.queue.park_hash(entry.info.scheduling_hash, (entry.reason, text)):
             self._state.journal.note_once(like)
             if like.outcome is not None and like.outcome[0] is entry.reason:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Self
@@ -64,6 +64,11 @@ class PodTemplate:
     affinity: RequiredNodeAffinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     manifest: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def node_selection(self) -> Hashable:
+        """Equal for templates that select the same nodes."""
+        return (tuple(sorted(self.node_selector.items())), self.affinity, self.tolerations)
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:

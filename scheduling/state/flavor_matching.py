@@ -8,7 +8,6 @@ from scheduling.model.pod import PodTemplate
 from scheduling.model.selectors import matches_flavor, untolerated_taint
 from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot, GroupState
 from scheduling.state.workload_info import PodSetRequests
-from scheduling.state.workload_shape import selection_key
 from scheduling.topology.flavor import TopologyFlavor
 
 
@@ -35,7 +34,7 @@ class FlavorMatcher:
         if problem is not None:
             return problem
         template = pod_set.pod_set.template
-        key = (slot.name, selection_key(template))
+        key = (slot.name, template.node_selection)
         try:
             return self._answers[key]
         except KeyError:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 
 from scheduling.model.vocabulary import PendingReason
-from scheduling.state.workload_info import QueueState, WorkloadInfo
+from scheduling.state.workload_info import QueueState, SchedulingHash, WorkloadInfo
 
 HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
 Verdict = tuple[PendingReason, str]
-"""Why workloads of a shape were parked."""
+"""Why workloads with a scheduling hash were parked."""
 UsageOf = Callable[[WorkloadInfo], float]
 QueueSnapshot = tuple[
     dict[str, HeapItem],
     dict[str, WorkloadInfo],
-    dict[Hashable, Verdict],
+    dict[SchedulingHash, Verdict],
     dict[str, list[HeapItem]],
     str,
-    dict[Hashable, dict[str, None]] | None,
+    dict[SchedulingHash, dict[str, None]] | None,
 ]
 
 
@@ -29,18 +29,18 @@ class PendingQueue:
     with admission fair sharing LocalQueues with less usage before everything. `parked` waits for an event.
     """
 
-    __slots__ = ("_by_shape", "_heaps", "_serial", "_usage_of", "active", "parked", "parked_shapes", "sticky")
+    __slots__ = ("_by_hash", "_heaps", "_serial", "_usage_of", "active", "parked", "parked_hashes", "sticky")
 
     def __init__(self) -> None:
         """An empty queue."""
         self.active: dict[str, HeapItem] = {}
         self.parked: dict[str, WorkloadInfo] = {}
-        self.parked_shapes: dict[Hashable, Verdict] = {}
+        self.parked_hashes: dict[SchedulingHash, Verdict] = {}
         self.sticky = ""
         self._usage_of: UsageOf | None = None
         self._heaps: dict[str, list[HeapItem]] = {}
         self._serial = 0
-        self._by_shape: dict[Hashable, dict[str, None]] | None = None
+        self._by_hash: dict[SchedulingHash, dict[str, None]] | None = None
 
     def order_by_usage(self, usage_of: UsageOf | None) -> None:
         """Order LocalQueues by their usage from now on (admission fair sharing), or, with None, not any more."""
@@ -67,13 +67,13 @@ class PendingQueue:
         self.active[info.key] = item
         info.queue_state = QueueState.ACTIVE
         heappush(self._heap_of(info), item)
-        if self._by_shape is not None:
-            self._by_shape.setdefault(info.shape, {})[info.key] = None
+        if self._by_hash is not None:
+            self._by_hash.setdefault(info.scheduling_hash, {})[info.key] = None
 
     def push_unless_parked(self, info: WorkloadInfo) -> Verdict | None:
-        """Make it active, unless one of its shape was parked since the last event: then it is parked at once, and what
-        was said of that one is returned."""
-        verdict = self.parked_shapes.get(info.shape) if self.parked_shapes else None
+        """Make it active, unless a workload with its scheduling hash was parked since the last event: then it is parked
+        at once, and the verdict on that one is returned."""
+        verdict = self.parked_hashes.get(info.scheduling_hash) if self.parked_hashes else None
         if verdict is None:
             self.push(info)
         else:
@@ -85,21 +85,21 @@ class PendingQueue:
         self.parked[info.key] = info
         info.queue_state = QueueState.PARKED
 
-    def park_shape(self, shape: Hashable, verdict: Verdict) -> list[WorkloadInfo]:
-        """Park every active workload of a shape, and those that come until the next event; returns them."""
-        if self._by_shape is None:
-            self._by_shape = {}
+    def park_hash(self, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[WorkloadInfo]:
+        """Park every active workload with a scheduling hash, and those that come until the next event; returns them."""
+        if self._by_hash is None:
+            self._by_hash = {}
             for key, item in self.active.items():
-                self._by_shape.setdefault(item[5].shape, {})[key] = None
-        self.parked_shapes[shape] = verdict
-        moved = [self.active.pop(key)[5] for key in self._by_shape.pop(shape, ())]
+                self._by_hash.setdefault(item[5].scheduling_hash, {})[key] = None
+        self.parked_hashes[scheduling_hash] = verdict
+        moved = [self.active.pop(key)[5] for key in self._by_hash.pop(scheduling_hash, ())]
         for info in moved:
             self.park(info)
         return moved
 
     def wake(self, may_wake: Callable[[WorkloadInfo], bool]) -> list[WorkloadInfo]:
         """Make the parked workloads active that may be; returns them."""
-        self.parked_shapes.clear()
+        self.parked_hashes.clear()
         woken = [info for info in self.parked.values() if may_wake(info)]
         for info in woken:
             del self.parked[info.key]
@@ -109,8 +109,8 @@ class PendingQueue:
     def discard(self, info: WorkloadInfo) -> None:
         """Take it out, wherever it is, and forget that it was sticky: it left the ClusterQueue."""
         key = info.key
-        if self.active.pop(key, None) is not None and self._by_shape is not None:
-            self._by_shape.get(info.shape, {}).pop(key, None)
+        if self.active.pop(key, None) is not None and self._by_hash is not None:
+            self._by_hash.get(info.scheduling_hash, {}).pop(key, None)
         self.parked.pop(key, None)
         if self.sticky == key:
             self.sticky = ""
@@ -123,8 +123,8 @@ class PendingQueue:
             return None
         info = item[5]
         del self.active[info.key]
-        if self._by_shape is not None:
-            self._by_shape.get(info.shape, {}).pop(info.key, None)
+        if self._by_hash is not None:
+            self._by_hash.get(info.scheduling_hash, {}).pop(info.key, None)
         info.queue_state = QueueState.NOWHERE
         return info
 
@@ -164,13 +164,13 @@ class PendingQueue:
 
     def snapshot(self) -> QueueSnapshot:
         """A copy of the state, to undo to."""
-        shapes = None if self._by_shape is None else {shape: dict(keys) for shape, keys in self._by_shape.items()}
+        hashes = None if self._by_hash is None else {key: dict(keys) for key, keys in self._by_hash.items()}
         heaps = {key: list(heap) for key, heap in self._heaps.items()}
-        return (dict(self.active), dict(self.parked), dict(self.parked_shapes), heaps, self.sticky, shapes)
+        return (dict(self.active), dict(self.parked), dict(self.parked_hashes), heaps, self.sticky, hashes)
 
     def restore(self, state: QueueSnapshot) -> None:
         """Go back to a snapshot. The places of the workloads follow."""
-        self.active, self.parked, self.parked_shapes, self._heaps, self.sticky, self._by_shape = state
+        self.active, self.parked, self.parked_hashes, self._heaps, self.sticky, self._by_hash = state
         for item in self.active.values():
             item[5].queue_state = QueueState.ACTIVE
         for info in self.parked.values():

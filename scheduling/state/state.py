@@ -388,7 +388,7 @@ class State:
             trees.setdefault(id(cq.node.root), self.tree_of(cq))
         for members in trees.values():
             for cq in members:
-                if cq.active and (cq.queue.parked or cq.queue.parked_shapes):
+                if cq.active and (cq.queue.parked or cq.queue.parked_hashes):
                     self.journal.note_once(cq)
                     cq.queue.wake(partial(self._may_wake, cq))
                     if cq.queue.active:

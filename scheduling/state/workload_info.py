@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from scheduling.model.configuration import Configuration
 from scheduling.model.placement import Placement, PodDeviceRequest
+from scheduling.model.pod import Container, PodTemplate
 from scheduling.model.pod_defaults import PodDefaults
 from scheduling.model.quantity import to_amount
 from scheduling.model.resources import FlavorResource, pod_requests
@@ -24,8 +26,16 @@ from scheduling.model.vocabulary import (
 )
 from scheduling.model.workload import Admission, PodSet, Workload
 from scheduling.quota.cells import CellAmounts
-from scheduling.state.workload_shape import shape_of
 
+_COMPARED_FIELDS = (
+    "affinity",
+    "tolerations",
+    "runtimeClassName",
+    "priority",
+    "topologySpreadConstraints",
+    "resourceClaims",
+)
+"""Fields of a pod spec that the scheduling hash compares as they were written."""
 _PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
 
@@ -100,7 +110,7 @@ class LastAssignment:
         self.tried = tried
 
     def is_outdated(self, cycle: int, generation: int) -> bool:
-        """Whether the search starts over. (A workload of another shape starts without one.)"""
+        """Whether the search starts over. (A workload with another hash starts without one.)"""
         return cycle - self.cycle > 1 and generation > self.generation
 
     @property
@@ -109,20 +119,43 @@ class LastAssignment:
         return any(index != -1 for resources in self.tried for index in resources.values())
 
 
+class SchedulingHash:
+    """Equal for workloads of one ClusterQueue that every cycle treats alike: Kueue's scheduling-equivalence hash, as a
+    value whose hash is computed once.
+
+    Kueue compares, per pod set, its name, counts, requests and topology request, and of the pod spec what its
+    `SpecShape` keeps: the containers' requests and ports, and `_COMPARED_FIELDS`; labels, annotations, images and
+    limits do not count. Pods that ask for devices are told apart by more: their annotations say which devices will do,
+    and in a namespace with a quota of devices they are equal among themselves only.
+    """
+
+    __slots__ = ("_hash", "_value")
+
+    def __init__(self, value: Hashable) -> None:
+        self._value = value
+        self._hash = hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SchedulingHash) and self._hash == other._hash and self._value == other._value
+
+
 class WorkloadInfo:
     """The core's own record of a workload. Fields other than those set in `__init__` follow its place."""
 
     __slots__ = (
         "_exceeded",
-        "_shape",
+        "_scheduling_hash",
         "admission",
         "admitted",
-        "apart",
         "asks_for_topology",
         "changes",
         "cluster_queue",
         "evicted",
         "groups",
+        "has_namespace_device_quota",
         "key",
         "keys",
         "last_assignment",
@@ -150,10 +183,10 @@ class WorkloadInfo:
         configuration: Configuration,
         pod_defaults: PodDefaults | None = None,
         *,
-        apart: bool = False,
+        has_namespace_device_quota: bool = False,
     ) -> None:
-        """The record of a workload that is not placed yet; its pod sets are as `pod_defaults` completes them. `apart`:
-        equal workloads of other namespaces may fare otherwise, since its own has a quota of devices."""
+        """The record of a workload in no queue yet; its pod sets are as `pod_defaults` completes them.
+        `has_namespace_device_quota`: equal workloads of other namespaces may fare otherwise."""
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
@@ -168,8 +201,8 @@ class WorkloadInfo:
         self.asks_for_topology = any(
             ps.topology_request is not None and ps.topology_request.asks_for_topology for ps in workload.pod_sets
         )
-        self.apart = apart
-        self._shape: Hashable = None
+        self.has_namespace_device_quota = has_namespace_device_quota
+        self._scheduling_hash: SchedulingHash | None = None
         self._exceeded: str | None = None
         self.last_assignment: LastAssignment | None = None
         self.changes: tuple[Callable[[Workload], Workload], ...] = ()
@@ -256,11 +289,15 @@ class WorkloadInfo:
         return any(ps.devices is not None and ps.devices.asks_for_devices for ps in self.pod_sets)
 
     @property
-    def shape(self) -> Hashable:
+    def scheduling_hash(self) -> SchedulingHash:
         """Equal for workloads of one ClusterQueue that every cycle would treat alike; computed once."""
-        if self._shape is None:
-            self._shape = shape_of(self)
-        return self._shape
+        if self._scheduling_hash is None:
+            pod_sets = tuple(_pod_set_hash(requests) for requests in self.pod_sets)
+            workload = self.workload
+            namespace = workload.namespace if self.has_namespace_device_quota else None
+            value = (self.priority, namespace, workload.allowed_flavors, workload.replaces, pod_sets)
+            self._scheduling_hash = SchedulingHash(value)
+        return self._scheduling_hash
 
 
 _SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
@@ -324,3 +361,42 @@ def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
         name = f"group {request.group}" if request is not None and request.group else f"pod set {index}"
         groups.setdefault(name, []).append(index)
     return tuple(tuple(members) for members in groups.values())
+
+
+def _pod_set_hash(requests: PodSetRequests) -> Hashable:
+    template = requests.pod_set.template
+    containers = (*template.init_containers, *template.containers)
+    return (
+        requests.name,
+        requests.count,
+        requests.min_count,
+        tuple(sorted(requests.per_pod.items())),
+        requests.pod_set.topology_request,
+        template.node_selection,
+        tuple(tuple(sorted(container.requests.items())) for container in containers),
+        len(template.init_containers),
+        tuple(sorted(template.overhead.items())),
+        _spec_fields(template),
+        _device_hash(template, containers),
+    )
+
+
+def _spec_fields(template: PodTemplate) -> str:
+    """The fields of the pod spec that the template does not hold in another form, as JSON; "" without any."""
+    spec = template.manifest.get("spec") or {}
+    fields = {name: spec[name] for name in _COMPARED_FIELDS if spec.get(name)}
+    for kind in ("initContainers", "containers"):
+        ports = [container.get("ports") for container in spec.get(kind) or ()]
+        if any(ports):
+            fields[kind] = ports
+    return json.dumps(fields, sort_keys=True, default=str) if fields else ""
+
+
+def _device_hash(template: PodTemplate, containers: tuple[Container, ...]) -> Hashable:
+    """What else decides which devices will do; nothing for pods that ask for no extended resource."""
+    if not any("/" in resource for container in containers for resource in container.requests):
+        return ()
+    return (
+        tuple(sorted(template.annotations.items())),
+        tuple((tuple(sorted(container.limits.items())), container.always_restarts) for container in containers),
+    )

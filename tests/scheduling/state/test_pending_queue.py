@@ -73,7 +73,7 @@ def test_equal_workloads_are_parked_together_and_those_that_come_later() -> None
     equal, other = [info(f"e{n}", cpu=2) for n in range(3)], info("other", cpu=1)
     for each in (*equal, other):
         queue.push(each)
-    assert queue.park_shape(equal[0].shape, WAITING) == equal
+    assert queue.park_hash(equal[0].scheduling_hash, WAITING) == equal
     assert [each.queue_state for each in (*equal, other)] == [QueueState.PARKED] * 3 + [QueueState.ACTIVE]
     late = info("late", cpu=2)
     assert queue.push_unless_parked(late) == WAITING
@@ -84,10 +84,10 @@ def test_equal_workloads_are_parked_together_and_those_that_come_later() -> None
 
 
 def test_what_tells_workloads_apart() -> None:
-    assert info("a").shape == info("b", at=5.0).shape
-    assert info("a").shape != info("b", cpu=2).shape
-    assert info("a").shape != info("b", priority=1).shape
-    assert info("a").shape != info("b", count=2).shape
+    assert info("a").scheduling_hash == info("b", at=5.0).scheduling_hash
+    assert info("a").scheduling_hash != info("b", cpu=2).scheduling_hash
+    assert info("a").scheduling_hash != info("b", priority=1).scheduling_hash
+    assert info("a").scheduling_hash != info("b", count=2).scheduling_hash
 
 
 def test_local_queues_with_less_usage_go_first_even_before_the_sticky_one() -> None:
