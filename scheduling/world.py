@@ -7,8 +7,8 @@
     world.commit(point)                       # or world.undo(point): as if the cycles had not been
 
 Every `set_` adds or replaces, every `delete_` forgets; deleting what is not there does nothing. References are names
-and may dangle. Events that may let parked workloads start mark the tree of cohorts they touch; the next cycle moves
-those workloads back to their queues (Kueue's flush).
+and may dangle. Events that may let inadmissible workloads start mark the cohort tree that they concern; the next cycle
+moves its workloads back to their queues (Kueue's flush).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class World(WorldObjects):
         """Exchange a workload for its new version; what its queue remembers of it stays."""
         if before.last_assignment is not None and before.scheduling_hash == info.scheduling_hash:
             info.last_assignment = before.last_assignment
-        if not self._tracker.replace_parked(before, info):
+        if not self._tracker.replace_inadmissible(before, info):
             self._exchange(before, info)
 
     def delete_workload(self, key: str) -> None:
@@ -130,8 +130,7 @@ class World(WorldObjects):
         self._state.advance(now)
 
     def has_active(self) -> bool:
-        """Whether some active ClusterQueue has a workload that is not parked: whether a cycle has anything to look
-        at."""
+        """Whether some active ClusterQueue has an active workload, so that a cycle has something to look at."""
         self._refresh()
         if any(waiting.is_due(self._state.now) for waiting in self._state.second_pass.values()):
             return True
@@ -167,10 +166,10 @@ class World(WorldObjects):
         return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
 
     def drain_outcomes(self) -> CycleResult | None:
-        """What was said outside of a cycle since the last call: of workloads parked at once because an equal one is.
-        None when nothing was."""
-        said, self._state.out_of_cycle_outcomes = self._state.out_of_cycle_outcomes, []
-        return CycleResult(self._state.cycle, outcomes=tuple(said)) if said else None
+        """Outcomes since the last call that no cycle told, such as those of workloads that are inadmissible because an
+        equal one is; None without any."""
+        outcomes, self._state.out_of_cycle_outcomes = self._state.out_of_cycle_outcomes, []
+        return CycleResult(self._state.cycle, outcomes=tuple(outcomes)) if outcomes else None
 
     def pause_preemption_loops(self) -> CycleResult | None:
         """If workloads preempt each other in circles, they preempt nobody for a while: say so on those that
@@ -183,7 +182,7 @@ class World(WorldObjects):
             if info is None:
                 continue
             state.wake_queue_at(info.cluster_queue, until)
-            if info.queue_state in (QueueState.ACTIVE, QueueState.PARKED):
+            if info.queue_state in (QueueState.ACTIVE, QueueState.INADMISSIBLE):
                 kind = DecisionKind.SKIP if info.queue_state is QueueState.ACTIVE else DecisionKind.PARK
                 reason = PendingReason.WAITING_FOR_QUOTA
                 outcomes.append(state.refuse(info, info.cluster_queue, kind, reason, describe_pause(until)))
@@ -191,7 +190,7 @@ class World(WorldObjects):
 
     def _refresh(self) -> None:
         self._hierarchy.rebuild()
-        self._state.wake_parked()
+        self._state.wake_inadmissible()
 
     # -- savepoints ----------------------------------------------------------------------------------------------------
 
@@ -239,7 +238,7 @@ class World(WorldObjects):
         return tuple(sorted(self._state.tree.cohorts))
 
     def pending(self, cluster_queue: str) -> tuple[PendingPosition, ...]:
-        """Who waits in a ClusterQueue, in queue order, the parked ones included (Kueue's visibility API)."""
+        """Who waits in a ClusterQueue, in queue order, the inadmissible ones included (Kueue's visibility API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
 

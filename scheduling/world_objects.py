@@ -252,7 +252,7 @@ class WorldObjects:
         cq = self._state.cluster_queues.get(name)
         if cq is None:
             return
-        keys = [*cq.workloads, *cq.queue.active, *cq.queue.parked]
+        keys = [*cq.workloads, *cq.queue.active, *cq.queue.inadmissible]
         infos = [self._state.workloads[key] for key in keys]
         for info in infos:
             self._tracker.untrack(info)

@@ -103,7 +103,7 @@ def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MA
         return MoveAdvice(MoveOutcome.HOLDS_QUOTA)
     if not _asks_for_devices(state, info):
         return MoveAdvice(MoveOutcome.NO_DEVICES_REQUESTED)
-    if info.queue_state not in (QueueState.ACTIVE, QueueState.PARKED):
+    if info.queue_state not in (QueueState.ACTIVE, QueueState.INADMISSIBLE):
         return MoveAdvice(MoveOutcome.NOT_QUEUED)
     cq = state.cluster_queues[info.cluster_queue]
     if not cq.active:

@@ -358,13 +358,13 @@ class Cycle:
         else:
             kind = DecisionKind.PARK
             self._moved = True
-            cq.queue.park(info)
+            cq.queue.set_inadmissible(info)
             if entry.reason is PendingReason.WAITING_FOR_DEVICES or (
                 reason is RequeueReason.NO_CANDIDATES and state.has_devices and info.asks_for_devices
             ):  # nobody is preempted for quota either while there would be no place
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:
-                self._park_likes(entry)
+                self._set_equals_inadmissible(entry)
         message = entry.message or describe_refusals(entry.assignment)
         if info.outcome != (entry.reason, message):
             self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
@@ -380,13 +380,13 @@ class Cycle:
         if info.current() is not before:
             self._failures.append(SecondPassFailed(info.key, entry.cq.name, message, self._state.cycle))
 
-    def _park_likes(self, entry: Entry) -> None:
+    def _set_equals_inadmissible(self, entry: Entry) -> None:
         """Park all that would fare alike. Said once on each: a new text with the same reason tells nothing new.
 
         The text names no workload: the equal one may be another tenant's.
         """
         text = f"an equal workload was refused: {describe_refusals(entry.assignment)}"
-        for like in entry.cq.queue.park_hash(entry.info.scheduling_hash, (entry.reason, text)):
+        for like in entry.cq.queue.set_hash_inadmissible(entry.info.scheduling_hash, (entry.reason, text)):
             self._state.journal.note_once(like)
             if like.outcome is not None and like.outcome[0] is entry.reason:
                 continue

@@ -83,10 +83,10 @@ class WorkloadTracker:
         else:
             waiting.pop(info.key, None)
 
-    def replace_parked(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
-        """Exchange a parked workload for its new version when nothing changed that could let it in."""
+    def replace_inadmissible(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
+        """Exchange an inadmissible workload for its new version when nothing changed that could let it in."""
         state = self._state
-        if before.queue_state is not QueueState.PARKED or _reactivates(before.workload, info.workload):
+        if before.queue_state is not QueueState.INADMISSIBLE or _reactivates(before.workload, info.workload):
             return False
         cq = self._queue_for(info)
         if cq is None or cq.name != before.cluster_queue:
@@ -96,7 +96,7 @@ class WorkloadTracker:
         state.forget(before)
         state.insert(info)
         info.cluster_queue = cq.name
-        cq.queue.park(info)
+        cq.queue.set_inadmissible(info)
         if sticky:
             cq.queue.sticky = info.key
         return True

@@ -58,7 +58,7 @@ class Hierarchy:
         self._touch_changed_trees()
 
     def _touch_changed_trees(self) -> None:
-        """New generations and a chance for the parked ones in every tree that changed, as it was and as it is."""
+        """New generations and a chance for the inadmissible ones in every tree that changed, as it was and as it is."""
         state = self._state
         before, self._roots = self._roots, {}
         for name, cq in state.cluster_queues.items():

@@ -1,4 +1,4 @@
-"""Who waits in one ClusterQueue: the active ones in order, the parked ones, and what is remembered between cycles."""
+"""The workloads that wait in one ClusterQueue, active ones in order and inadmissible ones, as in Kueue's queue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduling.state.workload_info import QueueState, SchedulingHash, WorkloadI
 
 HeapItem = tuple[int, float, str, str, int, WorkloadInfo]
 Verdict = tuple[PendingReason, str]
-"""Why workloads with a scheduling hash were parked."""
+"""Why workloads with a scheduling hash were inadmissible."""
 UsageOf = Callable[[WorkloadInfo], float]
 QueueSnapshot = tuple[
     dict[str, HeapItem],
@@ -26,16 +26,25 @@ class PendingQueue:
     """The queue of one ClusterQueue.
 
     `active` is ordered by priority, then queue-order time, then uid; the sticky preemptor goes before all of them, and
-    with admission fair sharing LocalQueues with less usage before everything. `parked` waits for an event.
+    with admission fair sharing LocalQueues with less usage before everything. `inadmissible` waits for an event.
     """
 
-    __slots__ = ("_by_hash", "_heaps", "_serial", "_usage_of", "active", "parked", "parked_hashes", "sticky")
+    __slots__ = (
+        "_by_hash",
+        "_heaps",
+        "_serial",
+        "_usage_of",
+        "active",
+        "inadmissible",
+        "inadmissible_hashes",
+        "sticky",
+    )
 
     def __init__(self) -> None:
         """An empty queue."""
         self.active: dict[str, HeapItem] = {}
-        self.parked: dict[str, WorkloadInfo] = {}
-        self.parked_hashes: dict[SchedulingHash, Verdict] = {}
+        self.inadmissible: dict[str, WorkloadInfo] = {}
+        self.inadmissible_hashes: dict[SchedulingHash, Verdict] = {}
         self.sticky = ""
         self._usage_of: UsageOf | None = None
         self._heaps: dict[str, list[HeapItem]] = {}
@@ -70,39 +79,39 @@ class PendingQueue:
         if self._by_hash is not None:
             self._by_hash.setdefault(info.scheduling_hash, {})[info.key] = None
 
-    def push_unless_parked(self, info: WorkloadInfo) -> Verdict | None:
-        """Make it active, unless a workload with its scheduling hash was parked since the last event: then it is parked
-        at once, and the verdict on that one is returned."""
-        verdict = self.parked_hashes.get(info.scheduling_hash) if self.parked_hashes else None
+    def push_unless_inadmissible(self, info: WorkloadInfo) -> Verdict | None:
+        """Make it active, unless a workload with its scheduling hash was found inadmissible since the last event: then
+        it is inadmissible at once, and the verdict on that one is returned."""
+        verdict = self.inadmissible_hashes.get(info.scheduling_hash) if self.inadmissible_hashes else None
         if verdict is None:
             self.push(info)
         else:
-            self.park(info)
+            self.set_inadmissible(info)
         return verdict
 
-    def park(self, info: WorkloadInfo) -> None:
+    def set_inadmissible(self, info: WorkloadInfo) -> None:
         """Set it aside until an event wakes it. It must not be active."""
-        self.parked[info.key] = info
-        info.queue_state = QueueState.PARKED
+        self.inadmissible[info.key] = info
+        info.queue_state = QueueState.INADMISSIBLE
 
-    def park_hash(self, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[WorkloadInfo]:
+    def set_hash_inadmissible(self, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[WorkloadInfo]:
         """Park every active workload with a scheduling hash, and those that come until the next event; returns them."""
         if self._by_hash is None:
             self._by_hash = {}
             for key, item in self.active.items():
                 self._by_hash.setdefault(item[5].scheduling_hash, {})[key] = None
-        self.parked_hashes[scheduling_hash] = verdict
+        self.inadmissible_hashes[scheduling_hash] = verdict
         moved = [self.active.pop(key)[5] for key in self._by_hash.pop(scheduling_hash, ())]
         for info in moved:
-            self.park(info)
+            self.set_inadmissible(info)
         return moved
 
     def wake(self, may_wake: Callable[[WorkloadInfo], bool]) -> list[WorkloadInfo]:
-        """Make the parked workloads active that may be; returns them."""
-        self.parked_hashes.clear()
-        woken = [info for info in self.parked.values() if may_wake(info)]
+        """Make the inadmissible workloads active that may be; returns them."""
+        self.inadmissible_hashes.clear()
+        woken = [info for info in self.inadmissible.values() if may_wake(info)]
         for info in woken:
-            del self.parked[info.key]
+            del self.inadmissible[info.key]
             self.push(info)
         return woken
 
@@ -111,7 +120,7 @@ class PendingQueue:
         key = info.key
         if self.active.pop(key, None) is not None and self._by_hash is not None:
             self._by_hash.get(info.scheduling_hash, {}).pop(key, None)
-        self.parked.pop(key, None)
+        self.inadmissible.pop(key, None)
         if self.sticky == key:
             self.sticky = ""
         info.queue_state = QueueState.NOWHERE
@@ -155,8 +164,8 @@ class PendingQueue:
         return None
 
     def in_order(self) -> list[WorkloadInfo]:
-        """Everyone who waits, parked or not, in the order of the queue."""
-        waiting: Iterable[WorkloadInfo] = (*(item[5] for item in self.active.values()), *self.parked.values())
+        """Everyone who waits, inadmissible or not, in the order of the queue."""
+        waiting: Iterable[WorkloadInfo] = (*(item[5] for item in self.active.values()), *self.inadmissible.values())
         usage_of = self._usage_of
         return sorted(
             waiting, key=lambda info: (usage_of(info) if usage_of else 0.0, info.key != self.sticky, info.order)
@@ -166,12 +175,12 @@ class PendingQueue:
         """A copy of the state, to undo to."""
         hashes = None if self._by_hash is None else {key: dict(keys) for key, keys in self._by_hash.items()}
         heaps = {key: list(heap) for key, heap in self._heaps.items()}
-        return (dict(self.active), dict(self.parked), dict(self.parked_hashes), heaps, self.sticky, hashes)
+        return (dict(self.active), dict(self.inadmissible), dict(self.inadmissible_hashes), heaps, self.sticky, hashes)
 
     def restore(self, state: QueueSnapshot) -> None:
         """Go back to a snapshot. The places of the workloads follow."""
-        self.active, self.parked, self.parked_hashes, self._heaps, self.sticky, self._by_hash = state
+        self.active, self.inadmissible, self.inadmissible_hashes, self._heaps, self.sticky, self._by_hash = state
         for item in self.active.values():
             item[5].queue_state = QueueState.ACTIVE
-        for info in self.parked.values():
-            info.queue_state = QueueState.PARKED
+        for info in self.inadmissible.values():
+            info.queue_state = QueueState.INADMISSIBLE

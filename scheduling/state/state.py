@@ -1,6 +1,6 @@
 """Everything that the cycle reads and changes, and the journal that takes changes back.
 
-`State` knows how a workload moves between its places (queue, parked, quota); `scheduling.world.World` is the door
+`State` knows how a workload moves between its places (queue, inadmissible, quota); `scheduling.world.World` is the door
 for everyone else.
 """
 
@@ -68,9 +68,9 @@ class State:
         self.ready: dict[str, ClusterQueueState] = {}
         """ClusterQueues that may have active workloads."""
         self.dirty_queues: set[str] = set()
-        """ClusterQueues whose tree something happened in: its parked workloads are woken before the next cycle."""
+        """ClusterQueues in whose cohort tree something changed: the next cycle wakes its inadmissible workloads."""
         self.waiting_for_devices: set[str] = set()
-        """ClusterQueues with workloads that were parked for lack of devices: any that become free may be theirs."""
+        """ClusterQueues with workloads that lack devices: any device that becomes free may be theirs."""
         self.readiness = Readiness()
         self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
         self.history = usage_history(configuration.admission_fair_sharing)
@@ -212,7 +212,7 @@ class State:
                 self.dirty_queues.add(info.cluster_queue)
 
     def wake_queue_at(self, cluster_queue: str, until: float) -> None:
-        """Look at the parked workloads of a ClusterQueue again at that time."""
+        """Look at the inadmissible workloads of a ClusterQueue again at that time."""
         self.wake_at[cluster_queue] = min(until, self.wake_at.get(cluster_queue, until))
 
     # -- workloads come and go -----------------------------------------------------------------------------------------
@@ -254,14 +254,14 @@ class State:
         return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
-        """Put a workload into a queue: parked while it backs off or when its like is parked, else active."""
+        """Put a workload into a queue: inadmissible while it backs off or when an equal one is, else active."""
         self.journal.note_once(cq)
         self.journal.note_once(info)
         info.cluster_queue = cq.name
         if not info.backoff_expired(self.now):
-            cq.queue.park(info)
+            cq.queue.set_inadmissible(info)
         else:
-            verdict = cq.queue.push_unless_parked(info)
+            verdict = cq.queue.push_unless_inadmissible(info)
             if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
                 self.out_of_cycle_outcomes.append(self.refuse(info, cq.name, DecisionKind.PARK, *verdict))
         if cq.queue.active:
@@ -270,7 +270,7 @@ class State:
     def dequeue(self, info: WorkloadInfo) -> None:
         """Take a waiting workload out of its queue."""
         cq = self.cluster_queues.get(info.cluster_queue)
-        if cq is None or info.queue_state not in (QueueState.ACTIVE, QueueState.PARKED):
+        if cq is None or info.queue_state not in (QueueState.ACTIVE, QueueState.INADMISSIBLE):
             return
         self.journal.note_once(cq)
         self.journal.note_once(info)
@@ -377,7 +377,7 @@ class State:
         root = cq.node.root
         return [cq] if root is cq.node else self.members.get(id(root), [cq])
 
-    def wake_parked(self) -> None:
+    def wake_inadmissible(self) -> None:
         """Make workloads active again whose tree was touched."""
         due = [name for name, until in self.wake_at.items() if until <= self.now]
         for name in due:
@@ -388,7 +388,7 @@ class State:
             trees.setdefault(id(cq.node.root), self.tree_of(cq))
         for members in trees.values():
             for cq in members:
-                if cq.active and (cq.queue.parked or cq.queue.parked_hashes):
+                if cq.active and (cq.queue.inadmissible or cq.queue.inadmissible_hashes):
                     self.journal.note_once(cq)
                     cq.queue.wake(partial(self._may_wake, cq))
                     if cq.queue.active:

@@ -58,7 +58,7 @@ class CohortStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingPosition:
-    """A waiting workload: its 0-based place in the ClusterQueue, whether it is parked, and why it waits."""
+    """A waiting workload: its 0-based place in the ClusterQueue, whether it is inadmissible, and why it waits."""
 
     workload: str
     position: int
@@ -88,7 +88,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
     """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible."""
-    active, parked = len(cq.queue.active), len(cq.queue.parked)
+    active, inadmissible = len(cq.queue.active), len(cq.queue.inadmissible)
     return ClusterQueueStatus(
         cq.name,
         cq.spec.cohort_name,
@@ -96,7 +96,7 @@ def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
         cq.inactive_reason,
         cq.inactive_message,
         active if cq.active else 0,
-        parked if cq.active else active + parked,
+        inadmissible if cq.active else active + inadmissible,
         len(cq.workloads),
         sum(info.admitted for info in cq.workloads.values()),
         dominant_resource_share(cq.node).weighted,
@@ -116,7 +116,7 @@ def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
         PendingPosition(
             info.key,
             position,
-            not cq.active or info.queue_state is QueueState.PARKED,
+            not cq.active or info.queue_state is QueueState.INADMISSIBLE,
             info.outcome[0] if info.outcome else PendingReason.PENDING_EVALUATION,
             info.outcome[1] if info.outcome else "",
         )

@@ -45,7 +45,7 @@ class QueueState(Enum):
     NOWHERE = auto()
     """Not queueable now: gated, deactivated, without a LocalQueue or ClusterQueue, finished."""
     ACTIVE = auto()
-    PARKED = auto()
+    INADMISSIBLE = auto()
     RESERVING = auto()
 
 

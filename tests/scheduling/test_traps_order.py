@@ -114,7 +114,7 @@ def test_t42_a_workload_waits_for_its_back_off() -> None:
     assert not builder.world.has_active(), "Requeued is False"
 
 
-def test_t43_equal_workloads_are_parked_together_and_woken_together() -> None:
+def test_t43_equal_workloads_are_inadmissible_together_and_woken_together() -> None:
     builder = Builder().queue("a", {"default": 4}).running("used", "a", 4)
     for number in range(100):
         builder.pending(f"w{number:03}", "a", 2)
@@ -124,7 +124,7 @@ def test_t43_equal_workloads_are_parked_together_and_woken_together() -> None:
     assert (view.pending, view.inadmissible) == (0, 100)
     assert reason_of(builder.world, "w099") == "WaitingForQuota"
     builder.pending("late", "a", 2)
-    assert not builder.world.has_active(), "one that comes later is parked at once"
+    assert not builder.world.has_active(), "one that comes later is inadmissible at once"
     (said,) = settled(builder.world)
     assert outcomes(said) == {"late": "WaitingForQuota"}
     assert messages(said)["late"].startswith("an equal workload was refused: cpu")
@@ -142,7 +142,7 @@ def test_t43_never_in_a_strict_queue() -> None:
     assert builder.world.cluster_queue_status("a").pending == 5
 
 
-def test_t44_without_a_selector_no_namespace_is_admitted_and_even_a_strict_head_parks() -> None:
+def test_t44_without_a_selector_no_namespace_is_admitted_and_even_a_strict_head_becomes_inadmissible() -> None:
     builder = Builder().queue("a", {"default": 4}, strict=True, namespace_selector=None).pending("w", "a", 1)
     assert outcomes(cycle(builder.world)) == {"w": "Misconfigured"}
     assert builder.world.cluster_queue_status("a").inadmissible == 1

@@ -83,7 +83,7 @@ def test_a_missing_flavor_stops_the_queue() -> None:
     assert admissions(cycle(builder.world)) == ["w"]
 
 
-def test_an_edit_of_quota_wakes_the_parked_of_the_whole_tree() -> None:
+def test_an_edit_of_quota_wakes_the_inadmissible_workloads_of_the_whole_tree() -> None:
     builder = Builder().queue("a", {"default": 0}, "all").queue("b", {"default": 0}, "all").pending("w", "a", 2)
     assert outcomes(cycle(builder.world)) == {"w": "ExceedsMaxQuota"}
     assert not builder.world.has_active()
@@ -112,7 +112,7 @@ def test_usage_of_a_flavor_that_is_listed_no_more_stays_charged_and_counts_in_th
     assert admissions(cycle(builder.world)) == ["w"]
 
 
-def test_a_parked_workload_stays_parked_when_only_its_status_changes() -> None:
+def test_a_inadmissible_workload_stays_inadmissible_when_only_its_status_changes() -> None:
     builder = Builder().queue("q", {"default": 4}).pending("w", "q", 9)
     cycle(builder.world)
     builder.world.set_workload(current(builder, "w"), 1001.0)

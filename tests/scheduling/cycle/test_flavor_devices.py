@@ -49,7 +49,7 @@ def test_without_registered_devices_quota_alone_decides() -> None:
     assert result.admissions[0].placement is None
 
 
-def test_quota_without_a_device_parks_and_says_what_the_nearest_node_lacks() -> None:
+def test_quota_without_a_device_is_inadmissible_and_says_what_the_nearest_node_lacks() -> None:
     builder = Builder().queue("q", {"default": PLENTY}).pending("w", "q", [gpus(memory_mib=20000)])
     builder.world.set_node(gpu_node("n1"))
     result = cycle(builder.world)

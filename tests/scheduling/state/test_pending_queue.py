@@ -1,4 +1,4 @@
-"""The queue of one ClusterQueue: order, parking, and what is remembered."""
+"""The queue of one ClusterQueue: order, inadmissible workloads, and what is remembered."""
 
 from __future__ import annotations
 
@@ -58,29 +58,29 @@ def test_the_sticky_one_goes_first_until_it_leaves() -> None:
     assert drain(queue) == ["high", "low"]
 
 
-def test_the_sticky_one_stays_sticky_while_it_is_parked() -> None:
+def test_the_sticky_one_stays_sticky_while_it_is_inadmissible() -> None:
     queue = PendingQueue()
     low, high = info("low"), info("high", priority=9)
     queue.push(high)
     queue.sticky = low.key
-    queue.park(low)
+    queue.set_inadmissible(low)
     queue.wake(lambda _: True)
     assert drain(queue) == ["low", "high"]
 
 
-def test_equal_workloads_are_parked_together_and_those_that_come_later() -> None:
+def test_equal_workloads_are_inadmissible_together_and_those_that_come_later() -> None:
     queue = PendingQueue()
     equal, other = [info(f"e{n}", cpu=2) for n in range(3)], info("other", cpu=1)
     for each in (*equal, other):
         queue.push(each)
-    assert queue.park_hash(equal[0].scheduling_hash, WAITING) == equal
-    assert [each.queue_state for each in (*equal, other)] == [QueueState.PARKED] * 3 + [QueueState.ACTIVE]
+    assert queue.set_hash_inadmissible(equal[0].scheduling_hash, WAITING) == equal
+    assert [each.queue_state for each in (*equal, other)] == [QueueState.INADMISSIBLE] * 3 + [QueueState.ACTIVE]
     late = info("late", cpu=2)
-    assert queue.push_unless_parked(late) == WAITING
-    assert queue.push_unless_parked(info("another", cpu=1)) is None
+    assert queue.push_unless_inadmissible(late) == WAITING
+    assert queue.push_unless_inadmissible(info("another", cpu=1)) is None
     assert {each.workload.name for each in queue.wake(lambda each: each is not late)} == {"e0", "e1", "e2"}
-    assert queue.push_unless_parked(info("after", cpu=2)) is None
-    assert set(queue.parked) == {"team/late"}
+    assert queue.push_unless_inadmissible(info("after", cpu=2)) is None
+    assert set(queue.inadmissible) == {"team/late"}
 
 
 def test_what_tells_workloads_apart() -> None:
@@ -111,11 +111,11 @@ def test_undo_by_snapshot() -> None:
     queue = PendingQueue()
     first, second = info("first"), info("second", at=1.0)
     queue.push(first)
-    queue.park(second)
+    queue.set_inadmissible(second)
     state = queue.snapshot()
     queue.discard(first)
     queue.wake(lambda _: True)
     queue.sticky = second.key
     queue.restore(state)
-    assert (first.queue_state, second.queue_state, queue.sticky) == (QueueState.ACTIVE, QueueState.PARKED, "")
+    assert (first.queue_state, second.queue_state, queue.sticky) == (QueueState.ACTIVE, QueueState.INADMISSIBLE, "")
     assert drain(queue) == ["first"]

@@ -17,8 +17,8 @@ def container(**fields: Any) -> dict[str, Any]:
     return {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}} | fields]}
 
 
-def parked_with(requests: Any, **fields: Any) -> bool:
-    """Whether a workload is parked together with the head, which asks two cores (and a GPU) of a full ClusterQueue."""
+def inadmissible_with(requests: Any, **fields: Any) -> bool:
+    """Whether a workload becomes inadmissible with the head, which asks for two cores (and a GPU) of a full queue."""
     head = {"cpu": 2} if not isinstance(requests, dict) else requests
     builder = Builder().queue("q", {"default": dict.fromkeys(head, 2)})
     builder.running("used", "q", dict.fromkeys(head, 2))
@@ -39,7 +39,7 @@ def parked_with(requests: Any, **fields: Any) -> bool:
     ],
 )
 def test_what_kueue_does_not_compare(fields: dict[str, Any]) -> None:
-    assert parked_with(2, **fields)
+    assert inadmissible_with(2, **fields)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_what_kueue_does_not_compare(fields: dict[str, Any]) -> None:
     ],
 )
 def test_what_it_compares(fields: dict[str, Any]) -> None:
-    assert not parked_with(2, **fields)
+    assert not inadmissible_with(2, **fields)
 
 
 def test_annotations_tell_pods_with_devices_apart() -> None:
     requests = {"cpu": 2, "nvidia.com/gpu": 2}
-    assert parked_with(requests)
-    assert not parked_with(requests, annotations={"nvidia.com/use-gputype": "A100"})
+    assert inadmissible_with(requests)
+    assert not inadmissible_with(requests, annotations={"nvidia.com/use-gputype": "A100"})
