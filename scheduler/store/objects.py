@@ -24,14 +24,8 @@ from queues.models import ResourceQuota as ResourceQuotaRow
 from queues.models import RuntimeClass as RuntimeClassRow
 from queues.models import Topology as TopologyRow
 from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
-from scheduling.model.admission_check import AdmissionCheck
-from scheduling.model.cluster_queue import (
-    AdmissionCheckRule,
-    BorrowWithinCohort,
-    ClusterQueue,
-    ClusterQueuePreemption,
-    FlavorFungibility,
-)
+from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
+from scheduling.model.cluster_queue import BorrowWithinCohort, ClusterQueue, ClusterQueuePreemption, FlavorFungibility
 from scheduling.model.cohort import Cohort, FlavorQuotas, PreemptionProtection, ResourceGroup, ResourceQuota
 from scheduling.model.limit_range import LimitRange, LimitRangeItem
 from scheduling.model.local_queue import LocalQueue

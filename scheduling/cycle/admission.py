@@ -7,7 +7,7 @@ from dataclasses import replace
 from scheduling.cycle.nomination import Entry
 from scheduling.cycle.preemption import Target
 from scheduling.lifecycle.conditions import evict, reserved, sync_admitted, waiting_for_start, with_condition
-from scheduling.model.admission_checks import required_checks
+from scheduling.model.admission_check import required_checks
 from scheduling.model.decisions import Admit
 from scheduling.model.placement import Placement
 from scheduling.model.vocabulary import (

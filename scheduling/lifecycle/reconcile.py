@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from scheduling.lifecycle import conditions as to
 from scheduling.lifecycle.context import WorkloadContext, execution_times, pods_ready_times, waits_for
 from scheduling.lifecycle.inadmissible import inadmissible_reason, was_kept_out
-from scheduling.model.admission_check import AdmissionCheckState
-from scheduling.model.admission_checks import required_checks
+from scheduling.model.admission_check import AdmissionCheckState, required_checks
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.local_queue import LocalQueue
 from scheduling.model.vocabulary import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -17,6 +17,14 @@ class AdmissionCheck:
     name: str
     controller_name: str = ""
     active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionCheckRule:
+    """An admission check of a ClusterQueue; no flavors means every flavor."""
+
+    name: str
+    on_flavors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,11 @@ class AdmissionCheckState:
     requeue_after_seconds: float | None = None
     retry_count: int = 0
     pod_set_updates: tuple[PodSetUpdate, ...] = ()
+
+
+def required_checks(rules: Sequence[AdmissionCheckRule], flavors: Collection[str]) -> list[str]:
+    """The checks of a ClusterQueue for a workload that got these flavors, by name."""
+    return sorted(rule.name for rule in rules if not rule.on_flavors or any(f in flavors for f in rule.on_flavors))
 
 
 def updates_of(checks: Iterable[AdmissionCheckState], pod_set: str) -> list[PodSetUpdate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduling.model.admission_check import AdmissionCheckRule
 from scheduling.model.cohort import NO_PROTECTION, PreemptionProtection, ResourceGroup
 from scheduling.model.selectors import LabelSelector
 from scheduling.model.vocabulary import (
@@ -43,14 +44,6 @@ class FlavorFungibility:
     when_can_borrow: FungibilityPolicy = FungibilityPolicy.MAY_STOP_SEARCH
     when_can_preempt: FungibilityPolicy = FungibilityPolicy.TRY_NEXT_FLAVOR
     preference: FungibilityPreference | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AdmissionCheckRule:
-    """An admission check of a ClusterQueue; no flavors means every flavor."""
-
-    name: str
-    on_flavors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

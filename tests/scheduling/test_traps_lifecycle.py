@@ -9,8 +9,7 @@ import pytest
 
 from scheduling.cycle.nomination import search_reduced
 from scheduling.lifecycle.conditions import with_condition
-from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckState
-from scheduling.model.cluster_queue import AdmissionCheckRule
+from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule, AdmissionCheckState
 from scheduling.model.cohort import PreemptionProtection
 from scheduling.model.configuration import RequeuingStrategy, WaitForPodsReady
 from scheduling.model.local_queue import LocalQueue

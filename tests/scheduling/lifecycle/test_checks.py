@@ -9,8 +9,7 @@ import pytest
 from scheduling.lifecycle import conditions
 from scheduling.lifecycle.context import deadline
 from scheduling.lifecycle.reconcile import next_step
-from scheduling.model.admission_check import AdmissionCheckState
-from scheduling.model.cluster_queue import AdmissionCheckRule
+from scheduling.model.admission_check import AdmissionCheckRule, AdmissionCheckState
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduling.model.workload import RequeueState, Workload
 from tests.scheduling.lifecycle_helpers import QUEUE, admitted, context, reason_of, reserved, step_of, waiting

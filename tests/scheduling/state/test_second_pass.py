@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from scheduling.lifecycle.conditions import evict, sync_admitted
-from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckState, PodSetUpdate
-from scheduling.model.cluster_queue import AdmissionCheckRule
+from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule, AdmissionCheckState, PodSetUpdate
 from scheduling.model.configuration import WaitForPodsReady
 from scheduling.model.node import Node
 from scheduling.model.selectors import Taint
