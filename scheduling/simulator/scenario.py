@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
-from scheduling.model.admission_check import AdmissionCheck
-from scheduling.model.admission_check import AdmissionCheckRule
+from scheduling.model.admission_check import AdmissionCheck, AdmissionCheckRule
 from scheduling.model.cluster_queue import BorrowWithinCohort, ClusterQueue, ClusterQueuePreemption, FlavorFungibility
 from scheduling.model.cohort import Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.configuration import (
