@@ -255,25 +255,3 @@ def matches_flavor(
 
 def _term_matches_flavor(term: NodeSelectorTerm, labels: Mapping[str, str], keys: Collection[str]) -> bool:
     return all(r.matches(labels) for r in term.match_expressions if r.key in keys)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
-    """`matchLabels` and `matchExpressions`, all of which must hold; an empty selector selects everything."""
-
-    match_labels: Mapping[str, str] = field(default_factory=dict)
-    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
-
-    @classmethod
-    def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
-        """Read a `metav1.LabelSelector`. Raises KeyError or ValueError for a malformed one."""
-        return cls(
-            dict(manifest.get("matchLabels") or {}),
-            tuple(NodeSelectorRequirement.from_manifest(r) for r in manifest.get("matchExpressions") or ()),
-        )
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
-        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
-            requirement.matches(labels) for requirement in self.match_expressions
-        )
