@@ -17,9 +17,12 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirem
     && useradd --system --uid 10001 --home-dir /kueueweb kueueweb
 COPY manage.py ./
 COPY kueueweb kueueweb
+COPY accounts accounts
 COPY queues queues
 COPY gpus gpus
 COPY scheduler scheduler
+COPY clusters clusters
+COPY scheduling scheduling
 COPY --from=frontend /kueueweb/frontend/dist frontend/dist
 RUN python manage.py collectstatic --no-input --verbosity 0
 USER 10001

@@ -7,8 +7,8 @@ from typing import Final
 
 from django.conf import settings
 
+from accounts.models import Cluster
 from clusters.client import ClusterClient, TokenBucket, connect
-from queues.models import Cluster
 
 _lock: Final = threading.Lock()
 _clients: Final[dict[str, ClusterClient]] = {}

@@ -6,9 +6,9 @@ from typing import Any
 
 from celery import Task, shared_task
 
+from accounts.events import PUSH_TASK, wake_taken
+from accounts.models import Cluster, ClusterMode
 from clusters.push.sweep import push_pending
-from queues.events import PUSH_TASK, wake_taken
-from queues.models import Cluster, ClusterMode
 
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)

@@ -43,6 +43,7 @@ DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "res
 
 INSTALLED_APPS = [
     "kueueweb",
+    "accounts",
     "queues",
     "gpus",
     "scheduler",
@@ -192,7 +193,7 @@ REST_FRAMEWORK = {
         "knox.auth.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["kueueweb.api.scope.Scoped"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.api.permissions.Scoped"],
     "DEFAULT_SCHEMA_CLASS": "kueueweb.api.schema.Schema",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_PAGINATION_CLASS": "kueueweb.api.pagination.KeysetPagination",

@@ -5,13 +5,10 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.permissions import AllowAny
 
-from kueueweb.api import errors, frontend, health, metrics, session
+from kueueweb.api import errors, frontend, health, metrics
 
 _api: list[URLPattern | URLResolver] = [
-    path("session/", session.SessionView.as_view()),
-    path("auth/login/", session.LoginView.as_view()),
-    path("auth/logout/", session.LogoutView.as_view()),
-    path("auth/token/", session.TokenView.as_view()),
+    path("", include("accounts.api.urls")),
     path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny])),
     path("", include("queues.api.urls")),
     path("", include("gpus.api.urls")),

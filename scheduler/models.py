@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 class Lease(models.Model):
     """Who leads the scheduling of a cluster. A new leader raises `epoch`; batches of an older epoch write nothing."""
 
-    cluster = models.OneToOneField("queues.Cluster", on_delete=models.CASCADE, related_name="scheduler_lease")
+    cluster = models.OneToOneField("accounts.Cluster", on_delete=models.CASCADE, related_name="scheduler_lease")
     epoch = models.BigIntegerField(default=0)
     holder = models.CharField(max_length=255, blank=True)
     acquired_at = models.DateTimeField(null=True, blank=True)
@@ -39,7 +39,7 @@ class Change(models.Model):
 class SchedulingCycle(models.Model):
     """One cycle that decided something."""
 
-    cluster = models.ForeignKey("queues.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     epoch = models.BigIntegerField()
     number = models.BigIntegerField(help_text="Counts through an epoch, the idle cycles included.")
     started_at = models.DateTimeField()

@@ -13,9 +13,9 @@ from celery.signals import celeryd_after_setup, worker_shutdown
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
+from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
+from accounts.models import Cluster
 from gpus.services.telemetry import roll_up
-from queues.events import SCHEDULE_TASK, wake_scheduler, wake_taken
-from queues.models import Cluster
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from django.db import connection
 
-from queues.models import Cluster, Workload
+from accounts.models import Cluster
+from queues.models import Workload
 from scheduler.leader.engine import Engine
 from scheduler.store.batch import Batch
 from scheduler.store.saving import save

@@ -6,19 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from accounts.models import Cluster, Namespace
 from gpus.models import Device, Node
-from queues.models import (
-    Cluster,
-    ClusterQueue,
-    Cohort,
-    FlavorQuota,
-    LocalQueue,
-    Namespace,
-    PodSet,
-    ResourceFlavor,
-    ResourceGroup,
-    Workload,
-)
+from queues.models import ClusterQueue, Cohort, FlavorQuota, LocalQueue, PodSet, ResourceFlavor, ResourceGroup, Workload
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Quotas = Mapping[str, Mapping[str, int | tuple[int, int | None, int | None]]]

@@ -14,12 +14,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
+from accounts.api.scope import ClusterView
+from accounts.exceptions import InvalidRequest
+from accounts.services.apply_result import Action
 from clusters.manifests import ApplyResult, apply_manifests, get_manifests, kind_named, to_yaml
 from queues.api.filters import query_text
-from queues.api.scope import ClusterView
-from queues.exceptions import InvalidRequest
 from queues.manifests.documents import MOST_BYTES
-from queues.services.apply_result import Action
 
 _YAML = "application/yaml"
 

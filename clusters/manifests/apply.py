@@ -11,23 +11,23 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
+from accounts.events import wake_scheduler
+from accounts.exceptions import Conflict, InvalidRequest, NotPermitted
+from accounts.models import Cluster
+from accounts.services import cluster_settings
+from accounts.services.access import Verb, access_of
+from accounts.services.apply_result import Action, Applied
+from accounts.services.namespaces import create_missing_namespaces
 from clusters.manifests.kinds import JOB_KINDS, KINDS
 from clusters.manifests.prune import prune_set
 from clusters.manifests.read import Object, read_objects
 from gpus.manifests import configured_vendors, write_config_map
 from gpus.services.node_manifests import apply_nodes
 from gpus.vendors import VENDORS
-from queues.events import wake_scheduler
-from queues.exceptions import Conflict, InvalidRequest, NotPermitted
 from queues.manifests.documents import Document, read_documents
-from queues.models import Cluster
-from queues.services import cluster_settings
-from queues.services.access import Verb, access_of
-from queues.services.apply_result import Action, Applied
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
 from queues.services.kinds import KINDS as CONFIGURATION_KINDS
-from queues.services.namespaces import create_missing_namespaces
 from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import yaml
 
+from accounts.kinds.configuration import write_configuration
+from accounts.models import Cluster
+from accounts.services import cluster_settings
 from clusters.manifests.kinds import JOB_KINDS, kind_named
 from gpus.manifests import write_node
 from gpus.models import Node
 from gpus.services.node_manifests import node_spec
-from queues.manifests.configuration import write_configuration
-from queues.models import Cluster, Job, Workload
-from queues.services import cluster_settings
+from queues.models import Job, Workload
 from queues.services.configuration import manifest_of, objects
 from queues.services.kinds import KINDS as CONFIGURATION_KINDS
 from queues.services.workload_objects import workload_manifest

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from accounts.exceptions import HostileManifest, InvalidRequest, ManifestErrors
+from accounts.kinds.configuration import read_configuration
 from gpus.manifests import read_config_map, read_node
-from queues.exceptions import HostileManifest, InvalidRequest, ManifestErrors
-from queues.manifests.configuration import read_configuration
 from queues.manifests.documents import read_documents
 from queues.manifests.job import read_deployment, read_job, read_pod
 from queues.manifests.workload_object import read_workload

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
+from accounts.models import Cluster
+from accounts.services import cluster_settings
+from accounts.services.apply_result import Action, Applied
 from gpus.models import Node
 from gpus.services.node_manifests import delete_nodes
-from queues.models import Cluster, Job, Workload
-from queues.services import cluster_settings
-from queues.services.apply_result import Action, Applied
+from queues.models import Job, Workload
 from queues.services.configuration import delete_objects
 from queues.services.jobs import delete_jobs
 from queues.services.kinds import KINDS as CONFIGURATION_KINDS

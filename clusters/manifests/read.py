@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accounts.exceptions import ManifestErrors, UnsupportedKind
+from accounts.services.apply_result import Submitted
 from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, Kind, group_of, version_of
-from queues.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests.documents import Document
-from queues.services.apply_result import Submitted
 from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
 from scheduling.manifest.fields import suggestion
 

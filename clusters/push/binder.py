@@ -13,6 +13,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
+from accounts.models import Cluster
 from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
@@ -33,7 +34,7 @@ from gpus.annotations import pod_annotations
 from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
-from queues.models import Cluster, PodSet, Workload
+from queues.models import PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 _log = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from accounts.models import Cluster
 from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission
 from gpus.manifests import configured_vendors
@@ -15,7 +16,7 @@ from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceRow
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
-from queues.models import Cluster, Job, PodSet, ResourceFlavor, Workload
+from queues.models import Job, PodSet, ResourceFlavor, Workload
 from queues.services.admission_rows import read_check_state, read_topology_assignment
 from queues.services.pod_groups import Member
 from scheduling.model.admission_check import AdmissionCheckState, updates_of

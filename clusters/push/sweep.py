@@ -18,6 +18,8 @@ from typing import Final
 
 from django.db.models import F
 
+from accounts.models import Cluster, ClusterMode
+from accounts.transactions import unnoticed_transaction
 from clusters.client import (
     JOBS,
     NAMESPACES,
@@ -57,11 +59,9 @@ from clusters.push.desired_state import (
 )
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
-from queues.models import Cluster, Workload
-from queues.models.cluster import ClusterMode
+from queues.models import Workload
 from queues.services.pod_groups import POD_GROUP
 from queues.services.workloads import record_finished, record_stopped
-from queues.transactions import unnoticed_transaction
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)

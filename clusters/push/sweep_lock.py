@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.db import OperationalError, connection
 
-from queues.models import Cluster
+from accounts.models import Cluster
 
 _WORKING: Final = 0x6B777075
 _WAITING: Final = 0x6B777077

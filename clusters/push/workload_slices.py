@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from django.db.models import Q
 
+from accounts.models import Cluster
 from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.jobs.objects import (
     POD_SET_LABEL,
@@ -21,7 +22,7 @@ from clusters.jobs.objects import (
     uid_label,
 )
 from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
-from queues.models import Cluster, PodSet, Workload
+from queues.models import PodSet, Workload
 from queues.services.pods import record_replicas_gone
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 

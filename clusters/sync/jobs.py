@@ -13,21 +13,21 @@ from django.db import DataError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts.events import request_push
+from accounts.exceptions import Conflict, ManifestErrors
+from accounts.models import Cluster, ClusterMode
+from accounts.transactions import unnoticed_transaction
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.kinds import MAIN_POD_SET, JobKind, Progress, Stopping
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.sync.followed_labels import FOLLOWED, relabelled
-from queues.events import request_push
-from queues.exceptions import Conflict, ManifestErrors
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import ELASTIC_JOB
-from queues.models import Cluster, Job, Workload
-from queues.models.cluster import ClusterMode
+from queues.models import Job, Workload
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
-from queues.transactions import unnoticed_transaction
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from django.db import DataError, transaction
 
+from accounts.exceptions import ManifestErrors
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
 from clusters.client import (
     LIMIT_RANGES,
     RESOURCE_QUOTAS,
@@ -18,9 +21,6 @@ from clusters.client import (
     Listing,
     WatchEvent,
 )
-from queues.exceptions import ManifestErrors
-from queues.models import Cluster
-from queues.services.apply_result import Submitted
 from queues.services.configuration import apply_objects, delete_objects
 from queues.services.kinds import KINDS
 from scheduling.manifest import Fields, Report

@@ -10,13 +10,13 @@ from typing import Final
 
 from django.db import DataError
 
+from accounts.events import wake_scheduler
+from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from gpus.manifests import configured_vendors
 from gpus.models import Node
 from gpus.services import ObservedNode, forget_node, observed_node, sync_node
 from gpus.vendors import VENDORS
-from queues.events import wake_scheduler
-from queues.models import Cluster
 from queues.services.pods import record_node_failed, record_node_recovered
 from scheduling.model.times import parse_rfc3339
 from scheduling.model.vendor import DeviceVendor

@@ -11,17 +11,17 @@ from django.db import DataError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts.events import request_push
+from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
+from accounts.models import Cluster, ClusterMode
+from accounts.services.apply_result import Submitted
 from clusters.client import JsonObject
 from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, raise_push, row_key
-from queues.events import request_push
-from queues.exceptions import Conflict, ManifestErrors, QueuesError
 from queues.manifests.job import JobManifest
-from queues.models import Cluster, Job, Workload
-from queues.models.cluster import ClusterMode
-from queues.services.apply_result import Submitted
+from queues.models import Job, Workload
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pod_groups import MemberPhase, forget_members, record_phases
 from queues.services.workload_events import log_event
@@ -124,7 +124,7 @@ class PodGroupSync(JobSync):
         try:
             with transaction.atomic():
                 apply_jobs(self._cluster, submissions, actor=_ACTOR, found_in_cluster=True, now=self._now)
-        except (QueuesError, DataError) as errors:
+        except (KueuewebError, DataError) as errors:
             if len(submissions) > 1:
                 for submitted in submissions:
                     submitted.report.errors.clear()
@@ -134,7 +134,7 @@ class PodGroupSync(JobSync):
         else:
             request_push(self._cluster.name)
 
-    def _refuse_submitted(self, submitted: Submitted[JobManifest], errors: QueuesError | DataError) -> None:
+    def _refuse_submitted(self, submitted: Submitted[JobManifest], errors: KueuewebError | DataError) -> None:
         job = submitted.spec
         in_use = isinstance(errors, ManifestErrors) and any(
             each.reason == MistakeReason.IN_USE for each in errors.errors

@@ -12,6 +12,8 @@ from typing import Any, Final
 import orjson
 from django.db.models import Prefetch
 
+from accounts.events import request_push, wake_scheduler
+from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
@@ -27,8 +29,7 @@ from gpus.services import (
     sync_foreign_usage,
 )
 from gpus.vendors import VENDORS
-from queues.events import request_push, wake_scheduler
-from queues.models import Cluster, PodSet, Workload
+from queues.models import PodSet, Workload
 from queues.services.pod_groups import POD_GROUP
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
 from queues.services.workloads import record_finished, record_pods_ready

@@ -16,6 +16,8 @@ from typing import Final
 
 from django.db import DatabaseError, close_old_connections
 
+from accounts.models import Cluster
+from accounts.services.watcher_health import beat
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
 from clusters.jobs.kinds import JOB_KINDS
 from clusters.reflector import Reflector
@@ -24,8 +26,6 @@ from clusters.sync.limits import LIMIT_KINDS, LimitsSync
 from clusters.sync.nodes import NodeSync
 from clusters.sync.pod_groups import PodGroupSync
 from clusters.sync.pods import PodSync
-from queues.models import Cluster
-from queues.services.heartbeats import beat
 
 _log = logging.getLogger(__name__)
 

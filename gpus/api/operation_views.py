@@ -10,8 +10,8 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import ClusterView
 from gpus.api.reads import device_samples, drifts, latest_samples
-from gpus.api.scope import ClusterView
 from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
 from gpus.api.views import DeviceView, NodeView
 from gpus.models import Device, DeviceSample, Resolution

@@ -6,9 +6,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import ClusterView
 from gpus.api import serializers as shapes
 from gpus.api.rows import allocation_json, devices_json, nodes_json, slice_values
-from gpus.api.scope import ClusterView
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 
 

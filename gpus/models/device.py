@@ -60,7 +60,7 @@ class AllocationSource(models.TextChoices):
 class DeviceAllocation(models.Model):
     """A slice of a card: decided, for a container of a workload's replica, or external, held by somebody else's pod."""
 
-    cluster = models.ForeignKey("queues.Cluster", on_delete=models.PROTECT, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
     node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")
     device = models.ForeignKey(
         "gpus.Device",

@@ -6,7 +6,7 @@ from django.db import models
 class Node(models.Model):
     """A node: where pods may run. Amounts are integers in base units (milli for cpu)."""
 
-    cluster = models.ForeignKey("queues.Cluster", on_delete=models.PROTECT, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=253)
     uid = models.CharField(max_length=64, blank=True)
     api_version = models.CharField(max_length=64, blank=True)

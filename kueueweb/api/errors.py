@@ -16,11 +16,11 @@ from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from accounts import exceptions as queues
 from kueueweb.api.exceptions import TooLarge
-from queues import exceptions as queues
 from scheduling.manifest import LocatedError
 
-_STATUS: Final[Mapping[type[queues.QueuesError], int]] = {
+_STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.NotPermitted: status.HTTP_403_FORBIDDEN,
     queues.NotFound: status.HTTP_404_NOT_FOUND,
     queues.Conflict: status.HTTP_409_CONFLICT,
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 def error_response(error: Exception, context: Mapping[str, Any]) -> Response | None:
     """DRF's exception handler: every error that a request may cause, in our shape; None for our own mistakes (500)."""
-    if isinstance(error, queues.QueuesError):
+    if isinstance(error, queues.KueuewebError):
         set_rollback()
         return Response(_body(error.reason, error.message, map(located, error.errors)), _status(error))
     if isinstance(error, OperationalError | InterfaceError | RedisError):
@@ -74,7 +74,7 @@ def located(error: LocatedError) -> dict[str, Any]:
     }
 
 
-def _status(error: queues.QueuesError) -> int:
+def _status(error: queues.KueuewebError) -> int:
     return next(code for kind, code in _STATUS.items() if isinstance(error, kind))
 
 

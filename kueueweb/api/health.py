@@ -4,7 +4,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from redis import RedisError
 
-from queues.redis_client import redis_client
+from accounts.redis_client import redis_client
 
 
 def healthz(request: HttpRequest) -> JsonResponse:

@@ -19,9 +19,9 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from accounts.models import Cluster
+from accounts.services.access import access_of
 from gpus.models import Device
-from queues.models import Cluster
-from queues.services.access import access_of
 from scheduler.api.queue_status import Numbers, leads, read_numbers
 from scheduler.models import Lease
 

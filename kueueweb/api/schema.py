@@ -9,7 +9,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from kueueweb.api.scope import Scoped
+from accounts.api.permissions import Scoped
 from scheduler.live.shapes import FRAMES
 
 

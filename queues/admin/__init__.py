@@ -1,5 +1,5 @@
 """The admin pages of queues. Configuration is written by the same services, and so by the same rules, as over REST."""
 
-from queues.admin import clusters, configuration, workloads
+from queues.admin import configuration, workloads
 
-__all__ = ["clusters", "configuration", "workloads"]
+__all__ = ["configuration", "workloads"]

@@ -6,9 +6,10 @@ from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from accounts.exceptions import NotFound
+from accounts.models import Namespace
 from queues import models
 from queues.admin import forms
-from queues.exceptions import NotFound
 from queues.services.configuration import apply_object, delete_object, objects
 from queues.services.kinds import KINDS
 
@@ -143,11 +144,11 @@ def _form(model_: type[Model], api_version: str, body: str) -> type[forms.Manife
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
-@admin.register(models.Namespace)
+@admin.register(Namespace)
 class NamespaceAdmin(ManifestAdmin):
     """Namespaces."""
 
-    form = _form(models.Namespace, "v1", "  labels: {}\n")
+    form = _form(Namespace, "v1", "  labels: {}\n")
     list_display = ("name", "cluster", "labels")
 
 

@@ -8,10 +8,11 @@ import yaml
 from django import forms
 from django.db import transaction
 
+from accounts.exceptions import InvalidRequest, KueuewebError, ManifestErrors
+from accounts.models import Cluster
 from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
-from queues.exceptions import InvalidRequest, ManifestErrors, QueuesError
 from queues.manifests.documents import read_documents
-from queues.models import Cluster, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from queues.models import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from queues.services.configuration import apply_object, manifest_of
 from queues.services.configuration_input import manifest_from, relocated
 from queues.services.configuration_rows import RENDERERS
@@ -249,13 +250,13 @@ class ManifestForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class
             return cleaned
         try:
             trial(self._cluster(), self.kind, self.manifest())
-        except QueuesError as mistakes:
+        except KueuewebError as mistakes:
             for error in mistakes.errors or [mistakes.message]:
                 self.add_error("manifest_text", str(error).removeprefix("document 0, "))
         return cleaned
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest; raises `QueuesError` for text that is none, and for another object than that on screen."""
+        """The manifest; raises `KueuewebError` for text that is none, and for another object than that on screen."""
         documents = read_documents(self.cleaned_data["manifest_text"])
         if len(documents) != 1:
             raise InvalidRequest(f"There must be one document, not {len(documents)}.")

@@ -8,7 +8,10 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queues.api.scope import ClusterView, json_object
+from accounts.api.scope import ClusterView, json_object
+from accounts.exceptions import Conflict, InvalidRequest
+from accounts.models import Cluster
+from accounts.services.access import require_all
 from queues.api.serializers import (
     ChangedSerializer,
     FinishSerializer,
@@ -17,10 +20,8 @@ from queues.api.serializers import (
     WorkloadDetailSerializer,
 )
 from queues.api.workload_rows import workload_detail_json, workload_values
-from queues.exceptions import Conflict, InvalidRequest
-from queues.models import Cluster, Workload, WorkloadPriorityClass
+from queues.models import Workload, WorkloadPriorityClass
 from queues.services import workloads
-from queues.services.access import require_all
 from scheduling.model.vocabulary import FinishedReason
 
 Key = tuple[str, str]

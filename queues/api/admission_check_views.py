@@ -7,10 +7,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queues.api.scope import ClusterView, json_object
+from accounts.api.scope import ClusterView, json_object
+from accounts.exceptions import NotPermitted
 from queues.api.serializers import Shape, WorkloadDetailSerializer
 from queues.api.workload_rows import workload_detail_json, workload_values
-from queues.exceptions import NotPermitted
 from queues.models import Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduling.model.vocabulary import AdmissionCheckStatus

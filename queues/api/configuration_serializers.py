@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from accounts.models import ClusterMode
 from queues.api.serializers import ConditionSerializer
-from queues.models import ClusterMode
 from scheduling.model.vocabulary import (
     BorrowWithinCohortPolicy,
     FungibilityPolicy,

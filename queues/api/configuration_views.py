@@ -7,14 +7,13 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import ClusterView
+from accounts.models import Cluster, Namespace
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
-from queues.api.scope import ClusterView
 from queues.models import (
     AdmissionCheck,
-    Cluster,
     LimitRange,
-    Namespace,
     PriorityClass,
     ResourceFlavor,
     ResourceQuota,

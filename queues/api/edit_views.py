@@ -7,12 +7,12 @@ from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import json_object
+from accounts.exceptions import ManifestErrors
+from accounts.services.apply_result import Action
 from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import KindDetailView
-from queues.api.scope import json_object
-from queues.exceptions import ManifestErrors
 from queues.models import ResourceFlavor
-from queues.services.apply_result import Action
 from queues.services.configuration import apply_object, delete_object
 from queues.services.configuration_input import manifest_from, relocated
 from queues.services.configuration_rows import RENDERERS

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from queues.exceptions import ManifestErrors
+from accounts.exceptions import ManifestErrors
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import PodSetSpec, WorkloadSpec

@@ -12,9 +12,12 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import ClusterView
+from accounts.exceptions import ManifestErrors, NotPermitted
+from accounts.services.access import Access
+from accounts.services.apply_result import Submitted
 from queues.api.documents import JSON_AND_YAML
 from queues.api.filters import WorkloadFilter, query_text
-from queues.api.scope import ClusterView
 from queues.api.serializers import (
     CreatedSerializer,
     WorkloadDetailSerializer,
@@ -24,7 +27,6 @@ from queues.api.serializers import (
 )
 from queues.api.workload_input import read_workload
 from queues.api.workload_rows import workload_detail_json, workload_values, workloads_json
-from queues.exceptions import ManifestErrors, NotPermitted
 from queues.manifests import workload_specs
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import states_group
@@ -32,8 +34,6 @@ from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload, WorkloadEvent
 from queues.models.workload import WorkloadQuerySet
 from queues.querysets import QueuePositions
-from queues.services.access import Access
-from queues.services.apply_result import Submitted
 from queues.services.group_submission import submit_group_pods
 from queues.services.jobs import read_job_object
 from queues.services.submission import CreatedWorkload, create_workloads

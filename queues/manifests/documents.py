@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from queues.exceptions import HostileManifest, ManifestErrors
+from accounts.exceptions import HostileManifest, ManifestErrors
 from scheduling.manifest import LocatedError, MistakeReason
 
 MOST_BYTES: Final = 32 * 2**20

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from queues.exceptions import ManifestErrors, UnsupportedKind
+from accounts.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job import GROUPS, JobManifest, read_deployment, read_job, read_pod, workload_name

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from queues.exceptions import ManifestErrors
+from accounts.exceptions import ManifestErrors
 from scheduling.manifest import Fields, MistakeReason, Report
 from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.manifest.taints import read_tolerations

@@ -1,9 +1,7 @@
 """The rows of queues, one noun family per file."""
 
-from queues.models.cluster import Cluster, ClusterMode
 from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue
 from queues.models.job import Job
-from queues.models.namespace import Namespace, Role, RoleBinding
 from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeClass
 from queues.models.priority import PriorityClass, WorkloadPriorityClass
 from queues.models.quota import FlavorQuota, ResourceGroup
@@ -12,23 +10,18 @@ from queues.models.workload import Pod, PodSet, Workload, WorkloadEvent
 
 __all__ = [
     "AdmissionCheck",
-    "Cluster",
-    "ClusterMode",
     "ClusterQueue",
     "Cohort",
     "FlavorQuota",
     "Job",
     "LimitRange",
     "LocalQueue",
-    "Namespace",
     "Pod",
     "PodSet",
     "PriorityClass",
     "ResourceFlavor",
     "ResourceGroup",
     "ResourceQuota",
-    "Role",
-    "RoleBinding",
     "RuntimeClass",
     "Topology",
     "Workload",

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from django.db import models
 
-from queues.models.base import ClusterObject, NamespacedObject
+from accounts.models.base import ClusterObject, NamespacedObject
 
 DEFAULT_WEIGHT = Decimal(1)
 

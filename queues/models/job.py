@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from queues.models.base import NamespacedObject
+from accounts.models.base import NamespacedObject
 
 
 class Job(NamespacedObject):

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from queues.models.base import ClusterObject, NamespacedObject
+from accounts.models.base import ClusterObject, NamespacedObject
 
 
 class ResourceQuota(NamespacedObject):

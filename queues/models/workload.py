@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Upper
 
-from queues.models.base import NamespacedObject
+from accounts.models.base import NamespacedObject
 
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
@@ -142,7 +142,7 @@ class PodSet(models.Model):
 class WorkloadEvent(models.Model):
     """One step in a workload's life. Names are copied in, so that it outlives the workload."""
 
-    cluster = models.ForeignKey("queues.Cluster", on_delete=models.CASCADE, related_name="+")
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
     workload_uid = models.UUIDField()
     namespace = models.CharField(max_length=63)
     workload_name = models.CharField(max_length=253)

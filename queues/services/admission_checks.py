@@ -10,10 +10,11 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from queues.events import wake_scheduler
-from queues.exceptions import Conflict, NotFound
+from accounts.events import wake_scheduler
+from accounts.exceptions import Conflict, NotFound
+from accounts.models import Cluster
 from queues.manifests.pod_set_updates import read_pod_set_updates
-from queues.models import Cluster, Workload
+from queues.models import Workload
 from queues.services.workload_events import log_event
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import AdmissionCheckStatus

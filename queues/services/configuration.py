@@ -7,13 +7,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from queues.events import wake_scheduler
-from queues.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
+from accounts.events import wake_scheduler
+from accounts.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
+from accounts.models import Cluster
+from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from accounts.services.namespaces import create_missing_namespaces
 from queues.manifests.generated_name import generated_name
-from queues.models import Cluster, PriorityClass, Workload
-from queues.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from queues.models import PriorityClass, Workload
 from queues.services.kinds import KINDS, ConfigurationKind
-from queues.services.namespaces import create_missing_namespaces
 from queues.services.quotas import groups_of, replace_groups
 from queues.services.workloads import change_priority
 from scheduling.manifest import Fields, MistakeReason, ObjectMeta, Report

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from queues.exceptions import InvalidRequest, ManifestErrors
+from accounts.exceptions import InvalidRequest, ManifestErrors
 from queues.manifests.protection import COOL_DOWN_SECONDS, MINIMUM_RUN_SECONDS, PREEMPT_FOR_DEVICES
 from scheduling.manifest import LocatedError, MistakeReason
 from scheduling.manifest.fields import suggestion

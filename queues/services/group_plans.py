@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
 from queues.manifests.pod_group import MOST_ROLES, PodGroupMember
 from queues.manifests.workload_object import pod_set_group_mistakes
-from queues.models import Cluster, Job, Workload
-from queues.services.apply_result import Submitted
+from queues.models import Job, Workload
 from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads

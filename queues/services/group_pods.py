@@ -8,13 +8,14 @@ from typing import Any
 
 from django.db.models import F
 
-from queues.events import request_push
+from accounts.events import request_push
+from accounts.models import Cluster
+from accounts.services.apply_result import Action, Applied
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job_workloads import job_spec, job_workloads
 from queues.manifests.workload import JobSpec, WorkloadSpec
-from queues.models import Cluster, Job, Workload
-from queues.services.apply_result import Action, Applied
+from queues.models import Job, Workload
 from queues.services.group_plans import GroupPlan, GroupPod
 from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.pod_groups import POD_GROUP, compose, refresh_groups

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from queues.exceptions import AlreadyExists
+from accounts.exceptions import AlreadyExists
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
 from queues.manifests.job import JobManifest
-from queues.models import Cluster, Job, Workload
-from queues.services.apply_result import Submitted
+from queues.models import Job, Workload
 from queues.services.jobs import apply_jobs
 from queues.services.withdrawn_jobs import free_names
 from scheduling.manifest import LocatedError

@@ -8,10 +8,11 @@ from typing import Any, Final
 from django.db.models import F, Value
 from django.db.models.functions import Least
 
+from accounts.models import Cluster
 from queues.manifests import kueue_keys as keys
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
-from queues.models import Cluster, LocalQueue, PodSet, Workload
+from queues.models import LocalQueue, PodSet, Workload
 from queues.services.workload_events import log_event
 from queues.services.workloads import cancel
 from scheduling.model.vocabulary import WorkloadStatus

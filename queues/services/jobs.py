@@ -10,15 +10,16 @@ from typing import Any
 from django.db.models import Count, F
 from django.utils import timezone
 
-from queues.events import request_push
-from queues.exceptions import ManifestErrors, UnsupportedKind
+from accounts.events import request_push
+from accounts.exceptions import ManifestErrors, UnsupportedKind
+from accounts.models import Cluster
+from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads, workload_names
 from queues.manifests.workload import JobSpec, WorkloadSpec
-from queues.models import Cluster, Job, LocalQueue, Workload
-from queues.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
 from queues.services.group_plans import GroupPod, plan_groups
 from queues.services.group_pods import store_groups

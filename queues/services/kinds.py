@@ -6,12 +6,13 @@ from typing import Any, Final, Protocol
 
 from django.db.models import Q
 
+from accounts.kinds.namespace import NamespaceSpec, read_namespace, write_namespace
+from accounts.models import Cluster, Namespace
 from queues.manifests.admission_check import AdmissionCheckSpec, read_admission_check, write_admission_check
 from queues.manifests.cluster_queue import ClusterQueueSpec, read_cluster_queue, write_cluster_queue
 from queues.manifests.cohort import CohortSpec, read_cohort, write_cohort
 from queues.manifests.limit_range import LimitRangeSpec, read_limit_range, write_limit_range
 from queues.manifests.local_queue import LocalQueueSpec, read_local_queue, write_local_queue
-from queues.manifests.namespace import NamespaceSpec, read_namespace, write_namespace
 from queues.manifests.priority_class import (
     PriorityClassSpec,
     WorkloadPriorityClassSpec,
@@ -37,13 +38,11 @@ from queues.manifests.runtime_class import (
 )
 from queues.models import (
     AdmissionCheck,
-    Cluster,
     ClusterQueue,
     Cohort,
     Job,
     LimitRange,
     LocalQueue,
-    Namespace,
     PriorityClass,
     ResourceFlavor,
     ResourceGroup,

@@ -17,12 +17,13 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from queues.events import request_push, wake_scheduler
+from accounts.events import request_push, wake_scheduler
+from accounts.models import Cluster
 from queues.manifests.job import JobManifest, read_pod
 from queues.manifests.kueue_keys import RETRIABLE_IN_GROUP, ROLE_HASH
 from queues.manifests.pod_group import PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
-from queues.models import Cluster, Job, PodSet, Workload
+from queues.models import Job, PodSet, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec

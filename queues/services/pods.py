@@ -7,8 +7,9 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from queues.events import wake_scheduler
-from queues.models import Cluster, Pod, PodSet, Workload
+from accounts.events import wake_scheduler
+from accounts.models import Cluster
+from queues.models import Pod, PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 _STORE: Final = """

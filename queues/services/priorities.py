@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
-from queues.models import Cluster, PriorityClass, WorkloadPriorityClass
-from queues.services.apply_result import Submitted
+from queues.models import PriorityClass, WorkloadPriorityClass
 
 DEFAULT_CLASS: Final = "default"
 """A WorkloadPriorityClass of this name is that of every job which names none."""

@@ -12,20 +12,11 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from psycopg import Error as DatabaseError
 
-from queues.events import wake_scheduler
-from queues.exceptions import AlreadyExists, ManifestErrors
+from accounts.events import wake_scheduler
+from accounts.exceptions import AlreadyExists, ManifestErrors
+from accounts.models import Cluster, Namespace
 from queues.manifests.workload import JobSpec, WorkloadSpec
-from queues.models import (
-    Cluster,
-    Job,
-    LocalQueue,
-    Namespace,
-    PodSet,
-    PriorityClass,
-    Workload,
-    WorkloadEvent,
-    WorkloadPriorityClass,
-)
+from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.withdrawn_jobs import free_names
 from scheduling.manifest import LocatedError

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from queues.models import Cluster, LocalQueue
-from queues.services.access import Access
+from accounts.models import Cluster
+from accounts.services.access import Access
+from queues.models import LocalQueue
 
 
 @dataclass(frozen=True, slots=True)

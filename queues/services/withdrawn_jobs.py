@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterable
 
 from django.db.models import F, Q
 
-from queues.models import Cluster, Job, Workload
+from accounts.models import Cluster
+from queues.models import Job, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 JobKey = tuple[str, str, str]

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts.models import Cluster
+from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
-from queues.models import Cluster, Workload
-from queues.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from queues.models import Workload
 from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs
 from queues.services.submission import create_workloads
 from scheduling.manifest import MistakeReason

@@ -18,8 +18,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 from psycopg import sql
 
-from queues.events import request_push, wake_scheduler
-from queues.models import Cluster
+from accounts.events import request_push, wake_scheduler
+from accounts.models import Cluster
 from queues.services.bulk import json_text
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason

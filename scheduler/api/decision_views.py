@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queues.api.scope import ClusterView
+from accounts.api.scope import ClusterView
 from scheduler.models import Decision, SchedulingCycle
 
 _DECISION_FIELDS: Final = (

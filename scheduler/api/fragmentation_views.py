@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queues.api.scope import ClusterView
+from accounts.api.scope import ClusterView
 from scheduler.store.reading import read_world
 from scheduling.advice.moves import MoveAdvice, MoveOutcome
 from scheduling.devices.search.fragmentation_report import FragmentationReport

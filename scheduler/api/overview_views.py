@@ -8,8 +8,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queues.api.scope import ClusterView
-from queues.services.heartbeats import watcher_health
+from accounts.api.scope import ClusterView
+from accounts.services.watcher_health import watcher_health
 from scheduler.api.queue_status import leads
 from scheduler.models import Lease
 

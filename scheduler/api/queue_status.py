@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 from redis import RedisError
 
-from queues.models import Cluster
-from queues.redis_client import redis_client
+from accounts.models import Cluster
+from accounts.redis_client import redis_client
 from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers, snapshot_key
 from scheduler.models import Lease
 from scheduler.store import objects

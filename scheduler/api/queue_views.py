@@ -8,11 +8,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import ClusterView
 from queues.api import configuration_serializers as shapes
 from queues.api.configuration_views import KindListView, KindView
 from queues.api.edit_views import EditView
 from queues.api.filters import LocalQueueFilter
-from queues.api.scope import ClusterView
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.configuration_rows import RENDERERS
 from queues.services.visibility import visibility_of

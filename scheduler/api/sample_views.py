@@ -9,10 +9,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.scope import ClusterView
 from gpus.api.operation_views import RESOLUTIONS, SamplesQuery
 from gpus.api.reads import container_samples
 from gpus.models import ContainerSample
-from queues.api.scope import ClusterView
 from queues.models import Pod, Workload
 
 

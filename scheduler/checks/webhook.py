@@ -29,8 +29,9 @@ import msgspec
 from django.conf import settings
 from django.core.cache import cache
 
-from queues.exceptions import ManifestErrors, QueuesError
-from queues.models import AdmissionCheck, Cluster, Workload
+from accounts.exceptions import KueuewebError, ManifestErrors
+from accounts.models import Cluster
+from queues.models import AdmissionCheck, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduling.model.quantity import format_amount
 from scheduling.model.vocabulary import AdmissionCheckStatus
@@ -163,7 +164,7 @@ def _store(question: Question, answer: CheckAnswer, now: float) -> None:
     except ManifestErrors as error:
         _log.warning("check %s of %s: the answer can't be taken: %s", name, workload, error)
         _store(question, CheckAnswer(AdmissionCheckStatus.PENDING, f"Its answer can't be taken: {error}"), now)
-    except QueuesError as error:
+    except KueuewebError as error:
         # It was cancelled or evicted while we asked.
         _log.info("check %s of %s: the answer is not needed any more: %s", name, workload, error)
 

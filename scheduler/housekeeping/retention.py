@@ -9,7 +9,8 @@ from typing import Final
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
-from queues.models import Cluster, Workload, WorkloadEvent
+from accounts.models import Cluster
+from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle
 from scheduling.lifecycle.conditions import eviction_reason

@@ -10,8 +10,8 @@ from http.client import HTTPException, HTTPResponse
 from typing import Final
 from urllib.parse import urlsplit
 
+from accounts.models import Cluster
 from gpus.services.telemetry import read_metrics, store_reading
-from queues.models import Cluster
 
 _TIMEOUT_SECONDS: Final = 5.0
 _MOST_BYTES: Final = 50_000_000

@@ -35,10 +35,10 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
 
+from accounts.events import request_push
+from accounts.models import Cluster
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
-from queues.events import request_push
-from queues.models import Cluster
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped, set_aside
 from scheduler.leader.timers import Timers

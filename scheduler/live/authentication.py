@@ -20,9 +20,9 @@ from django.db import DatabaseError, close_old_connections
 from knox.auth import TokenAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
-from queues.exceptions import NotFound
-from queues.services.access import access_of
-from queues.services.cluster_settings import cluster_named
+from accounts.exceptions import NotFound
+from accounts.services.access import access_of
+from accounts.services.cluster_settings import cluster_named
 from queues.services.visibility import visibility_of
 from scheduler.live.frames import Audience
 

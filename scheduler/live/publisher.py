@@ -21,7 +21,7 @@ import orjson
 from channels.layers import get_channel_layer
 from redis import RedisError
 
-from queues.redis_client import redis_client
+from accounts.redis_client import redis_client
 from scheduler.live.shapes import (
     LiveChanges,
     LiveClusterQueue,

@@ -12,7 +12,7 @@ CREATE FUNCTION kueueweb_unnoticed() RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT coalesce(current_setting('kueueweb.unnoticed', true), '') = 'on' $$;
 
 CREATE FUNCTION kueueweb_raise_configuration_generation(cluster_ids bigint[]) RETURNS void LANGUAGE sql AS
-$$ UPDATE queues_cluster SET configuration_generation = configuration_generation + 1 WHERE id = ANY (cluster_ids) $$;
+$$ UPDATE accounts_cluster SET configuration_generation = configuration_generation + 1 WHERE id = ANY (cluster_ids) $$;
 
 CREATE FUNCTION kueueweb_note_named() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,11 +22,11 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION kueueweb_note_local_queue() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION kueueweb_note_namespaced() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF kueueweb_unnoticed() THEN RETURN NULL; END IF;
     INSERT INTO scheduler_change (cluster_id, kind, object_id, key)
-        SELECT cluster_id, 'localqueue', id, namespace || '/' || name FROM changed_rows;
+        SELECT cluster_id, TG_ARGV[0], id, namespace || '/' || name FROM changed_rows;
     PERFORM kueueweb_raise_configuration_generation(ARRAY(SELECT DISTINCT cluster_id FROM changed_rows));
     RETURN NULL;
 END $$;
@@ -85,17 +85,18 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- Only what we decide is refused: a card may shrink below what it holds, and what others hold is always stored.
+-- Only what we decide is refused: a card may shrink below what it holds, and what others hold is always stored. A card
+-- in MIG mode is held by the places of its instances: their shares of the cores are rounded up, seven of an A100 make 105 %.
 CREATE FUNCTION kueueweb_hold_device_capacity() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF (NEW.used_slots > OLD.used_slots AND NEW.used_slots + NEW.found_slots > NEW.slots)
-        OR (NEW.used_memory_mib > OLD.used_memory_mib AND NEW.used_memory_mib + NEW.found_memory_mib > NEW.memory_mib)
-        OR (NEW.used_cores_percent > OLD.used_cores_percent
-            AND NEW.used_cores_percent + NEW.found_cores_percent > NEW.cores_percent)
+    IF (NEW.used_slots > OLD.used_slots AND NEW.used_slots + NEW.external_slots > NEW.slots)
+        OR (NEW.used_memory_mib > OLD.used_memory_mib AND NEW.used_memory_mib + NEW.external_memory_mib > NEW.memory_mib)
+        OR (NEW.used_cores_percent > OLD.used_cores_percent AND NEW.mode <> 'mig'
+            AND NEW.used_cores_percent + NEW.external_cores_percent > NEW.cores_percent)
     THEN
         RAISE EXCEPTION 'device % cannot hold another slice: % of % slots, % of % MiB, % of %% % cores would be taken',
-            NEW.uuid, NEW.used_slots + NEW.found_slots, NEW.slots, NEW.used_memory_mib + NEW.found_memory_mib, NEW.memory_mib,
-            NEW.used_cores_percent + NEW.found_cores_percent, NEW.cores_percent
+            NEW.uuid, NEW.used_slots + NEW.external_slots, NEW.slots, NEW.used_memory_mib + NEW.external_memory_mib, NEW.memory_mib,
+            NEW.used_cores_percent + NEW.external_cores_percent, NEW.cores_percent
             USING ERRCODE = 'check_violation', CONSTRAINT = 'device_capacity';
     END IF;
     RETURN NEW;
@@ -104,7 +105,7 @@ END $$;
 
 # table -> (function, argument)
 NOTED = {
-    "queues_namespace": "kueueweb_note_named('namespace')",
+    "accounts_namespace": "kueueweb_note_named('namespace')",
     "queues_resourceflavor": "kueueweb_note_named('resourceflavor')",
     "queues_topology": "kueueweb_note_named('topology')",
     "queues_admissioncheck": "kueueweb_note_named('admissioncheck')",
@@ -112,13 +113,21 @@ NOTED = {
     "queues_clusterqueue": "kueueweb_note_named('clusterqueue')",
     "queues_workloadpriorityclass": "kueueweb_note_named('workloadpriorityclass')",
     "gpus_node": "kueueweb_note_named('node')",
-    "queues_localqueue": "kueueweb_note_local_queue()",
+    "queues_runtimeclass": "kueueweb_note_named('runtimeclass')",
+    "queues_localqueue": "kueueweb_note_namespaced('localqueue')",
+    "queues_resourcequota": "kueueweb_note_namespaced('resourcequota')",
+    "queues_limitrange": "kueueweb_note_namespaced('limitrange')",
     "queues_workload": "kueueweb_note_workload()",
     "queues_resourcegroup": "kueueweb_note_quota()",
     "queues_flavorquota": "kueueweb_note_quota()",
     "gpus_device": "kueueweb_note_device()",
     "gpus_deviceallocation": "kueueweb_note_device()",
 }
+
+GENERATIONS = (
+    "queues_workload", "queues_clusterqueue", "queues_cohort", "queues_localqueue", "queues_resourcequota",
+    "queues_limitrange", "queues_runtimeclass", "gpus_node",
+)
 
 
 def triggers() -> str:
@@ -134,13 +143,13 @@ def triggers() -> str:
         "FOR EACH STATEMENT EXECUTE FUNCTION kueueweb_note_pod_set();",
         "CREATE TRIGGER kueueweb_note_delete AFTER DELETE ON queues_podset REFERENCING OLD TABLE AS changed_rows "
         "FOR EACH STATEMENT EXECUTE FUNCTION kueueweb_note_pod_set();",
-        "CREATE TRIGGER kueueweb_note_update BEFORE UPDATE ON queues_cluster FOR EACH ROW WHEN ("
+        "CREATE TRIGGER kueueweb_note_update BEFORE UPDATE ON accounts_cluster FOR EACH ROW WHEN ("
         "(OLD.configuration, OLD.mode, OLD.device_plugin_configuration) IS DISTINCT FROM "
         "(NEW.configuration, NEW.mode, NEW.device_plugin_configuration)) EXECUTE FUNCTION kueueweb_note_cluster();",
         "CREATE TRIGGER kueueweb_hold_device_capacity BEFORE UPDATE ON gpus_device "
         "FOR EACH ROW EXECUTE FUNCTION kueueweb_hold_device_capacity();",
     ]
-    for table in ("queues_workload", "queues_clusterqueue", "queues_cohort", "queues_localqueue", "gpus_node"):
+    for table in GENERATIONS:
         statements.append(
             f"CREATE TRIGGER kueueweb_raise_generation BEFORE UPDATE ON {table} FOR EACH ROW "
             "WHEN (NOT kueueweb_unnoticed()) EXECUTE FUNCTION kueueweb_raise_generation();"
@@ -175,7 +184,7 @@ CREATE INDEX decision_workload ON scheduler_decision (workload_uid, decided_at D
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0001_initial"), ("queues", "0001_initial"), ("gpus", "0001_initial")]
+    dependencies = [("scheduler", "0001_initial"), ("accounts", "0001_initial"), ("queues", "0001_initial"), ("gpus", "0001_initial")]
 
     operations = [
         migrations.RunSQL(FUNCTIONS, migrations.RunSQL.noop),

@@ -31,7 +31,7 @@ class Changes:
 def read_changes(cluster_id: int) -> Changes:
     """What is there now. The generation comes first: an edit between the two fails the batch's check, never passes."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s", [cluster_id])
+        cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s", [cluster_id])
         row = cursor.fetchone()
         if row is None:
             raise LookupError(f"cluster {cluster_id} is gone")

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 
+from accounts.models import Namespace as NamespaceRow
 from queues.models import AdmissionCheck as AdmissionCheckRow
 from queues.models import ClusterQueue as ClusterQueueRow
 from queues.models import Cohort as CohortRow
 from queues.models import LimitRange as LimitRangeRow
 from queues.models import LocalQueue as LocalQueueRow
-from queues.models import Namespace as NamespaceRow
 from queues.models import ResourceFlavor as ResourceFlavorRow
 from queues.models import ResourceGroup as ResourceGroupRow
 from queues.models import ResourceQuota as ResourceQuotaRow

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from django.db import connection, transaction
 from django.db.models import Q
 
+from accounts.models import Cluster
 from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
-from queues.models import Cluster, Workload
+from queues.models import Workload
 from scheduler.store.configuration import read_configuration
 from scheduler.store.row_index import RowIndex
 from scheduling.model.vocabulary import WorkloadStatus

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from django.db import DataError, IntegrityError, OperationalError, transaction
 
-from queues.models import Cluster
+from accounts.models import Cluster
+from accounts.transactions import unnoticed_transaction
 from queues.services.workloads import record_finished
-from queues.transactions import unnoticed_transaction
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes
 from scheduler.store.lease import fence
@@ -93,7 +93,7 @@ def _finish_replaced(batch: Batch) -> None:
 
 
 def _check(cursor: Any, batch: Batch) -> None:
-    cursor.execute("SELECT configuration_generation FROM queues_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
+    cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s FOR SHARE", [batch.cluster_id])
     row = cursor.fetchone()
     if row is None or row[0] != batch.configuration_generation:
         raise BatchRefused("quotas, queues, nodes or devices were edited meanwhile")

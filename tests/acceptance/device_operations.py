@@ -10,12 +10,13 @@ from datetime import timedelta
 
 import orjson
 
+from accounts.models import Cluster
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation
 from gpus.services import ExternalPod, forget_external, forget_node, observed_node, record_external, sync_node
 from gpus.services.cordon import close_device, close_node
 from queues.manifests.kueue_keys import ELASTIC_JOB, REPLACED_SLICE
-from queues.models import Cluster, Job, PodSet, Workload
+from queues.models import Job, PodSet, Workload
 from queues.services import workloads
 from queues.services.job_changes import change_workload
 from queues.services.pods import record_replicas_gone

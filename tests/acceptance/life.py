@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from accounts.models import Cluster
 from clusters.client import JsonObject
-from queues.models import Cluster, ClusterQueue, FlavorQuota, Job, Workload, WorkloadEvent
+from queues.models import ClusterQueue, FlavorQuota, Job, Workload, WorkloadEvent
 from tests.clusters.system import System, gpu_job
 
 FOR_EVER = 1_000_000

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from django.db import connection
 
-from queues.models import Cluster, PodSet, Workload
+from accounts.models import Cluster
+from queues.models import PodSet, Workload
 from queues.services.workloads import record_finished
 from scheduler.models import Change, Decision
 from tests.acceptance.processes import Processes, database_url, wait_for
@@ -62,7 +63,7 @@ def check_invariants() -> None:
 
 
 BLOCKED_AT: Final[dict[str, LiteralString]] = {
-    "before it checks": "SELECT 1 FROM queues_cluster FOR UPDATE",
+    "before it checks": "SELECT 1 FROM accounts_cluster FOR UPDATE",
     "before it writes": "SELECT 1 FROM queues_workload WHERE status = 'Pending' FOR UPDATE",
     "before it commits": "SELECT 1 FROM scheduler_change FOR UPDATE",
 }

@@ -19,8 +19,9 @@ import pytest
 from django.db import connection
 from hypothesis import settings
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation
-from queues.models import Cluster, PodSet, Workload
+from queues.models import PodSet, Workload
 from scheduler.leader.engine import Engine
 from scheduler.models import Decision
 from scheduler.store.batch import Batch

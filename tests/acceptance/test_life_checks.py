@@ -10,17 +10,18 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.cache import cache
 
-from queues.models import AdmissionCheck, ClusterQueue, Role, RoleBinding, Workload, WorkloadEvent
+from accounts.models import Role, RoleBinding
+from queues.models import AdmissionCheck, ClusterQueue, Workload, WorkloadEvent
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import release
 from scheduler.checks.webhook import CONTROLLER, URL, ask_pending, signature
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from tests.acceptance.life import condition, events, key, one_at_a_time, running_pods, statuses, submit
-from tests.accounts import client_of, make_user
 from tests.api_client import SchemaClient
 from tests.clusters.system import System
 from tests.factories import START
 from tests.http_receiver import Receiver, receiving
+from tests.users import client_of, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

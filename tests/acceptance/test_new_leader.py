@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from accounts.models import Cluster
 from clusters.manifests import apply_manifests
 from gpus.models import Node
-from queues.models import Cluster, ClusterQueue, LocalQueue, PodSet, ResourceFlavor, Workload
+from queues.models import ClusterQueue, LocalQueue, PodSet, ResourceFlavor, Workload
 from queues.services import workloads
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduler.leader.engine import Engine

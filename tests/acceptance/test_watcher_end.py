@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from django.db import connection
 
+from accounts.models import Cluster
 from gpus.models import Node
-from queues.models import Cluster
 from tests.acceptance.processes import Processes, database_url, wait_for
 from tests.factories import make_cluster
 from tests.services_plugin import short_temporary_folder

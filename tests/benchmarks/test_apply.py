@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from accounts.models import Cluster
 from clusters.manifests import apply_manifests
-from queues.models import Cluster
 from tests import manifest_texts as texts
 
 DOCUMENTS = 1000

@@ -14,8 +14,9 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
-from queues.models import Cluster, PodSet, Workload, WorkloadEvent
-from tests.accounts import EPOCH, cluster, make_user
+from accounts.models import Cluster
+from queues.models import PodSet, Workload, WorkloadEvent
+from tests.users import EPOCH, cluster, make_user
 
 __all__ = ["cluster"]
 

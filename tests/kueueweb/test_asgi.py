@@ -16,10 +16,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from accounts.models import Cluster
 from kueueweb.asgi import application
-from queues.models import Cluster
 from scheduler.live.publisher import snapshot_key
-from tests.accounts import make_user
+from tests.users import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -19,11 +19,12 @@ from django.urls import path
 from knox.models import AuthToken
 from redis import Redis
 
+from accounts.models import Cluster, RoleBinding
 from kueueweb.consumers import LiveConsumer
-from queues.models import Cluster, LocalQueue, RoleBinding
+from queues.models import LocalQueue
 from scheduler.live.authentication import by_session_or_token
 from scheduler.live.publisher import group, snapshot_key
-from tests.accounts import EPOCH, make_user
+from tests.users import EPOCH, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from queues.models import Cluster
-from tests.accounts import client_of, make_user
+from accounts.models import Cluster
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue
+from tests.users import client_of, make_user
 
 METHODS: Final = ("get", "post", "put", "patch", "delete")
 NAMES: Final = ("team-a", "queue-0", "w", "clusterqueue", "x" * 300, "a b", "ü", "%00", "..", "-1")

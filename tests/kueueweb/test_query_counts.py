@@ -12,22 +12,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import (
-    Cluster,
-    LimitRange,
-    ResourceQuota,
-    RuntimeClass,
-    Topology,
-    Workload,
-    WorkloadPriorityClass,
-)
+from queues.models import LimitRange, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from scheduler.models import Decision, SchedulingCycle
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue, make_cohort
+from tests.users import EPOCH
 
 FROZEN = Path(__file__).parents[1] / "query_counts.json"
 ENDPOINTS = (

@@ -8,8 +8,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
+from accounts.models import Cluster
 from gpus.models import Device
-from queues.models import Cluster, FlavorQuota, LimitRange, PodSet, ResourceQuota, RuntimeClass, Workload
+from queues.models import FlavorQuota, LimitRange, PodSet, ResourceQuota, RuntimeClass, Workload
 from scheduler.models import Change
 from tests.factories import make_cluster, make_cluster_queue, make_node, make_workload
 

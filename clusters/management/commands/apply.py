@@ -9,10 +9,10 @@ from typing import Any, Final
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.exceptions import KueuewebError
+from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_documents
-from queues.exceptions import QueuesError
 from queues.manifests.documents import Document, read_documents
-from queues.models import Cluster
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
                 prune=options["prune"],
                 force=options["force"],
             )
-        except QueuesError as error:
+        except KueuewebError as error:
             raise CommandError(_explained(error)) from error
         self._show(result)
 
@@ -103,7 +103,7 @@ def _user(name: str | None) -> Any:
     return user
 
 
-def _explained(error: QueuesError) -> str:
+def _explained(error: KueuewebError) -> str:
     if not error.errors:
         return error.message
     count = len(error.errors)

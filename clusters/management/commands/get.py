@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.exceptions import KueuewebError
+from accounts.models import Cluster
 from clusters.manifests import get_manifests, to_yaml
-from queues.exceptions import QueuesError
-from queues.models import Cluster
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             raise CommandError(f'There is no cluster "{options["cluster"]}".')
         try:
             manifests = get_manifests(cluster, options["kind"], options["name"], options["namespace"])
-        except QueuesError as error:
+        except KueuewebError as error:
             raise CommandError(error.message) from error
         if options["name"] and not manifests:
             raise CommandError(f"There is no {options['kind']} {options['name']} in cluster {cluster.name}.")

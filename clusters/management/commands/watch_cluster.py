@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.models import Cluster
 from clusters.client import ClusterClient, ClusterError, TokenBucket, connect
 from clusters.connection import client_for
 from clusters.sync.watcher import Watcher
-from queues.models import Cluster
 
 
 class Command(BaseCommand):

@@ -8,9 +8,9 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.models import Cluster, ClusterMode, Role, RoleBinding
 from kueueweb import demo
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH
-from queues.models import Cluster, ClusterMode, Role, RoleBinding
 
 
 class Command(BaseCommand):

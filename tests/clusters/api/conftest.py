@@ -1,5 +1,5 @@
 """The accounts that the tests of this folder use."""
 
-from tests.accounts import alice, bob, charlie, cluster, nobody, vera
+from tests.users import alice, bob, charlie, cluster, nobody, vera
 
 __all__ = ["alice", "bob", "charlie", "cluster", "nobody", "vera"]

@@ -2,11 +2,12 @@
 
 import pytest
 
-from queues.models import Cluster, ClusterQueue, Cohort, LocalQueue, Workload
+from accounts.models import Cluster
+from queues.models import ClusterQueue, Cohort, LocalQueue, Workload
 from scheduler.leader.engine import Engine
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue
+from tests.users import EPOCH
 
 URL = "/api/v1/manifests/"
 QUEUES = """

@@ -8,7 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from queues.models import Cluster, Cohort, Namespace
+from accounts.models import Cluster, Namespace
+from queues.models import Cohort
 from tests import manifest_texts as texts
 
 pytestmark = pytest.mark.django_db

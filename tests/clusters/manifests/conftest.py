@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
-from queues.models import Cluster
 from tests.manifest_texts import Apply
 
 

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from accounts.models import Cluster
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
 from queues.manifests.cluster_queue import ClusterQueueSpec, write_cluster_queue
-from queues.models import Cluster, ClusterQueue
+from queues.models import ClusterQueue
 from queues.services.configuration import objects, spec_of
 from queues.services.kinds import KINDS
 from tests.manifest_strategies import cluster_queues

@@ -4,19 +4,16 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from accounts.exceptions import InvalidRequest, ManifestErrors, NotPermitted
+from accounts.models import Cluster, Namespace, Role, RoleBinding
 from clusters.manifests import apply_manifests
-from queues.exceptions import InvalidRequest, ManifestErrors, NotPermitted
 from queues.models import (
-    Cluster,
     ClusterQueue,
     Cohort,
     FlavorQuota,
     LocalQueue,
-    Namespace,
     ResourceFlavor,
     ResourceQuota,
-    Role,
-    RoleBinding,
     Workload,
     WorkloadEvent,
 )

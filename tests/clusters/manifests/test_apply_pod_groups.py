@@ -3,9 +3,10 @@
 import pytest
 from django.utils import timezone
 
+from accounts.exceptions import ManifestErrors
+from accounts.models import Cluster
 from clusters.manifests import get_manifests
-from queues.exceptions import ManifestErrors
-from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
+from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services.pod_groups import MemberPhase, record_phases
 from queues.services.workloads import cancel
 from tests import manifest_texts as texts

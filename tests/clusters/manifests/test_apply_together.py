@@ -5,8 +5,9 @@ import threading
 import pytest
 from django.db import connection, transaction
 
+from accounts.models import Cluster, Namespace
 from clusters.manifests import ApplyResult, apply_manifests
-from queues.models import Cluster, ClusterQueue, Namespace, Workload
+from queues.models import ClusterQueue, Workload
 from tests import manifest_texts as texts
 
 pytestmark = pytest.mark.django_db(transaction=True)

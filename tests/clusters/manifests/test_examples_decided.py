@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from accounts.models import Cluster
 from clusters.manifests import apply_manifests
-from queues.models import Cluster, Workload
+from queues.models import Workload
 from scheduler.leader.engine import Engine
 from tests.manifest_texts import Apply
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from queues.models import Cluster, Workload
+from accounts.models import Cluster
+from queues.models import Workload
 from scheduler.leader.engine import Engine
 from tests import manifest_texts as texts
 from tests.manifest_texts import Apply, joined

@@ -6,8 +6,9 @@ import psycopg
 import pytest
 from django.db import connection
 
+from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
-from queues.models import Cluster, Workload
+from queues.models import Workload
 from tests import manifest_texts as texts
 from tests.acceptance.processes import database_url
 
@@ -25,7 +26,7 @@ def test_what_gets_quota_at_this_moment_is_kept() -> None:
 
     pruning = Thread(target=prune)
     with psycopg.connect(database_url()) as batch, psycopg.connect(database_url(), autocommit=True) as observer:
-        batch.execute("SELECT 1 FROM queues_cluster FOR SHARE")  # as the scheduler's batch begins
+        batch.execute("SELECT 1 FROM accounts_cluster FOR SHARE")  # as the scheduler's batch begins
         batch.execute("UPDATE queues_workload SET quota_reserved_at = now()")
         pruning.start()
         waiting = Event()

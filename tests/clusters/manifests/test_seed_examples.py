@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from accounts.exceptions import UnsupportedKind
+from accounts.models import Cluster, Namespace
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
 from clusters.manifests.kinds import KINDS
-from queues.exceptions import UnsupportedKind
-from queues.models import Cluster, Namespace
 
 pytestmark = pytest.mark.django_db
 

@@ -8,10 +8,11 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
+from accounts.models import Cluster
 from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
 from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
-from queues.models import Cluster, Job, Pod, Workload
+from queues.models import Job, Pod, Workload
 from queues.services.workloads import cancel, hold, release
 from tests.clusters.system import System, deployment, gpu_job, queued
 from tests.simulated_cluster import job, pod

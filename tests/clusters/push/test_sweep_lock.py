@@ -7,8 +7,8 @@ import threading
 import pytest
 from django.db import OperationalError, connection
 
+from accounts.models import Cluster
 from clusters.push.sweep_lock import sweep_lock
-from queues.models import Cluster
 from tests.factories import make_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)

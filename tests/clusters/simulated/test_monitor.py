@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from accounts.models import Cluster
 from clusters.simulated.controllers.monitor import Monitors
 from gpus.models import ContainerSample, Device, DeviceSample
 from gpus.services import observed_node, sync_node
 from gpus.services.telemetry import Reading, read_metrics
-from queues.models import Cluster
 from scheduler.housekeeping.telemetry import sample_cluster
 from tests.clusters.simulated.test_device_plugin import bind, devices, promise
 from tests.factories import make_cluster

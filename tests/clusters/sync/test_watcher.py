@@ -11,11 +11,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from accounts.models import Cluster
+from accounts.services.watcher_health import beat, watcher_health
 from clusters.client import JOBS, PODS
 from clusters.sync.watcher import Watcher
 from gpus.models import Device, Node
-from queues.models import Cluster, Pod, PodSet
-from queues.services.heartbeats import beat, watcher_health
+from queues.models import Pod, PodSet
 from tests.clusters.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)

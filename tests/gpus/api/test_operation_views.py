@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation, DeviceSample, Node, Resolution
 from gpus.services.telemetry import start_of
-from queues.models import Cluster, Pod
-from tests.accounts import EPOCH
+from queues.models import Pod
 from tests.api_client import SchemaClient
 from tests.factories import make_node, make_workload
+from tests.users import EPOCH
 
 
 @pytest.fixture

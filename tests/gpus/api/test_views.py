@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import Cluster, Workload
+from queues.models import Workload
 from queues.services.submission import create_workloads
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 
 @pytest.fixture

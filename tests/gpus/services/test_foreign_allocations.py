@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation
 from gpus.services import ExternalPod, forget_external, keep_external, observed_node, record_external, sync_node
-from queues.models import Cluster
 from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 from tests.factories import make_cluster, make_node
 from tests.gpus.services.test_nodes import card, manifest

@@ -45,7 +45,7 @@ def test_a_batch_commits_while_what_was_seen_is_written(write: Callable[[int], N
     watching = Thread(target=watch)
     with psycopg.connect(database_url()) as batch, psycopg.connect(database_url(), autocommit=True) as observer:
         batch.execute("SET LOCAL kueueweb.unnoticed = 'on'; SET LOCAL lock_timeout = '10s'")
-        batch.execute("SELECT 1 FROM queues_cluster FOR SHARE")  # as the scheduler's batch begins
+        batch.execute("SELECT 1 FROM accounts_cluster FOR SHARE")  # as the scheduler's batch begins
         batch.execute(_SLICE)
         watching.start()
         pause = Event()

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from accounts.models import Cluster
 from gpus.manifests import NodeSpec
 from gpus.models import Device, DeviceAllocation, Node
 from gpus.services import apply_nodes, delete_nodes
-from queues.models import Cluster
 from scheduling.manifest import ObjectMeta
 from tests.factories import START, make_cluster, make_workload
 from tests.gpus.services.test_nodes import card

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
+from accounts.models import Cluster
 from gpus.annotations import FoundAllocation
 from gpus.models import Device, DeviceAllocation, Node
 from gpus.services import ExternalPod, forget_node, observed_node, record_external, sync_foreign_usage, sync_node
-from queues.models import Cluster
 from scheduler.models import Change
 from scheduling.model.device import DeviceSlice
 from tests.factories import make_cluster, make_workload

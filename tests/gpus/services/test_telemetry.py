@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import ContainerSample, DeviceSample, Resolution
 from gpus.services.telemetry import RETENTION, read_metrics, roll_up, store_reading
-from queues.models import Cluster
 from scheduler.housekeeping.telemetry import ScrapeFailed, sample_cluster, scrape
 from tests.factories import make_cluster, make_node
 

@@ -9,8 +9,8 @@ from pytest_django import Settings
 from redis import ConnectionError as RedisConnectionError
 from rest_framework.exceptions import ValidationError
 
+from accounts.exceptions import Conflict, InUse, ManifestErrors, UnsupportedKind
 from kueueweb.api.errors import bad_request, error_response, server_error
-from queues.exceptions import Conflict, InUse, ManifestErrors, UnsupportedKind
 from scheduling.manifest import LocatedError
 from tests.api_client import SchemaClient
 

@@ -3,12 +3,12 @@
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
+from accounts.models import Cluster
 from gpus.models import Device, Node
-from queues.models import Cluster
 from scheduler.models import Lease
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue
+from tests.users import EPOCH
 
 
 def test_gauges(vera: SchemaClient, cluster: Cluster) -> None:

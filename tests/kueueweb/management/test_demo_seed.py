@@ -5,8 +5,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from queues.models import Cluster, ClusterMode, ClusterQueue, LocalQueue
-from queues.services.access import access_of
+from accounts.models import Cluster, ClusterMode
+from accounts.services.access import access_of
+from queues.models import ClusterQueue, LocalQueue
 
 pytestmark = pytest.mark.django_db
 

@@ -6,15 +6,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from accounts.models import Cluster, Namespace
 from queues.models import (
     AdmissionCheck,
-    Cluster,
     ClusterQueue,
     Cohort,
     FlavorQuota,
     LimitRange,
     LocalQueue,
-    Namespace,
     PriorityClass,
     ResourceFlavor,
     ResourceQuota,
@@ -181,13 +180,13 @@ def test_the_other_forms(site: Client, cluster: Cluster) -> None:
     ],
 )
 def test_kinds_that_are_edited_as_manifests(site: Client, cluster: Cluster, model: Any, spec: str) -> None:
-    url = f"/admin/queues/{model.__name__.lower()}/add/"
+    url = f"/admin/{model._meta.app_label}/{model._meta.model_name}/add/"
     head = fields(site, url)["manifest_text"].partition("name: ")[0]
     text = f"{head}name: mine\n{spec}\n"
     response = site.post(url, {"cluster": str(cluster.pk), "manifest_text": text})
     assert response.status_code == 302, errors(response)
     row = model.objects.get(name="mine")
-    url = f"/admin/queues/{model.__name__.lower()}/{row.pk}/change/"
+    url = f"/admin/{model._meta.app_label}/{model._meta.model_name}/{row.pk}/change/"
     assert site.post(url, fields(site, url)).status_code == 302
     for wrong in (text.replace("mine", "other"), text + "---\n" + text, "x: [", text + "colour: red\n"):
         assert "manifest_text" in errors(site.post(url, {"manifest_text": wrong}))

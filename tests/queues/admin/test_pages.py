@@ -8,9 +8,10 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
 
+from accounts.models import Cluster, RoleBinding
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
-from queues.models import Cluster, Job, RoleBinding, Workload
+from queues.models import Job, Workload
 from queues.services.submission import create_workloads
 from scheduler.models import Lease, SchedulingCycle
 from tests.factories import make_cluster, make_cluster_queue
@@ -49,7 +50,7 @@ def site(cluster: Cluster) -> Client:
 
 
 def pages() -> list[str]:
-    ours = {"queues", "gpus", "scheduler"}
+    ours = {"accounts", "queues", "gpus", "scheduler"}
     return sorted(
         model._meta.label_lower.replace(".", "/") for model in admin.site._registry if model._meta.app_label in ours
     )
@@ -67,7 +68,7 @@ def test_lists_and_rows_open(site: Client, page: str) -> None:
 
 
 def test_the_catalogue_is_whole() -> None:
-    assert set(pages()) >= {"queues/clusterqueue", "queues/cohort", "queues/rolebinding", "gpus/device"}
+    assert set(pages()) >= {"queues/clusterqueue", "queues/cohort", "accounts/rolebinding", "gpus/device"}
 
 
 def test_actions_on_workloads(site: Client) -> None:
@@ -101,20 +102,20 @@ def test_a_cordon_is_all_that_is_written_of_a_device(site: Client) -> None:
 
 def test_role_bindings(site: Client) -> None:
     user = User.objects.create_user("bob")
-    url = "/admin/queues/rolebinding/add/"
+    url = "/admin/accounts/rolebinding/add/"
     site.post(url, {"user": user.pk, "role": "submitter", "namespace": "team"})
     assert RoleBinding.objects.get().namespace == "team"
 
 
 def test_clusters(site: Client, cluster: Cluster) -> None:
-    url = f"/admin/queues/cluster/{cluster.pk}/change/"
+    url = f"/admin/accounts/cluster/{cluster.pk}/change/"
     site.post(url, {"mode": "observe", "server_url": "https://x", "name": "other"})
     cluster.refresh_from_db()
     assert (cluster.mode, cluster.name) == ("observe", "default")
 
 
 def test_monitors_are_http_addresses(site: Client, cluster: Cluster) -> None:
-    url, fields = f"/admin/queues/cluster/{cluster.pk}/change/", {"mode": "schedule", "server_url": ""}
+    url, fields = f"/admin/accounts/cluster/{cluster.pk}/change/", {"mode": "schedule", "server_url": ""}
     site.post(url, {**fields, "telemetry_urls": '["http://monitor:9394/metrics"]'})
     for wrong in ('["file:///etc/passwd"]', '["http://"]', '"http://x"', "[1]"):
         page = site.post(url, {**fields, "telemetry_urls": wrong}).content.decode()

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from queues.models import Cluster, Workload, WorkloadPriorityClass
-from tests.accounts import EPOCH
+from accounts.models import Cluster
+from queues.models import Workload, WorkloadPriorityClass
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 URL = "/api/v1/workloads/"
 

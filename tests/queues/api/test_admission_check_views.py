@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from queues.models import Cluster, PodSet, Role, RoleBinding, Workload, WorkloadEvent
-from tests.accounts import EPOCH, client_of, make_user
+from accounts.models import Cluster, Role, RoleBinding
+from queues.models import PodSet, Workload, WorkloadEvent
 from tests.api_client import SchemaClient
+from tests.users import EPOCH, client_of, make_user
 
 URL = "/api/v1/workloads/team-a/one/admission-checks/billing/"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Cluster
 from queues.models import (
     AdmissionCheck,
-    Cluster,
     LimitRange,
     PriorityClass,
     ResourceFlavor,
@@ -15,8 +15,8 @@ from queues.models import (
     Topology,
     WorkloadPriorityClass,
 )
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 OPEN: dict[str, tuple[Any, dict[str, Any]]] = {
     "admission-checks": (AdmissionCheck, {"controller_name": "example.com/budget"}),

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from queues.models import Cluster, ClusterQueue, FlavorQuota, LocalQueue, ResourceFlavor
+from accounts.models import Cluster
+from queues.models import ClusterQueue, FlavorQuota, LocalQueue, ResourceFlavor
 from scheduler.models import Change
 from tests.api_client import SchemaClient
 from tests.factories import make_cluster_queue, make_resource_flavor

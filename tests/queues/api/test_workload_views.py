@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from queues.models import Cluster, LocalQueue, PriorityClass, Workload, WorkloadPriorityClass
-from tests.accounts import EPOCH
+from accounts.models import Cluster
+from queues.models import LocalQueue, PriorityClass, Workload, WorkloadPriorityClass
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 URL = "/api/v1/workloads/"
 

@@ -7,17 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from queues.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
-from queues.models import (
-    AdmissionCheck,
-    Cluster,
-    ClusterQueue,
-    LocalQueue,
-    Namespace,
-    ResourceFlavor,
-    Topology,
-    Workload,
-)
+from accounts.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
+from accounts.models import Cluster, Namespace
+from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Topology, Workload
 from queues.services.configuration import (
     apply_object,
     apply_objects,

@@ -2,9 +2,10 @@
 
 import pytest
 
+from accounts.exceptions import ManifestErrors
+from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
-from queues.exceptions import ManifestErrors
-from queues.models import Cluster, Job, PodSet, Workload, WorkloadEvent
+from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services.workloads import cancel, change_priority, hold, record_stopped, release
 from scheduler.leader.engine import Engine
 from tests import manifest_texts as texts

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 
-from queues.exceptions import AlreadyExists, ManifestErrors
+from accounts.exceptions import AlreadyExists, ManifestErrors
+from accounts.models import Cluster, Namespace
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
-from queues.models import Cluster, Job, Namespace, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
+from queues.models import Job, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from scheduler.models import Change
 

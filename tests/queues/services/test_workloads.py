@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from accounts.models import Cluster, Namespace
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import JobSpec, PodSetSpec, WorkloadSpec
-from queues.models import Cluster, Job, Namespace, Workload, WorkloadEvent
+from queues.models import Job, Workload, WorkloadEvent
 from queues.services import workloads
 from queues.services.submission import create_workloads
 from scheduler.models import Change

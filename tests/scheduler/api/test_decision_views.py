@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from queues.models import Cluster
+from accounts.models import Cluster
 from scheduler.models import Decision, SchedulingCycle
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 URL = "/api/v1/decisions/"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queues.models import Cluster, LocalQueue, PodSet, Workload
+from accounts.models import Cluster
+from queues.models import LocalQueue, PodSet, Workload
 from scheduler.leader.engine import Engine
 from tests.api_client import SchemaClient
 from tests.factories import START, make_cluster_queue, make_namespace, make_node, make_workload

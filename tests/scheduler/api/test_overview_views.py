@@ -2,14 +2,15 @@
 
 from django.utils import timezone
 
+from accounts.models import Cluster
 from gpus.models import Device, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import Cluster, Workload
+from queues.models import Workload
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
 from scheduler.models import Lease
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 URL = "/api/v1/overview/"
 

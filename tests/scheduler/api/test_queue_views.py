@@ -9,23 +9,14 @@ from django.db import connection
 from django.utils import timezone
 from redis import Redis
 
+from accounts.models import Cluster
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import (
-    Cluster,
-    ClusterQueue,
-    Cohort,
-    FlavorQuota,
-    LocalQueue,
-    PodSet,
-    ResourceFlavor,
-    ResourceGroup,
-    Workload,
-)
+from queues.models import ClusterQueue, Cohort, FlavorQuota, LocalQueue, PodSet, ResourceFlavor, ResourceGroup, Workload
 from queues.services.submission import create_workloads
 from scheduler.live.publisher import snapshot_key
 from scheduler.models import Lease
-from tests.accounts import EPOCH
 from tests.api_client import SchemaClient
+from tests.users import EPOCH
 
 
 def cluster_queue(cluster: Cluster, name: str, cohort: str, cpu: int, **fields: Any) -> ClusterQueue:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from accounts.models import Cluster
 from gpus.models import ContainerSample, Device, Resolution
 from gpus.services.telemetry import start_of
-from queues.models import Cluster, Pod
+from queues.models import Pod
 from tests.api_client import SchemaClient
 from tests.factories import make_node, make_workload
 

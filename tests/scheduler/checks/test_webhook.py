@@ -10,7 +10,8 @@ import pytest
 from django.core.cache import cache
 from django.test import override_settings
 
-from queues.models import AdmissionCheck, Cluster, Workload
+from accounts.models import Cluster
+from queues.models import AdmissionCheck, Workload
 from scheduler.checks.webhook import CONTROLLER, TIMEOUT, URL, ask_pending, signature
 from scheduler.leader.engine import Engine
 from tests.factories import START, make_cluster, make_cluster_queue, make_workload

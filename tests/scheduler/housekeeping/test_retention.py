@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from queues.models import Cluster, Workload, WorkloadEvent
+from accounts.models import Cluster
+from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import record_finished
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.models import SchedulingCycle

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
-from queues.models import Cluster, FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
+from accounts.models import Cluster
+from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_finished, record_stopped, release
 from scheduler.leader.engine import Engine
 from scheduler.models import Change, Decision, SchedulingCycle

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation
 from gpus.services.cordon import close_device, close_node
-from queues.models import Cluster, PodSet, Workload, WorkloadEvent
+from queues.models import PodSet, Workload, WorkloadEvent
 from queues.services.workloads import record_finished
 from tests.engines import reasons, start, statuses
 from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload

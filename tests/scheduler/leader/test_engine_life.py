@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import DeviceAllocation
-from queues.models import Cluster, Job, Workload, WorkloadEvent
+from queues.models import Job, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, record_stopped, release
 from scheduler.models import Decision
 from tests.engines import reasons, start, statuses

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation
 from gpus.services import ObservedNode, sync_node
-from queues.models import Cluster
 from tests.engines import start, statuses
 from tests.factories import make_cluster, make_cluster_queue, make_workload
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation
-from queues.models import Cluster, LimitRange, PodSet, ResourceQuota, RuntimeClass, Workload
+from queues.models import LimitRange, PodSet, ResourceQuota, RuntimeClass, Workload
 from queues.services.workloads import record_finished
 from tests.engines import start, statuses
 from tests.factories import START, make_cluster, make_cluster_queue, make_node, make_workload

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import close_old_connections, connection, transaction
 
-from queues.models import Cluster
+from accounts.models import Cluster
 from scheduler.store.lease import Leadership, LeaseLost, begin_epoch, fence, renew
 from tests.factories import make_cluster
 

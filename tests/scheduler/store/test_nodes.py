@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation
-from queues.models import Cluster
 from scheduler.store.nodes import read_nodes
 from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 from tests.factories import START, make_cluster, make_node

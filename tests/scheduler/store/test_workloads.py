@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from accounts.models import Cluster
 from gpus.models import AllocationSource, Device, DeviceAllocation
-from queues.models import Cluster, Job, PodSet, Workload
+from queues.models import Job, PodSet, Workload
 from queues.services.admission_rows import read_check_state, write_check_states
 from scheduler.store.workloads import read_workloads
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate

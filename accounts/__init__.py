@@ -1,0 +1,1 @@
+"""Who is who: clusters, namespaces, users' roles, and what a user may see."""

@@ -1,0 +1,58 @@
+"""Pages of clusters and of who may do what."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from accounts.models import Cluster, RoleBinding
+
+
+class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """A cluster's own fields."""
+
+    def clean_telemetry_urls(self) -> list[str]:
+        """A list of addresses that can be asked."""
+        urls = self.cleaned_data["telemetry_urls"] or []
+        if not isinstance(urls, list):
+            raise forms.ValidationError('Expected a list of addresses, such as ["http://10.0.0.7:9394/metrics"].')
+        for url in urls:
+            if not isinstance(url, str) or urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).netloc:
+                raise forms.ValidationError(f"{url!r} is no http(s) URL.")
+        return urls
+
+
+@admin.register(Cluster)
+class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """Clusters. Their Configuration is applied as a manifest; a cluster that has rows cannot be deleted."""
+
+    list_display = ("name", "mode", "server_url", "created_at")
+    form = ClusterForm
+    fields = (
+        "name", "mode", "server_url", "telemetry_urls", "configuration", "device_plugin_configuration",
+        "configuration_generation",
+    )  # fmt: skip
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """What an apply writes is shown only; the name is what everything refers to."""
+        shown = ("configuration", "device_plugin_configuration", "configuration_generation")
+        return ("name", *shown) if obj is not None else shown
+
+    def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
+        """Write what is on the form and nothing else: applies write this row too."""
+        if change:
+            obj.save(update_fields=["mode", "server_url", "telemetry_urls"])
+        else:
+            obj.save()
+
+
+@admin.register(RoleBinding)
+class RoleBindingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """Roles. Open live streams follow within seconds."""
+
+    list_display = ("user", "role", "namespace")
+    list_filter = ("role", "namespace")
+    search_fields = ("user__username", "namespace")
+    list_select_related = ("user",)

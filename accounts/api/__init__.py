@@ -1,0 +1,1 @@
+"""Who asks, and of which cluster; logging in and out."""

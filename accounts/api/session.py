@@ -1,0 +1,161 @@
+"""Logging in and out: a session for browsers, tokens for tools."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth.models import User
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_protect, ensure_csrf_cookie
+from drf_spectacular.utils import extend_schema
+from knox.models import AuthToken
+from rest_framework import serializers, status
+from rest_framework.exceptions import APIException
+from rest_framework.permissions import AllowAny, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.api.throttling import AddressLoginThrottle, LoginThrottle
+from accounts.models import Cluster, ClusterMode, Role
+from accounts.services.access import access_of
+
+
+class InvalidCredentials(APIException):
+    """No active account has this user name and this password."""
+
+    status_code = status.HTTP_401_UNAUTHORIZED
+    default_detail = "The user name or the password is wrong."
+    default_code = "InvalidCredentials"
+
+
+class CredentialsSerializer(serializers.Serializer[Any]):
+    """A user name and a password."""
+
+    username = serializers.CharField(max_length=150)
+    password = serializers.CharField(max_length=1000, trim_whitespace=False, write_only=True)
+
+
+class UserSerializer(serializers.Serializer[Any]):
+    """Who is logged in."""
+
+    username = serializers.CharField()
+    is_cluster_admin = serializers.BooleanField()
+
+
+class RoleSerializer(serializers.Serializer[Any]):
+    """A role; without a namespace it holds in all of them."""
+
+    role = serializers.ChoiceField([role.value for role in Role])
+    namespace = serializers.CharField(allow_null=True)
+
+
+class ClusterSummarySerializer(serializers.Serializer[Any]):
+    """A cluster that can be looked at."""
+
+    name = serializers.CharField()
+    mode = serializers.ChoiceField([mode.value for mode in ClusterMode])
+
+
+class DemoAccountSerializer(serializers.Serializer[Any]):
+    """An account of the demo."""
+
+    username = serializers.CharField()
+    password = serializers.CharField()
+
+
+class SessionSerializer(serializers.Serializer[Any]):
+    """Who is asking, and what they may look at."""
+
+    authenticated = serializers.BooleanField()
+    user = UserSerializer(allow_null=True)
+    roles = RoleSerializer(many=True)
+    clusters = ClusterSummarySerializer(many=True)
+    demo_accounts = DemoAccountSerializer(many=True, required=False, help_text="In the demo only.")
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    """A token. It is shown this once; we keep only its hash."""
+
+    token = serializers.CharField()
+    expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
+
+
+def session_of(request: Request) -> dict[str, Any]:
+    """The session as JSON. A visitor who has not logged in learns nothing of the clusters."""
+    body: dict[str, Any] = {"authenticated": False, "user": None, "roles": [], "clusters": []}
+    if settings.DEMO:
+        body["demo_accounts"] = list(settings.DEMO_ACCOUNTS)
+    if not request.user.is_authenticated:
+        return body
+    access = access_of(request.user)
+    return body | {
+        "authenticated": True,
+        "user": {"username": access.username, "is_cluster_admin": access.is_cluster_admin},
+        "roles": [{"role": str(role), "namespace": namespace or None} for namespace, role in access.roles.items()],
+        "clusters": list(Cluster.objects.values("name", "mode")) if access.has_any_role else [],
+    }
+
+
+class SessionView(APIView):
+    """GET session/: who am I? Answers visitors too, and sets the CSRF cookie that a login needs."""
+
+    permission_classes = [AllowAny]
+
+    @extend_schema(responses=SessionSerializer, operation_id="session_retrieve")
+    @method_decorator(ensure_csrf_cookie)
+    def get(self, request: Request) -> Response:
+        """Who is logged in, their roles and the clusters."""
+        return Response(session_of(request))
+
+
+class _PasswordView(APIView):
+    authentication_classes = []
+    permission_classes = [AllowAny]
+    throttle_classes = [LoginThrottle, AddressLoginThrottle]
+
+    def _authenticated(self, request: Request) -> User:
+        credentials = CredentialsSerializer(data=request.data)
+        credentials.is_valid(raise_exception=True)
+        user = authenticate(request, **credentials.validated_data)
+        if not isinstance(user, User):
+            raise InvalidCredentials
+        LoginThrottle().forget(request, self)
+        return user
+
+
+@method_decorator(csrf_protect, name="dispatch")
+class LoginView(_PasswordView):
+    """POST auth/login/: open a session for a browser. It needs the CSRF header, as it changes who the browser is."""
+
+    @extend_schema(request=CredentialsSerializer, responses={200: SessionSerializer}, operation_id="auth_login")
+    def post(self, request: Request) -> Response:
+        """Log in with a user name and a password; answers with the session."""
+        user = self._authenticated(request)
+        login(request, user)
+        return Response(session_of(request))
+
+
+class TokenView(_PasswordView):
+    """POST auth/token/: a token for a tool."""
+
+    @extend_schema(request=CredentialsSerializer, responses={201: TokenSerializer}, operation_id="auth_token")
+    def post(self, request: Request) -> Response:
+        """Make a token with a user name and a password."""
+        row, token = AuthToken.objects.create(self._authenticated(request))
+        return Response({"token": token, "expiry": row.expiry}, status.HTTP_201_CREATED)
+
+
+class LogoutView(APIView):
+    """POST auth/logout/: end the session, or revoke the token that the request carries."""
+
+    permission_classes = [IsAuthenticated]
+
+    @extend_schema(request=None, responses={204: None}, operation_id="auth_logout")
+    def post(self, request: Request) -> Response:
+        """Log out."""
+        if isinstance(request.auth, AuthToken):
+            request.auth.delete()
+        else:
+            logout(request)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,71 @@
+"""What the engine hears of when rows have changed: a wake-up, never a message that must arrive.
+
+Both tasks are also ticked by beat, so a wake-up that is lost costs a second and nothing else. That is why nothing
+here may fail or hold up the request that caused it.
+"""
+
+import logging
+import time
+from functools import partial
+from typing import Final
+
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+from redis import RedisError
+
+from accounts.redis_client import redis_client
+
+SCHEDULE_TASK: Final = "scheduler.tasks.run_cycles"
+PUSH_TASK: Final = "clusters.tasks.push_cluster"
+_SCHEDULE_QUEUE: Final = "scheduler"
+_PUSH_QUEUE: Final = "push"
+
+_COLLAPSE_MILLISECONDS: Final = 1000
+"""How long a wake-up stands for those that follow it, unless the task takes it sooner (`wake_taken`)."""
+_PAUSE_SECONDS: Final = 1.0
+"""After Redis did not answer, the tick alone wakes the engine for this long."""
+
+_log = logging.getLogger(__name__)
+
+
+def wake_scheduler(cluster: str) -> None:
+    """On commit: start a run of cycles for the cluster named, unless one is already on its way. Never raises."""
+    transaction.on_commit(partial(_broker.send, SCHEDULE_TASK, _SCHEDULE_QUEUE, cluster), robust=True)
+
+
+def request_push(cluster: str) -> None:
+    """On commit: have what the cluster named has not heard yet pushed to it. Collapses as above and never raises."""
+    transaction.on_commit(partial(_broker.send, PUSH_TASK, _PUSH_QUEUE, cluster), robust=True)
+
+
+def wake_taken(task: str, cluster: str) -> None:
+    """The task calls this before it reads anything: whatever changes from here on needs a wake-up of its own."""
+    try:
+        redis_client().delete(_key(task, cluster))
+    except RedisError as error:
+        _log.warning("A wake-up stays marked as on its way for %d ms: %s", _COLLAPSE_MILLISECONDS, error)
+
+
+def _key(task: str, cluster: str) -> str:
+    return f"kueueweb:wake:{task}:{cluster}"
+
+
+class _Broker:
+    """Sends wake-ups, and stops trying for a moment when Redis does not answer."""
+
+    def __init__(self) -> None:
+        self._paused_until = 0.0
+
+    def send(self, task: str, queue: str, cluster: str) -> None:
+        if time.monotonic() < self._paused_until:
+            return
+        try:
+            if redis_client().set(_key(task, cluster), 1, nx=True, px=_COLLAPSE_MILLISECONDS):
+                current_app.send_task(task, kwargs={"cluster": cluster}, queue=queue, retry=False, expires=60)
+        except (RedisError, OperationalError, OSError) as error:
+            self._paused_until = time.monotonic() + _PAUSE_SECONDS
+            _log.warning("No wake-up for %s of cluster %s, its tick will do: %s", task, cluster, error)
+
+
+_broker = _Broker()

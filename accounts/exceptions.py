@@ -1,0 +1,76 @@
+"""What may go wrong with a request about queues; each error has a stable `reason` that clients may test for."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from scheduling.manifest import LocatedError as LocatedError
+
+
+class KueuewebError(Exception):
+    """The root of the tree. `reason` never changes; `message` is for people and may."""
+
+    reason: ClassVar[str] = "Error"
+
+    def __init__(self, message: str, errors: Sequence[LocatedError] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.errors: tuple[LocatedError, ...] = tuple(errors)
+
+
+class NotPermitted(KueuewebError):
+    """The user may see the object, but not do this with it."""
+
+    reason = "NotPermitted"
+
+
+class NotFound(KueuewebError):
+    """There is no such object, or the user may not know of it."""
+
+    reason = "NotFound"
+
+
+class Conflict(KueuewebError):
+    """The object is not in a state that allows this."""
+
+    reason = "Conflict"
+
+
+class AlreadyExists(Conflict):
+    """An object of that kind and name is there already."""
+
+    reason = "AlreadyExists"
+
+
+class InUse(Conflict):
+    """Something still holds the object."""
+
+    reason = "InUse"
+
+
+class InvalidRequest(KueuewebError):
+    """A parameter or a body that is not what the operation takes."""
+
+    reason = "Invalid"
+
+
+class ManifestErrors(InvalidRequest):
+    """Documents that cannot be stored, with every mistake located. Nothing of the call is stored."""
+
+    reason = "InvalidManifest"
+
+    def __init__(self, errors: Sequence[LocatedError], message: str = "") -> None:
+        count = len(errors)
+        first = f" The first: {errors[0]}" if errors else ""
+        super().__init__(message or f"{count} mistake{'' if count == 1 else 's'}; nothing was stored.{first}", errors)
+
+
+class UnsupportedKind(ManifestErrors):
+    """A kind that is known, or not, but not taken."""
+
+    reason = "UnsupportedKind"
+
+
+class HostileManifest(ManifestErrors):
+    """YAML that is too large, too deep or uses aliases."""
+
+    reason = "HostileManifest"

@@ -1,0 +1,1 @@
+"""Manifests of what belongs to a whole cluster: its namespaces, and Kueue's Configuration."""

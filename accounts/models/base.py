@@ -1,0 +1,59 @@
+"""What every mirrored Kubernetes object has."""
+
+import uuid
+
+from django.db import models
+
+
+class ClusterObject(models.Model):
+    """An object of one cluster, known there by its name.
+
+    References to other objects are names, never foreign keys: as in Kueue they may dangle, and the Active condition of
+    the object that refers says so.
+    """
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=253)
+    uid = models.UUIDField(default=uuid.uuid4, editable=False)
+    labels = models.JSONField(default=dict, blank=True)
+    annotations = models.JSONField(default=dict, blank=True)
+    api_version = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="The version that a manifest of it was last applied with; `get` answers in the newest one.",
+    )
+    applied_set = models.CharField(
+        max_length=253, blank=True, help_text="The set that applied it last; pruning that set removes it."
+    )
+    generation = models.BigIntegerField(
+        default=1, help_text="Goes up with each change that the scheduler did not make."
+    )
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField(auto_now=True)
+    deletion_requested_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Set while it is in use: it goes when nothing holds it, as with Kueue's finalizer.",
+    )
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NamespacedObject(ClusterObject):
+    """An object known by its namespace and its name."""
+
+    namespace = models.CharField(max_length=63)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"

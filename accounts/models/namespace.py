@@ -1,0 +1,13 @@
+"""Namespaces."""
+
+from django.db import models
+
+from accounts.models.base import ClusterObject
+
+
+class Namespace(ClusterObject):
+    """A namespace; its labels decide which ClusterQueues take its workloads."""
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="namespace_unique")]

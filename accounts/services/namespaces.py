@@ -1,0 +1,28 @@
+"""Namespaces that are named before anyone made them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from accounts.kinds.namespace import namespace_labels
+from accounts.models import Cluster, Namespace
+from accounts.services.apply_result import Submitted
+
+
+def create_missing_namespaces(
+    cluster: Cluster, submissions: Sequence[tuple[str, Submitted[Any]]], *, now: datetime
+) -> list[str]:
+    """Create the namespaces that are missing, with a warning to the first submission that names each; returns them."""
+    wanted: dict[str, Submitted[Any]] = {}
+    for namespace, submitted in submissions:
+        wanted.setdefault(namespace, submitted)
+    there = set(Namespace.objects.filter(cluster=cluster, name__in=wanted).values_list("name", flat=True))
+    missing = [namespace for namespace in wanted if namespace not in there]
+    Namespace.objects.bulk_create(
+        Namespace(cluster=cluster, name=namespace, labels=namespace_labels(namespace), created_at=now)
+        for namespace in missing
+    )
+    for namespace in missing:
+        submitted = wanted[namespace]
+        submitted.report.warn(submitted.at("metadata.namespace"), f"namespace {namespace} was missing and is created")
+    return missing

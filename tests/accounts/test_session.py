@@ -1,0 +1,125 @@
+"""Logging in and out, by session and by token; guessing is slow."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from knox.models import AuthToken
+
+from accounts.models import Cluster
+from tests.api_client import SchemaClient
+from tests.users import make_user
+
+SESSION = "/api/v1/session/"
+LOGIN = "/api/v1/auth/login/"
+TOKEN = "/api/v1/auth/token/"
+LOGOUT = "/api/v1/auth/logout/"
+CREDENTIALS = {"username": "bob", "password": "bob-secret"}
+
+
+@pytest.fixture(autouse=True)
+def throttles_start_anew(live_services: None) -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def site(cluster: Cluster) -> Any:
+    """A browser that has asked for the session once, and so has the CSRF cookie."""
+    make_user("bob")
+    client = SchemaClient(enforce_csrf_checks=True)
+    client.get(SESSION)
+    return client
+
+
+def csrf(client: SchemaClient) -> dict[str, Any]:
+    return {"headers": {"X-CSRFToken": client.cookies["csrftoken"].value}}
+
+
+def test_a_visitor_learns_nothing(site: SchemaClient) -> None:
+    assert site.get(SESSION).json() == {"authenticated": False, "user": None, "roles": [], "clusters": []}
+
+
+def test_a_browser_logs_in_and_out(site: SchemaClient) -> None:
+    response = site.post(LOGIN, CREDENTIALS, **csrf(site))
+    assert response.status_code == 200
+    expected = {
+        "authenticated": True,
+        "user": {"username": "bob", "is_cluster_admin": False},
+        "roles": [{"role": "submitter", "namespace": "team-a"}],
+        "clusters": [{"name": "default", "mode": "schedule"}],
+    }
+    assert response.json() == expected
+    assert site.get(SESSION).json() == expected
+    assert site.get("/api/v1/workloads/").status_code == 200
+    assert site.post(LOGOUT).status_code == 403  # without the CSRF header
+    assert site.post(LOGOUT, **csrf(site)).status_code == 204
+    assert site.get("/api/v1/workloads/").status_code == 401
+
+
+def test_a_login_needs_the_csrf_header(site: SchemaClient) -> None:
+    refused = site.post(LOGIN, CREDENTIALS)
+    assert (refused.status_code, refused.json()["reason"]) == (403, "CsrfFailed")
+
+
+def test_a_wrong_password(site: SchemaClient) -> None:
+    for wrong in ({**CREDENTIALS, "password": "x"}, {**CREDENTIALS, "username": "x"}):
+        refused = site.post(LOGIN, wrong, **csrf(site))
+        assert (refused.status_code, refused.json()["reason"]) == (401, "InvalidCredentials")
+    assert site.post(LOGIN, {"username": "bob"}, **csrf(site)).status_code == 400
+    assert site.post(LOGIN, ["bob"], **csrf(site)).status_code == 400
+
+
+def test_guessing_is_slow(site: SchemaClient) -> None:
+    wrong = {**CREDENTIALS, "password": "x"}
+    statuses = [site.post(TOKEN, wrong).status_code for _ in range(11)]
+    assert statuses == [401] * 10 + [429]
+    refused = site.post(TOKEN, CREDENTIALS)
+    assert (refused.status_code, refused.json()["reason"]) == (429, "Throttled")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert site.post(TOKEN, {"username": "someone-else", "password": "x"}).status_code == 401
+
+
+def test_guessing_is_as_slow_for_who_claims_to_be_many(site: SchemaClient) -> None:
+    wrong = {**CREDENTIALS, "password": "x"}
+    statuses = [site.post(TOKEN, wrong, headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code for n in range(11)]
+    assert statuses[-1] == 429
+
+
+def test_a_tool_gets_a_token(cluster: Cluster) -> None:
+    make_user("bob")
+    client = SchemaClient()
+    body = client.post(TOKEN, CREDENTIALS).json()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {body['token']}")
+    assert client.get(SESSION).json()["user"]["username"] == "bob"
+    assert client.post(LOGOUT).status_code == 204
+    assert not AuthToken.objects.exists()
+    refused = client.get("/api/v1/workloads/")
+    assert (refused.status_code, refused.json()["reason"]) == (401, "AuthenticationFailed")
+
+
+def test_a_deactivated_account(cluster: Cluster) -> None:
+    user = make_user("bob")
+    client = SchemaClient()
+    token = client.post(TOKEN, CREDENTIALS).json()["token"]
+    user.is_active = False
+    user.save()
+    assert client.post(TOKEN, CREDENTIALS).status_code == 401
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token}")
+    assert client.get("/api/v1/workloads/").status_code == 401
+
+
+def test_the_demo_shows_its_accounts(cluster: Cluster, settings: Any) -> None:
+    settings.DEMO = True
+    settings.DEMO_ACCOUNTS = [{"username": "admin", "password": "admin"}]
+    assert SchemaClient().get(SESSION).json()["demo_accounts"] == settings.DEMO_ACCOUNTS
+
+
+def test_who_gets_in_may_come_often(site: SchemaClient) -> None:
+    wrong = {**CREDENTIALS, "password": "x"}
+    assert [site.post(TOKEN, CREDENTIALS).status_code for _ in range(12)] == [201] * 12
+    assert [site.post(TOKEN, wrong).status_code for _ in range(9)] == [401] * 9
+    assert site.post(TOKEN, CREDENTIALS).status_code == 201
+    assert [site.post(TOKEN, wrong).status_code for _ in range(11)] == [401] * 10 + [429]
