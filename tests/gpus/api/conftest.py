@@ -1,4 +1,4 @@
-"""The accounts that the tests of this folder use."""
+"""The users that the tests of this folder use."""
 
 from tests.users import alice, bob, charlie, cluster, nobody, vera
 
