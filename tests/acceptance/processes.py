@@ -18,7 +18,7 @@ from kueueweb.embedded import children
 from kueueweb.embedded.valkey import Valkey
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 60.0
 
 
 def database_url() -> str:
