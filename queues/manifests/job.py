@@ -60,9 +60,12 @@ class JobManifest:
         return str(self.manifest["apiVersion"])
 
 
-def workload_name(kind: str, group: str, name: str, uid: str) -> str:
-    """The name of a job's workload: its kind, its name and a hash, so that a job made anew gets a new one."""
-    text = f"{kind}\n{group}\n{name}\n{uid}"
+def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -> str:
+    """The name of a job's workload: its kind, its name and a hash, so that a job made anew gets a new one.
+
+    `extra` tells apart the workloads that one job has one after the other.
+    """
+    text = "\n".join((kind, group, name, uid, *((extra,) if extra else ())))
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
     prefix = f"{kind.lower()}-{name}"[: _LONGEST_NAME - _HASH_LENGTH - 1]
     return f"{prefix}-{digest}"

@@ -1,0 +1,65 @@
+"""What the rules for jobs depend on beside the job: settings, the kinds that are known, and the cluster's objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.manifest import JsonObject, labels_of
+from clusters.jobs.framework.store import Objects
+
+if TYPE_CHECKING:
+    from clusters.jobs.framework.job_kind import JobKind
+
+MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationSettings:
+    """The part of Kueue's Configuration that says which jobs are managed.
+
+    `managed_jobs_namespace_selector` are labels that a namespace must have; None takes every namespace.
+    """
+
+    manage_jobs_without_queue_name: bool = False
+    managed_jobs_namespace_selector: Mapping[str, str] | None = None
+    wait_for_pods_ready: bool = False
+    label_keys_to_copy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """`kinds` are those with an integration, by (apiVersion, kind); `now` is the time of what is written."""
+
+    settings: IntegrationSettings
+    objects: Objects
+    kinds: Mapping[tuple[str, str], JobKind]
+    now: str = ""
+    enabled: frozenset[tuple[str, str]] = field(default_factory=frozenset)
+    """Those that are switched on; empty: all of them."""
+
+    def namespace_is_managed(self, namespace: str) -> bool:
+        """Whether jobs of the namespace may be managed. Raises JobError if there is no such namespace."""
+        selector = self.settings.managed_jobs_namespace_selector
+        if selector is None:
+            return True
+        found = self.objects.get("Namespace", "", namespace)
+        if found is None:
+            raise JobError(f'failed to get namespace: namespaces "{namespace}" not found')
+        labels = labels_of(found)
+        return all(labels.get(key) == value for key, value in selector.items())
+
+    def is_enabled(self, reference: Mapping[str, str]) -> bool:
+        """Whether an owner reference names a kind with an integration that is switched on."""
+        kind = (reference.get("apiVersion", ""), reference.get("kind", ""))
+        return kind in self.kinds and (not self.enabled or kind in self.enabled)
+
+    def has_default_queue(self, namespace: str) -> bool:
+        return self.objects.get("LocalQueue", namespace, "default") is not None
+
+    def cluster_queue_of(self, namespace: str, local_queue: str) -> JsonObject | None:
+        """The ClusterQueue behind a LocalQueue."""
+        queue = self.objects.get("LocalQueue", namespace, local_queue)
+        return self.objects.get("ClusterQueue", "", queue["spec"]["clusterQueue"]) if queue is not None else None

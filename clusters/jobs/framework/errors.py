@@ -1,0 +1,78 @@
+"""What is wrong with a job: errors of fields, named as Kubernetes names them, and errors of a job as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class ErrorType(StrEnum):
+    """Kubernetes' `field.ErrorType`."""
+
+    INVALID = "FieldValueInvalid"
+    FORBIDDEN = "FieldValueForbidden"
+    REQUIRED = "FieldValueRequired"
+    DUPLICATE = "FieldValueDuplicate"
+    TOO_MANY = "FieldValueTooMany"
+    TOO_LONG = "FieldValueTooLong"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """A field whose value breaks a rule."""
+
+    type: ErrorType
+    field: str
+    detail: str
+    value: str = ""
+
+
+FieldErrors = list[FieldError]
+
+
+def invalid(field: str, value: Any, detail: str) -> FieldError:
+    return FieldError(ErrorType.INVALID, field, detail, str(value))
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError(ErrorType.FORBIDDEN, field, detail)
+
+
+def required(field: str, detail: str) -> FieldError:
+    return FieldError(ErrorType.REQUIRED, field, detail)
+
+
+def duplicate(field: str, value: str) -> FieldError:
+    return FieldError(ErrorType.DUPLICATE, field, "", value)
+
+
+def too_many(field: str, most: int) -> FieldError:
+    return FieldError(ErrorType.TOO_MANY, field, f"must have at most {most} items")
+
+
+def too_long(field: str, most: int) -> FieldError:
+    return FieldError(ErrorType.TOO_LONG, field, f"may not be more than {most} bytes")
+
+
+def immutable(field: str, old: Any, new: Any) -> FieldErrors:
+    """An error if the two values differ; absent and empty are alike."""
+    return [] if (old or None) == (new or None) else [invalid(field, new, "field is immutable")]
+
+
+def distinct(errors: Iterable[FieldError]) -> FieldErrors:
+    """Each error once: rules overlap."""
+    return list(dict.fromkeys(errors))
+
+
+class JobError(Exception):
+    """The job can't be handled as it is; trying again may help."""
+
+
+class PendingJob(JobError):
+    """Nothing is wrong, but something is not there yet: there is nothing to report."""
+
+
+class CannotStart(JobError):
+    """The pods can't run with what they were assigned, and never will: trying again does not help."""

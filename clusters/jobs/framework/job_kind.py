@@ -1,0 +1,256 @@
+"""What a kind of job is to the framework: where its templates are, how it stops and starts, how its status is read."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER, JobContext
+from clusters.jobs.framework.defaulting import default_priority_class, default_queue, runs_in_other_clusters
+from clusters.jobs.framework.errors import CannotStart, FieldErrors, JobError, distinct
+from clusters.jobs.framework.identity import is_managed, queue_name_of
+from clusters.jobs.framework.manifest import JsonObject, assign, dig, mapping_at, without_empty_texts
+from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template, restore_template
+from clusters.jobs.framework.pod_sets import make_pod_set
+from clusters.jobs.framework.topology import NO_LABELS, PodLabels, check_groups, check_slice_bound, check_topology
+from clusters.jobs.framework.validation import check_changed_job, check_new_job
+
+
+class Outcome(NamedTuple):
+    """Whether a job has come to its end, and how."""
+
+    finished: bool
+    success: bool = True
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSite:
+    """A pod template inside of a job: `template` is the job's own, `path` that of its metadata in errors."""
+
+    name: str
+    count: int
+    template: JsonObject
+    path: str
+    labels: PodLabels = NO_LABELS
+    minimum: int | None = None
+
+    @classmethod
+    def under(cls, holder: JsonObject, path: str, name: str, count: int, labels: PodLabels = NO_LABELS) -> TemplateSite:
+        """The `template` of a mapping."""
+        return cls(name, count, mapping_at(holder, "template"), f"{path}.template.metadata", labels)
+
+
+class JobKind(ABC):
+    """One kind. Objects that are handed in may be changed only by methods whose name says so."""
+
+    api_version: ClassVar[str]
+    kind: ClassVar[str]
+    plural: ClassVar[str]
+    suspend_path: ClassVar[tuple[str, ...]] = ("spec", "suspend")
+    managed_by_path: ClassVar[tuple[str, ...]] = ()
+    """Where the job names the controller that runs it; () where it can't."""
+    own_manager: ClassVar[str] = ""
+    """The controller that runs jobs of this kind by default."""
+    elastic: ClassVar[bool] = False
+    """Whether jobs may scale by workload slices."""
+    takes_prebuilt_workload: ClassVar[bool] = True
+    checks_groups: ClassVar[bool] = True
+    defaults_updates: ClassVar[bool] = False
+    """Whether the mutating webhook runs on edits too."""
+    repeats_checks: ClassVar[bool] = True
+    """Whether an edit has to keep all rules for new jobs, not those about topology alone."""
+    reads_topology_off_pod_sets: ClassVar[bool] = False
+    """Whether annotations that can't be read fail the job as a whole, instead of naming their field."""
+
+    kept_texts: ClassVar[frozenset[str]] = frozenset()
+    """Fields that the kind's API writes even where they are empty."""
+    omitted_zeros: ClassVar[frozenset[str]] = frozenset()
+    """Numbers that the kind's API leaves out where they are 0."""
+
+    @property
+    def full_name(self) -> str:
+        """As Kubernetes writes a kind with its group and version."""
+        api_version = self.api_version if "/" in self.api_version else f"/{self.api_version}"
+        return f"{api_version}, Kind={self.kind}"
+
+    def as_kept(self, job: JsonObject) -> JsonObject:
+        """A copy of the object as the API server would give it back."""
+        return {
+            key: without_empty_texts(value, self.kept_texts, self.omitted_zeros if key == "status" else frozenset())
+            for key, value in copy.deepcopy(job).items()
+        }
+
+    # What the job is made of
+
+    @abstractmethod
+    def sites(self, job: JsonObject) -> list[TemplateSite]:
+        """The templates, in the order of the pod sets; those that are missing are made in the job."""
+
+    def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
+        """The pod sets of the job's workload. Raises JobError."""
+        return [
+            make_pod_set(site.name, site.count, site.template, site.labels, minimum=site.minimum)
+            for site in self.sites(job)
+        ]
+
+    def priority_class(self, job: JsonObject) -> str | None:
+        """The PriorityClass that the job itself names; None where the kind leaves that to the pods."""
+        return None
+
+    def pod_label_selector(self, job: JsonObject) -> str | None:
+        """What selects the job's pods, None where nothing does."""
+        return None
+
+    # Start and stop
+
+    def is_suspended(self, job: JsonObject) -> bool:
+        return dig(job, *self.suspend_path) is True
+
+    def suspend(self, job: JsonObject) -> None:
+        assign(job, self.suspend_path, True)
+
+    def resume(self, job: JsonObject) -> None:
+        assign(job, self.suspend_path, False)
+
+    def start(self, job: JsonObject, infos: Sequence[PodSetInfo], context: JobContext) -> None:
+        """Merges what was admitted into the job and lets it run. Raises CannotStart; the job is then spoilt."""
+        sites = self.sites(job)
+        expect_infos(len(sites), infos)
+        self.resume(job)
+        for site, info in zip(sites, infos, strict=True):
+            merge_into_template(site.template, info)
+
+    def stop(self, job: JsonObject, infos: Sequence[PodSetInfo] | None) -> None:
+        """Suspends the job and gives its templates back what they were before. Raises JobError: what was changed until
+        then holds."""
+        if not self.is_suspended(job):
+            self.suspend(job)
+            if infos is not None:
+                self.restore(job, infos)
+
+    def restore(self, job: JsonObject, infos: Sequence[PodSetInfo]) -> None:
+        """Gives the templates back what the pod sets say; nothing where the numbers differ."""
+        sites = self.sites(job)
+        if len(sites) == len(infos):
+            for site, info in zip(sites, infos, strict=True):
+                restore_template(site.template, info)
+
+    # The status
+
+    @abstractmethod
+    def outcome(self, job: JsonObject) -> Outcome:
+        """Whether the job has finished."""
+
+    @abstractmethod
+    def is_active(self, job: JsonObject) -> bool:
+        """Whether pods of the job may still run."""
+
+    @abstractmethod
+    def pods_ready(self, job: JsonObject, context: JobContext) -> bool:
+        """Whether all pods are ready, or done."""
+
+    def reclaimable_pods(self, job: JsonObject, context: JobContext) -> list[JsonObject] | None:
+        """Pods that will not be needed again, {name, count} per pod set; None where the kind does not tell."""
+        return None
+
+    def is_on_hold(self, job: JsonObject) -> bool | None:
+        """Whether the job waits for its author; None where that does not happen."""
+        return None
+
+    def is_skipped(self, job: JsonObject) -> bool | None:
+        """Whether the controller keeps away; None where that does not happen."""
+        return None
+
+    # Elastic jobs
+
+    def slice_name(self, job: JsonObject) -> str:
+        """What tells the workload of this size from the others."""
+        return str(dig(job, "metadata", "generation") or 0)
+
+    def elastic_annotations(self, job: JsonObject, context: JobContext) -> dict[str, str]:
+        """Annotations that an elastic job needs on itself."""
+        return {}
+
+    # The webhooks
+
+    def default(self, job: JsonObject, context: JobContext) -> None:
+        """Fills in what the mutating webhook does. Raises JobError where the job is refused."""
+        default_queue(job, context)
+        default_priority_class(job, context)
+        if is_managed(job, context) and not self.is_suspended(job):
+            self.suspend(job)
+        self._hand_to_other_clusters(job, context)
+        self.complete(job, context)
+
+    def _hand_to_other_clusters(self, job: JsonObject, context: JobContext) -> None:
+        if not self.managed_by_path or dig(job, *self.managed_by_path) not in (None, self.own_manager):
+            return
+        if runs_in_other_clusters(job, context):
+            assign(job, self.managed_by_path, MULTIKUEUE_CONTROLLER)
+
+    def complete(self, job: JsonObject, context: JobContext) -> None:  # noqa: B027 - most kinds need nothing more
+        """Fills in what only this kind needs."""
+
+    def check_create(self, job: JsonObject, context: JobContext) -> FieldErrors:
+        """What is wrong with a new job. Raises JobError for what is about no field."""
+        return distinct([*check_new_job(self, job), *self.check_own(job, context), *self.check_topology(job, context)])
+
+    def check_update(self, old: JsonObject, new: JsonObject, context: JobContext) -> FieldErrors:
+        """What is wrong with an edit. Raises JobError for what is about no field."""
+        again = self.check_create if self.repeats_checks else self.check_topology
+        return distinct([*check_changed_job(self, old, new, context), *again(new, context)])
+
+    def check_own(self, job: JsonObject, context: JobContext) -> FieldErrors:
+        """The rules of this kind alone."""
+        return []
+
+    def check_topology(self, job: JsonObject, context: JobContext) -> FieldErrors:
+        """The topology annotations of all templates. Raises JobError where they can't be read at all."""
+        sites = self.sites(job)
+        pod_sets, failure = self.try_pod_sets(job, context)
+        if failure is not None and self.reads_topology_off_pod_sets:
+            raise failure
+        errors: FieldErrors = []
+        counts: dict[str, int] = {}
+        for pod_set in pod_sets:
+            counts.setdefault(pod_set["name"], pod_set["count"])
+        for site in sites:
+            errors += check_topology(site.path, site.template)
+            if failure is None:
+                errors += check_slice_bound(site.path, site.template, counts[site.name.lower()])
+        if self.checks_groups:
+            errors += check_groups(pod_sets, {site.name.lower(): site.path for site in sites})
+        if failure is not None and not errors:
+            raise failure
+        return errors
+
+    def try_pod_sets(self, job: JsonObject, context: JobContext) -> tuple[list[JsonObject], JobError | None]:
+        """The pod sets, or what keeps them from being made."""
+        try:
+            return self.pod_sets(job, context), None
+        except JobError as failure:
+            return [], failure
+
+    def count_warnings(self, job: JsonObject, context: JobContext) -> int:
+        """How much there is to warn of, beside the errors."""
+        return 0
+
+    def is_watched_over(self, job: JsonObject, context: JobContext) -> bool:
+        """Whether the stricter rules for managed jobs apply."""
+        return context.settings.manage_jobs_without_queue_name or bool(queue_name_of(job))
+
+
+def expect_infos(count: int, infos: Sequence[Any]) -> None:
+    """Raises CannotStart where the admission has other pod sets than the job."""
+    if len(infos) != count:
+        raise CannotStart(f"invalid podset infos: expecting {count} podset, got {len(infos)}")
+
+
+def integer_at(obj: JsonObject, *path: str, default: int = 0) -> int:
+    """A number of the object; absent is the default."""
+    value = dig(obj, *path)
+    return default if value is None else int(value)

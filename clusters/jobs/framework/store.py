@@ -1,0 +1,82 @@
+"""The objects of a cluster, in memory: what the rules look up, and where a controller's writes go."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.manifest import JsonObject, name_of, namespace_of
+
+Key = tuple[str, str, str]
+"""Kind, namespace, name."""
+
+
+class Objects(Protocol):
+    """What else exists, for rules that only read."""
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        """The object, or None; the namespace is empty for kinds that have none."""
+
+    def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
+        """All objects of a kind in a namespace (all namespaces without one), by name."""
+
+
+class ObjectStore:
+    """Objects by kind, namespace and name, with the API server's finalizers. Those handed out are copies."""
+
+    def __init__(self, objects: Iterable[JsonObject] = ()) -> None:
+        self._objects: dict[Key, JsonObject] = {}
+        self.writes = 0
+        for obj in objects:
+            self.write(obj)
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        found = self._objects.get((kind, namespace, name))
+        return copy.deepcopy(found) if found is not None else None
+
+    def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
+        keys = sorted(key for key in self._objects if key[0] == kind and namespace in ("", key[1]))
+        return [copy.deepcopy(self._objects[key]) for key in keys]
+
+    def kinds(self) -> Iterator[Key]:
+        yield from sorted(self._objects)
+
+    def create(self, obj: JsonObject) -> None:
+        """Raises JobError where there is one of that name."""
+        if _key(obj) in self._objects:
+            raise JobError(f"{obj['kind']} {name_of(obj)} already exists")
+        self.write(obj)
+
+    def write(self, obj: JsonObject) -> None:
+        """Creates or replaces an object; one that is being deleted goes with its last finalizer."""
+        metadata = obj["metadata"]
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            self._remove(_key(obj))
+        elif self._objects.get(_key(obj)) != obj:
+            self._objects[_key(obj)] = copy.deepcopy(obj)
+            self.writes += 1
+
+    def delete(self, obj: JsonObject, now: str) -> None:
+        """Deletes an object, or marks it where a finalizer keeps it."""
+        found = self._objects.get(_key(obj))
+        if found is None:
+            return
+        if not found["metadata"].get("finalizers"):
+            self._remove(_key(obj))
+        elif not found["metadata"].get("deletionTimestamp"):
+            found["metadata"]["deletionTimestamp"] = now
+            self.writes += 1
+
+    def _remove(self, key: Key) -> None:
+        if self._objects.pop(key, None) is not None:
+            self.writes += 1
+
+
+def _key(obj: JsonObject) -> Key:
+    return str(obj["kind"]), namespace_of(obj), name_of(obj)
+
+
+def by_name(objects: Iterable[JsonObject]) -> dict[str, Any]:
+    return {name_of(obj): obj for obj in objects}

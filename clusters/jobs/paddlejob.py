@@ -1,0 +1,12 @@
+"""kubeflow.org/v1 PaddleJob."""
+
+from clusters.jobs.kubeflow import ReplicaSpecsJob
+
+
+class PaddleJob(ReplicaSpecsJob):
+    """A master and its workers."""
+
+    kind = "PaddleJob"
+    plural = "paddlejobs"
+    replica_specs = "paddleReplicaSpecs"
+    roles = ("Master", "Worker")

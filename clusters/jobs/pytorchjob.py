@@ -1,0 +1,12 @@
+"""kubeflow.org/v1 PyTorchJob."""
+
+from clusters.jobs.kubeflow import ReplicaSpecsJob
+
+
+class PyTorchJob(ReplicaSpecsJob):
+    """A master and its workers."""
+
+    kind = "PyTorchJob"
+    plural = "pytorchjobs"
+    replica_specs = "pytorchReplicaSpecs"
+    roles = ("Master", "Worker")

@@ -1,0 +1,12 @@
+"""kubeflow.org/v1 TFJob."""
+
+from clusters.jobs.kubeflow import ReplicaSpecsJob
+
+
+class TFJob(ReplicaSpecsJob):
+    """TensorFlow's roles."""
+
+    kind = "TFJob"
+    plural = "tfjobs"
+    replica_specs = "tfReplicaSpecs"
+    roles = ("Chief", "Master", "PS", "Worker", "Evaluator")

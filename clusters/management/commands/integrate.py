@@ -1,0 +1,47 @@
+"""`manage.py integrate INPUT --output OUTPUT`: what becomes of jobs of any kind, scenario by scenario.
+
+INPUT is a JSON list (gzip if its name ends in .gz) of `{"id", "kind", "input"}`: a job, the cluster that it is
+submitted to, and what happens to it. OUTPUT gets a list of `{"id", "result"}`: the job after the webhooks, its pod
+sets, its workload, and both after every step.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from clusters.jobs.scenario import integrate
+
+
+class Command(BaseCommand):
+    """Run scenarios of jobs."""
+
+    help = "Run scenarios of jobs through the webhooks and controllers of their kinds, and write what becomes of them."
+    requires_system_checks: list[str] = []  # needs neither database nor network
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the input and output files."""
+        parser.add_argument("input", type=Path, help="scenarios, JSON, gzip if the name ends in .gz")
+        parser.add_argument("--output", type=Path, required=True, help="where to write the results")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run every scenario of the file."""
+        results = [{"id": case["id"], "result": integrate(case["input"])} for case in read_cases(options["input"])]
+        options["output"].write_text(json.dumps(results) + "\n")
+
+
+def read_cases(path: Path) -> list[dict[str, Any]]:
+    """The scenarios of a file. Raises CommandError when it cannot be read as a JSON list."""
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        cases = json.loads(raw)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path}: {error}") from error
+    if not isinstance(cases, list):
+        raise CommandError(f"{path}: a JSON list of scenarios is expected")
+    return cases
