@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from gpus.annotations import FoundAllocation
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
+from gpus.services.counters import recount
 from scheduling.model.device import DeviceSlice, MigInstance
 
 _LONGEST_UUID: Final = 128
@@ -47,7 +48,7 @@ def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime 
             DeviceAllocation.objects.filter(pk__in=[row.pk for row in present]).delete()
             DeviceAllocation.objects.bulk_create(wanted)
             changed = True
-        recount_external(touched)
+        recount(touched)
     return changed
 
 
@@ -82,40 +83,13 @@ def link_external(node: Node) -> set[int]:
     return linked
 
 
-def recount_external(device_ids: Collection[int]) -> None:
-    """Set the `external_*` columns of these cards to the sums of their external slices; locks in the order of keys."""
-    if not device_ids:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH locked AS (
-                SELECT id FROM gpus_device WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE
-            ), counted AS (
-                SELECT locked.id, coalesce(sum(slice.slots), 0) AS slots,
-                    coalesce(sum(slice.memory_mib), 0) AS memory_mib,
-                    coalesce(sum(slice.cores_percent), 0) AS cores_percent
-                FROM locked LEFT JOIN gpus_deviceallocation AS slice
-                    ON slice.device_id = locked.id AND slice.source = 'external'
-                GROUP BY locked.id
-            )
-            UPDATE gpus_device AS device SET external_slots = counted.slots, external_memory_mib = counted.memory_mib,
-                external_cores_percent = counted.cores_percent
-            FROM counted WHERE device.id = counted.id
-                AND (device.external_slots, device.external_memory_mib, device.external_cores_percent)
-                    IS DISTINCT FROM (counted.slots, counted.memory_mib, counted.cores_percent)
-            """,
-            [sorted(device_ids)],
-        )
-
-
 def _forget(rows: Any) -> bool:
     with transaction.atomic():
         gone = list(rows.filter(source=AllocationSource.EXTERNAL).values_list("pk", "device_id"))
         if not gone:
             return False
         DeviceAllocation.objects.filter(pk__in=[pk for pk, _ in gone]).delete()
-        recount_external({device_id for _, device_id in gone if device_id is not None})
+        recount({device_id for _, device_id in gone if device_id is not None})
     return True
 
 

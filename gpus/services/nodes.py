@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from gpus.annotations import NodeDevices, decode_cordoned, node_devices
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
-from gpus.services.foreign_allocations import link_external, recount_external
+from gpus.services.counters import recount
+from gpus.services.foreign_allocations import link_external
 from gpus.services.node_status import ObservedNode
 from gpus.vendors import VENDORS
 from scheduling.model.device import Device as ObservedDevice
@@ -69,7 +70,7 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
         touched = set(found.filter(device__isnull=False).values_list("device_id", flat=True))
         found.delete()
         if DeviceAllocation.objects.filter(node=row).exists():
-            recount_external(touched)
+            recount(touched)
             missing = row.devices.filter(missing_since__isnull=True).update(missing_since=now or timezone.now())
             was_ready = Node.objects.filter(pk=row.pk, ready=True).update(ready=False)
             return bool(missing or was_ready)
@@ -131,7 +132,7 @@ def _sync_devices(row: Node, devices: NodeDevices, recordoned: frozenset[str], n
     ]
     if new:
         Device.objects.bulk_create(new)
-        recount_external(link_external(row))
+        recount(link_external(row))
     return changed or bool(new)
 
 

@@ -70,13 +70,10 @@ class CycleRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """Where a device is stored, and what decided slices take of it now."""
+    """Where a device is stored."""
 
     id: int
     node_id: int
-    used_slots: int
-    used_memory_mib: int
-    used_cores_percent: int
 
 
 @dataclass(slots=True)

@@ -233,7 +233,7 @@ class RowIndex:
     def _forget_finished(self, stored: StoredWorkload) -> None:
         key = stored.workload.key
         entry = self.workloads.get(key)
-        held = places(placement_of(stored.workload))
+        held = places(_stored_placement(stored))
         if held:
             self.ended[stored.id] = held
         if entry is not None and entry.id == stored.id:
@@ -328,11 +328,11 @@ class RowIndex:
         return [f"{pod_set}/{replica}" for pod_set, replica in sorted(held - kept)]
 
     def device_row(self, node: str, uuid: str) -> DeviceRow | None:
-        """The device's row with what decided slices take of it now; None when its node lists it no more."""
+        """The device's row; None when its node lists it no more."""
         stored = self.devices.get((node, uuid))
         if stored is None:
             return None
-        return DeviceRow(stored.id, stored.node_id, *self._world.device_usage(node, uuid))
+        return DeviceRow(stored.id, stored.node_id)
 
 
 _KINDS = (

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from gpus.services.counters import recount
 from queues.services.admission_rows import write_check_states, write_topology_assignment
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
@@ -137,22 +138,19 @@ FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::text[], %s
     memory_mib, cores_percent, slots, mig_instance, qos_policy, app_class)
 """
 
-_UPDATE_DEVICES: Final = """
-UPDATE gpus_device d SET used_slots = v.slots, used_memory_mib = v.memory_mib, used_cores_percent = v.cores_percent,
-    updated_at = now()
-FROM unnest(%s::bigint[], %s::int[], %s::bigint[], %s::int[]) AS v(id, slots, memory_mib, cores_percent)
-WHERE d.id = v.id
-"""
-
 
 def write_devices(cursor: Any, batch: Batch) -> None:
+    """Slices that are given back go, those that are decided come; counters follow from what is stored then."""
+    touched = {device.id for device in batch.devices.values()}
     released = (
         [write.id for write in batch.workloads if write.releases_devices] + batch.released_ids + batch.deleted_ids
     )
     if released:
         cursor.execute(
-            "DELETE FROM gpus_deviceallocation WHERE workload_id = ANY(%s) AND source = 'decided'", [released]
+            "DELETE FROM gpus_deviceallocation WHERE workload_id = ANY(%s) AND source = 'decided' RETURNING device_id",
+            [released],
         )
+        touched |= {device_id for (device_id,) in cursor.fetchall()}
     rows = [
         _slice_values(batch, write, held)
         for write in batch.workloads
@@ -162,10 +160,7 @@ def write_devices(cursor: Any, batch: Batch) -> None:
     if rows:
         columns = [list(column) for column in zip(*rows, strict=True)]
         cursor.execute(_INSERT_SLICES, [batch.cluster_id, *columns])
-    if batch.devices:
-        devices = sorted(batch.devices.values(), key=lambda device: device.id)
-        values = [(d.id, d.used_slots, d.used_memory_mib, d.used_cores_percent) for d in devices]
-        cursor.execute(_UPDATE_DEVICES, [list(column) for column in zip(*values, strict=True)])
+    recount(touched)
 
 
 def _slice_values(batch: Batch, write: WorkloadWrite, held: HeldSlice) -> tuple[Any, ...]:

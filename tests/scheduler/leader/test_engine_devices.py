@@ -7,6 +7,7 @@ import pytest
 from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation
 from gpus.services.cordon import close_device, close_node
+from gpus.services.counters import recount
 from queues.models import PodSet, Workload, WorkloadEvent
 from queues.services.workloads import record_finished
 from tests.engines import reasons, start, statuses
@@ -45,6 +46,41 @@ class TestDevices:
         start(gpus).run()
         assert not DeviceAllocation.objects.exists()
         assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
+
+    def test_what_a_replica_gave_up_before_the_end_is_counted_no_more(self, gpus: Cluster) -> None:
+        """J5: the slices of a replica that was gone when its workload ended were deleted, and their counters stayed."""
+        make_workload(gpus, "one", self.GPU)
+        engine = start(gpus)
+        engine.run()
+        PodSet.objects.update(nodes=[None])
+        record_finished(gpus, [("team", "one")])
+        engine.run()
+        assert not DeviceAllocation.objects.exists()
+        assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
+
+    def test_counters_follow_from_what_is_stored(self, gpus: Cluster) -> None:
+        """J5: a counter that was wrong stayed wrong by as much for ever."""
+        Device.objects.update(used_slots=3, used_memory_mib=500)
+        make_workload(gpus, "one", self.GPU)
+        start(gpus).run()
+        held = DeviceAllocation.objects.select_related("device").get().device
+        assert held is not None
+        assert (held.used_slots, held.used_memory_mib) == (1, 10_000)
+
+    def test_init_containers_count_as_hami_counts_them(self, gpus: Cluster) -> None:
+        """A pod holds the larger of its largest init container and the sum of the others."""
+        make_workload(gpus, "one", self.GPU)
+        start(gpus).run()
+        pod_set, slice_ = PodSet.objects.get(), DeviceAllocation.objects.get()
+        pod_set.template["spec"]["initContainers"] = [{"name": "a"}, {"name": "b"}]
+        pod_set.save()
+        DeviceAllocation.objects.update(container_index=2)
+        for index, memory in ((0, 12_000), (1, 8_000)):
+            slice_.pk, slice_.container_index, slice_.memory_mib = None, index, memory
+            slice_.save()
+        recount([slice_.device_id or 0])
+        device = Device.objects.get(pk=slice_.device_id)
+        assert (device.used_slots, device.used_memory_mib) == (1, 12_000)
 
     def test_quota_there_but_no_device(self, gpus: Cluster) -> None:
         for name in ("one", "two", "three"):
