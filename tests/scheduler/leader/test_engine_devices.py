@@ -79,7 +79,7 @@ class TestDevices:
             slice_.pk, slice_.container_index, slice_.memory_mib = None, index, memory
             slice_.save()
         recount([slice_.device_id or 0])
-        device = Device.objects.get(pk=slice_.device_id)
+        device = Device.objects.get(pk=slice_.device_id or 0)
         assert (device.used_slots, device.used_memory_mib) == (1, 12_000)
 
     def test_quota_there_but_no_device(self, gpus: Cluster) -> None:
