@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
+from accounts.kinds import feature_gates
 from scheduling.manifest import Fields, MistakeReason, read_metadata
+from scheduling.manifest.fields import suggestion
 from scheduling.manifest.syntax import qualified_name
 from scheduling.model.duration import duration_seconds
 from scheduling.model.vocabulary import (
@@ -20,11 +22,19 @@ STRATEGY_LISTS: Final = (
     ["LessThanInitialShare"],
     ["LessThanOrEqualToFinalShare", "LessThanInitialShare"],
 )
-_NOT_OURS: Final = (
+_ABOUT_KUEUES_PROCESS: Final = (
     "namespace", "health", "metrics", "webhook", "leaderElection", "controller", "clientConnection", "tls",
-    "multiKueue", "manageJobsWithoutQueueName", "managedJobsNamespaceSelector", "internalCertManagement",
-    "visibilityServer", "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod", "pprofBindAddress",
+    "internalCertManagement", "visibilityServer", "queueVisibility", "gracefulShutDown", "cacheNamespace", "syncPeriod",
+    "pprofBindAddress",
 )  # fmt: skip
+_REMOVE_IT: Final = "Remove it."
+_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "manageJobsWithoutQueueName": "jobs that name no queue are never managed. Give them the label "
+    "kueue.x-k8s.io/queue-name.",
+    "managedJobsNamespaceSelector": "the namespaceSelector of each ClusterQueue decides. Set it there.",
+    "multiKueue": "there is one cluster. Remove it.",
+}
+"""Field -> what holds instead, and what to do."""
 
 
 class _Version(StrEnum):
@@ -35,10 +45,10 @@ class _Version(StrEnum):
 def read_configuration(top: Fields, version: str) -> dict[str, Any]:
     """The Configuration in its v1beta2 form, with apiVersion and kind: blocks that v1beta1 switches off are left out.
 
-    What is about Kueue's own process (ports, certificates, leader election ...) is kept and has no effect here.
+    What has no effect here is kept, with a warning.
     """
     read_metadata(top, namespaced=False, nameless=True)
-    top.ignore(*_NOT_OURS)
+    _warn_of_fields_without_effect(top)
     old = version == _Version.V1BETA1
     _read_integrations(top, old)
     found = {key: value for key, value in top.content.items() if value is not None}
@@ -51,10 +61,7 @@ def read_configuration(top: Fields, version: str) -> dict[str, Any]:
     _read_admission_fair_sharing(top)
     _read_resources(top)
     _read_retention(top)
-    gates = top.mapping("featureGates")
-    for gate, on in gates.items():
-        if not isinstance(on, bool):
-            top.report.error(f"featureGates.{gate}", on, "must be true or false", "", MistakeReason.WRONG_TYPE)
+    _read_feature_gates(top)
     found.pop("metadata", None)
     found.pop("queueVisibility", None)
     return {**found, "apiVersion": API_VERSION, "kind": "Configuration"}
@@ -65,13 +72,47 @@ def write_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "Configuration"} | dict(configuration)
 
 
+def _warn_of_fields_without_effect(top: Fields) -> None:
+    top.ignore(*_ABOUT_KUEUES_PROCESS, *_WITHOUT_EFFECT)
+    about_process = [key for key in _ABOUT_KUEUES_PROCESS if top.has(key)]
+    if about_process:
+        top.report.warn(
+            top.path, f"{', '.join(about_process)}: has no effect, it is about Kueue's own process. {_REMOVE_IT}"
+        )
+    for key, instead in _WITHOUT_EFFECT.items():
+        if top.has(key) and top.content[key] is not False:
+            top.warn(key, f"has no effect: {instead}")
+
+
+def _read_feature_gates(top: Fields) -> None:
+    gates = top.fields("featureGates")
+    if gates is None:
+        return
+    for gate in gates.content:
+        if gate not in feature_gates.KNOWN:
+            gates.error(
+                gate,
+                "is not a feature gate of Kueue",
+                suggestion(gate, feature_gates.KNOWN),
+                MistakeReason.NOT_SUPPORTED,
+            )
+            continue
+        gates.boolean(gate)
+        if gate not in feature_gates.HONOURED:
+            gates.warn(gate, f"has no effect: what it switches is decided here once and for all. {_REMOVE_IT}")
+
+
 def _read_integrations(top: Fields, old: bool) -> None:
     block = top.fields("integrations")
     if block is None:
         return
-    block.texts("frameworks")
-    block.texts("externalFrameworks")
-    block.texts("labelKeysToCopy", syntax=qualified_name)
+    for key, instead in (
+        ("frameworks", f"every kind of job that is known here is managed. {_REMOVE_IT}"),
+        ("externalFrameworks", f"jobs of kinds that are not known here are not managed. {_REMOVE_IT}"),
+        ("labelKeysToCopy", f"a workload gets no labels of its job. {_REMOVE_IT}"),
+    ):
+        if block.texts(key, syntax=qualified_name if key == "labelKeysToCopy" else None):
+            block.warn(key, f"has no effect: {instead}")
     if old:
         block.ignore("podOptions")
     block.close()
@@ -153,7 +194,8 @@ def _read_resources(top: Fields) -> None:
             if outputs:
                 outputs.quantity(resource)
         item.close()
-    block.ignore("deviceClassMappings")
+    if block.take("deviceClassMappings"):
+        block.warn("deviceClassMappings", f"has no effect: resource claims are not counted. {_REMOVE_IT}")
     block.close()
 
 

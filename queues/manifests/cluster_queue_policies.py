@@ -125,6 +125,9 @@ def read_concurrent_admission(
     if migration:
         found["migration"] = _read_migration(migration, groups)
     fields.close()
+    spec.warn(
+        "concurrentAdmissionPolicy", "has no effect: a workload is tried in one flavor after the other. Remove it."
+    )
     for broken, rule, remedy in (
         (len(groups) != 1, "needs exactly one resource group", ""),
         (len(groups) == 1 and len(groups[0].flavors) > _MOST_CONCURRENT_FLAVORS, "needs at most 16 flavors", ""),

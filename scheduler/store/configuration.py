@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from accounts.kinds.feature_gates import BALANCED_PLACEMENT
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
@@ -39,7 +40,7 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
         quota_check_strategy=QuotaCheckStrategy(
             resources.get("quotaCheckStrategy") or QuotaCheckStrategy.BLOCK_UNDECLARED
         ),
-        balanced_placement=bool((manifest.get("featureGates") or {}).get("TASBalancedPlacement", False)),
+        balanced_placement=bool((manifest.get("featureGates") or {}).get(BALANCED_PLACEMENT, False)),
     )
 
 

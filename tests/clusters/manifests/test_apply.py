@@ -326,3 +326,35 @@ def test_settings_of_the_cluster_are_pruned(apply: Apply, cluster: Cluster) -> N
     ]
     cluster.refresh_from_db()
     assert (cluster.configuration, cluster.device_plugin_configuration) == ({}, {})
+
+
+def test_fields_that_decide_nothing_are_taken_with_a_warning(apply: Apply) -> None:
+    """A5: each such field of a Configuration is named, with what holds instead."""
+    text = """apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+leaderElection: {leaderElect: true}
+health: {healthProbeBindAddress: ":8081"}
+manageJobsWithoutQueueName: true
+managedJobsNamespaceSelector: {matchLabels: {x: y}}
+integrations: {frameworks: [deployment], externalFrameworks: [Foo.v1.example.com]}
+featureGates: {TopologyAwareScheduling: false, TASBalancedPlacement: true}
+"""
+    warnings = apply(text).objects[0].warnings
+    assert [warning.partition(": has no effect")[0] for warning in warnings] == [
+        "health, leaderElection",
+        "manageJobsWithoutQueueName",
+        "managedJobsNamespaceSelector",
+        "integrations.frameworks",
+        "integrations.externalFrameworks",
+        "featureGates.TopologyAwareScheduling",
+    ]
+
+
+def test_concurrent_admission_has_no_effect_and_says_so(apply: Apply) -> None:
+    text = joined(
+        texts.namespace(),
+        texts.cluster_queue(more="concurrentAdmissionPolicy: {migration: {mode: RetainFirstAdmission}}"),
+    )
+    assert apply(text).objects[1].warnings == (
+        "spec.concurrentAdmissionPolicy: has no effect: a workload is tried in one flavor after the other. Remove it.",
+    )

@@ -1,0 +1,36 @@
+"""Kueue's feature gates: the ones that are read here, and those whose subject is decided once and for all."""
+
+from typing import Final
+
+BALANCED_PLACEMENT: Final = "TASBalancedPlacement"
+
+HONOURED: Final = frozenset({BALANCED_PLACEMENT})
+
+KNOWN: Final = frozenset((
+    "AdmissionFairSharing", "AdmissionGatedBy", "AssignQueueLabelsForPods", "CleanupProvisioningRequestsOnEviction",
+    "ConcurrentAdmission", "CustomMetricLabels", "DeferRayServiceFinalizationForRedisCleanup",
+    "DisableWaitForPodsReady", "ElasticJobsViaWorkloadSlices", "ElasticJobsViaWorkloadSlicesWithTAS",
+    "FailureRecoveryPolicy", "FairSharingPreemptWithinNominal", "FairSharingPrioritizeNonBorrowing",
+    "FastQuotaReleaseInPodIntegration", "FinishOrphanedWorkloads", "FlavorFungibility",
+    "FlavorFungibilityPreserveScanProgress", "KueueDRAIntegration", "KueueDRAIntegrationConsumableCapacity",
+    "KueueDRAIntegrationExtendedResource", "KueueDRAIntegrationPartitionableDevices",
+    "KueueDRARejectWorkloadsWhenDRADisabled", "LWSImmutableGroupSize", "LocalQueueMetrics",
+    "ManagedJobsNamespaceSelectorAlwaysRespected", "MetricForWorkloadCreationLatency", "MetricsForCohorts",
+    "MultiKueue", "MultiKueueAdaptersForCustomJobs", "MultiKueueClusterProfile",
+    "MultiKueueIncrementalDispatcherConfig", "MultiKueueIncrementalDispatcherRespectConfigOrder",
+    "MultiKueueKubeConfigPathValidation", "MultiKueueManagerQuotaAutomation", "MultiKueueOrchestratedPreemption",
+    "MultiKueueRemoteSpecSync", "PartialAdmission", "PodIntegrationValidateGroupOwner",
+    "PrioritizePreemptorWorkloads", "PriorityBoost", "PrioritySortingWithinCohort", "QuotaCheckStrategy",
+    "ReclaimablePods", "RecomputeAssignmentUponPreemptionTargetsOverlap", "RejectUpdatesToCQWithInvalidOnFlavors",
+    "RemoveFinalizersWithStrictPatch", "SchedulerLibraryIntegration", "SchedulingEquivalenceHashing",
+    "ShortWorkloadNames", "SkipAncestorCheckForDeletedWorkloads", "SkipReassignmentForPodOwnedWorkloads",
+    "SparkApplicationIntegration", "TASAssignmentsEncodingByHostnamePrefix", "TASBalancedPlacement",
+    "TASCacheNodeMatchResults", "TASCacheTopologyTree", "TASCachingRemainingResources", "TASFailedNodeReplacement",
+    "TASFailedNodeReplacementFailFast", "TASHandleOverlappingFlavors", "TASMultiLayerTopology", "TASProfileMixed",
+    "TASRecomputeAssignmentWithinSchedulingCycle", "TASReplaceNodeDueToNotReadyOverFixedTime",
+    "TASReplaceNodeOnNodeTaints", "TASReplaceNodeOnPodTermination", "TASRespectNodeAffinityPreferred",
+    "TASValidateWorkloadSliceSize", "TLSOptions", "TopologyAwareScheduling", "UnadmittedWorkloadsExplicitStatus",
+    "UnadmittedWorkloadsObservability", "ValidateRayAndSparkJobUpdates", "VectorizedResourceRequests",
+    "VisibilityOnDemand", "WorkloadIdentifierAnnotations", "WorkloadPriorityClassDefaulting",
+    "WorkloadRequestUseMergePatch", "WorkloadValidateResourcesAreNonNegative", "WorkloadValidationForPodSetMetadata",
+))  # fmt: skip
