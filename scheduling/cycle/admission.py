@@ -38,7 +38,7 @@ class Admitter:
                 result.name,
                 result.pod_set.count,
                 {name: choice.flavor for name, choice in result.flavors.items()},
-                {name: result.requests[name] for name in result.flavors},
+                {name: result.requests.get(name, 0) for name in result.flavors},
                 result.topology,
                 PENDING if result.delayed else "",
             )

@@ -3,6 +3,7 @@ not."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -41,11 +42,14 @@ class RefusalKind(IntEnum):
     DEVICES = 5
     NAMESPACE_QUOTA = 6
     """The namespace's ResourceQuota leaves too little of the devices."""
+    NO_TOPOLOGY = 7
+    """A pod set needs one flavor with a topology, and got none or several."""
 
 
 class Refusal(NamedTuple):
     """Why one flavor (or one resource of it) does not fit. Amounts are in base units: `wanted` includes what earlier
-    pod sets of the workload take, `limit` is the most that could be had (EXCEEDS_MAXIMUM) or is free now (LACKS)."""
+    pod sets of the workload take, `limit` is the most that could be had (EXCEEDS_MAXIMUM) or is free now (LACKS).
+    `preemptible`: preemption may help."""
 
     kind: RefusalKind
     reason: PendingReason
@@ -54,6 +58,7 @@ class Refusal(NamedTuple):
     wanted: int = 0
     limit: int = 0
     text: str = ""
+    preemptible: bool = False
 
 
 SEVERITY = {
@@ -143,14 +148,13 @@ class Assignment:
 
     @property
     def no_fit_reason(self) -> PendingReason:
-        """The worst over pod sets and resource groups of the mildest over flavors."""
-        worst = PendingReason.WAITING_FOR_QUOTA
-        severity = 0
-        for refusals in self.refusals:
-            mildest = min((r.reason for r in refusals), key=SEVERITY.__getitem__, default=None)
-            if mildest is not None and SEVERITY[mildest] > severity:
-                worst, severity = mildest, SEVERITY[mildest]
-        return worst
+        """Why it can't be admitted as things are: the worst over resource groups of the mildest over flavors, a flavor
+        being as bad as its worst resource. Flavors that only need preemption do not count. What the topology can never
+        hold has that reason, whatever else is short: no quota that becomes free would help."""
+        reasons = [reason for refusals in self.refusals if (reason := _mildest_flavor(refusals)) is not None]
+        if PendingReason.TOPOLOGY_PLACEMENT_FAILED in reasons:
+            return PendingReason.TOPOLOGY_PLACEMENT_FAILED
+        return max(reasons, key=SEVERITY.__getitem__, default=PendingReason.WAITING_FOR_QUOTA)
 
     @property
     def reason_without_victims(self) -> PendingReason:
@@ -172,6 +176,16 @@ class Assignment:
     def flavor_names(self) -> list[dict[str, str]]:
         """Per pod set the flavor of each resource."""
         return [{name: choice.flavor for name, choice in ps.flavors.items()} for ps in self.pod_sets]
+
+
+def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
+    """The reason of the flavor that is closest to fitting; None where preemption may help all of them."""
+    by_flavor: dict[str, PendingReason] = {}
+    for refusal in refusals:
+        known = by_flavor.get(refusal.flavor)
+        if not refusal.preemptible and (known is None or SEVERITY[known] < SEVERITY[refusal.reason]):
+            by_flavor[refusal.flavor] = refusal.reason
+    return min(by_flavor.values(), key=SEVERITY.__getitem__, default=None)
 
 
 def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:

@@ -99,6 +99,8 @@ def remedy(refusals: Iterable[Refusal]) -> str:
         return "It starts when devices that hold its pods become free, or when it asks for less"
     if RefusalKind.TOPOLOGY in kinds:
         return "It starts when enough room becomes free within the topology that it asks for"
+    if RefusalKind.NO_TOPOLOGY in kinds:
+        return "It can never start unless each pod set that needs a topology gets exactly one flavor that has one"
     if RefusalKind.LACKS in kinds:
         return "It starts when that much becomes free"
     if RefusalKind.EXCEEDS_MAXIMUM in kinds:

@@ -76,7 +76,20 @@ class FlavorAssigner:
             if not search.run():
                 break
         assignment.mode = min((ps.mode for ps in assignment.pod_sets), default=FIT)
+        if assignment.mode is not NO_FIT and (cq.topology_only or info.asks_for_topology):
+            self._require_topologies(cq, assignment)
         return assignment
+
+    def _require_topologies(self, cq: ClusterQueueState, assignment: Assignment) -> None:
+        """A pod set that is to be placed in a topology needs exactly one flavor that has one."""
+        for result in assignment.pod_sets:
+            if result.pod_set.count == 0 or not self._matcher.needs_topology(cq, result.pod_set):
+                continue
+            names = self._matcher.with_topology(choice.flavor for choice in result.flavors.values())
+            if len(names) != 1:
+                assignment.refusals.append([_topology_refusal(result.name, names)])
+                result.fits = False
+                assignment.mode = NO_FIT
 
     def fit(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
@@ -90,8 +103,9 @@ class FlavorAssigner:
         if wanted > cell.potential:
             refusals.append(_refusal(RefusalKind.EXCEEDS_MAXIMUM, cell, wanted, cell.potential))
             return NO_FIT, level
-        refusals.append(_refusal(RefusalKind.LACKS, cell, wanted, available))
-        if not (cell.nominal >= wanted or may_reclaim or self._can_preempt_while_borrowing(cq)):
+        preemptible = cell.nominal >= wanted or may_reclaim or self._can_preempt_while_borrowing(cq)
+        refusals.append(_refusal(RefusalKind.LACKS, cell, wanted, available, preemptible))
+        if not preemptible:
             return NO_FIT, level
         if not ask or not cq.can_preempt:
             return NO_CANDIDATES, level
@@ -102,6 +116,10 @@ class FlavorAssigner:
         if preemption.borrow_within_cohort.policy is not BorrowWithinCohortPolicy.NEVER:
             return True
         return self._fair_sharing and preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
+
+    def with_topology(self, found: Mapping[str, Choice]) -> list[str]:
+        """Those of the chosen flavors that have a topology."""
+        return self._matcher.with_topology(choice.flavor for choice in found.values())
 
     def skips(self, amount: int) -> bool:
         """Whether so much of a resource that no group covers is left out rather than refused."""
@@ -200,6 +218,8 @@ class _GroupSearch:
                 for result in self._results:
                     result.fits = False
         self._charge(found)
+        if len(self._results) > 1:
+            self._share_topology(found)
         return True
 
     def _fail(self, refusals: list[Refusal]) -> bool:
@@ -208,6 +228,15 @@ class _GroupSearch:
             result.fits = False
             result.flavors = {}
         return False
+
+    def _share_topology(self, found: dict[str, Choice]) -> None:
+        """A member of a named group that requests nothing covered goes where the others go: it takes the flavors with a
+        topology that they got."""
+        names = self._assigner.with_topology(found)
+        for result in self._results:
+            request = result.pod_set.pod_set.topology_request
+            if not result.flavors and request is not None and request.group:
+                result.flavors = {name: choice for name, choice in found.items() if choice.flavor in names}
 
     def _charge(self, found: dict[str, Choice]) -> None:
         usage = self._assignment.usage
@@ -317,12 +346,11 @@ class _GroupSearch:
                 fits[name] = (FIT, 0)
                 continue
             wanted = usage.get(cell, 0) + amount if usage else amount
-            mode, level = self._assigner.fit(self._cq, self._info, cell, wanted, refusals, ask=ask)
+            may_fit = worst_mode is not NO_FIT  # else only what else is short matters
+            mode, level = self._assigner.fit(self._cq, self._info, cell, wanted, refusals, ask=ask and may_fit)
             fits[name] = (mode, level)
             if _is_preferred(worst_mode, worst_level, mode, level, by_level):
                 worst_mode, worst_level = mode, level
-            if mode is NO_FIT:
-                break
         return worst_mode, worst_level, fits
 
 
@@ -362,14 +390,20 @@ def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by
     return (-mode, level) < (-other_mode, other_level)
 
 
-def _refusal(kind: RefusalKind, cell: Cell, wanted: int, limit: int) -> Refusal:
+def _refusal(kind: RefusalKind, cell: Cell, wanted: int, limit: int, preemptible: bool = False) -> Refusal:
     exceeds = kind is RefusalKind.EXCEEDS_MAXIMUM
     reason = PendingReason.EXCEEDS_MAX_QUOTA if exceeds else PendingReason.WAITING_FOR_QUOTA
-    return Refusal(kind, reason, cell.key.flavor, cell.key.resource, wanted, limit)
+    return Refusal(kind, reason, cell.key.flavor, cell.key.resource, wanted, limit, preemptible=preemptible)
 
 
 def _mismatch(slot: FlavorSlot, text: str) -> Refusal:
     return Refusal(RefusalKind.MISMATCH, PendingReason.NO_MATCHING_FLAVOR, slot.name, text=text)
+
+
+def _topology_refusal(pod_set: str, flavors: Sequence[str]) -> Refusal:
+    found = f"it got several: {', '.join(flavors)}" if flavors else "it got none"
+    text = f"pod set {pod_set} needs one flavor with a topology, and {found}"
+    return Refusal(RefusalKind.NO_TOPOLOGY, PendingReason.NO_MATCHING_FLAVOR, text=text)
 
 
 def not_covered(resources: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from scheduling.model.pod import PodTemplate
 from scheduling.model.selectors import matches_flavor, untolerated_taint
@@ -23,6 +23,16 @@ class FlavorMatcher:
     def clear(self) -> None:
         """Forget all answers."""
         self._answers.clear()
+
+    def needs_topology(self, cq: ClusterQueueState, pod_set: PodSetRequests) -> bool:
+        """Whether the pods must be placed in a topology: they ask for one, or all flavors of the ClusterQueue have
+        one."""
+        request = pod_set.pod_set.topology_request
+        return cq.topology_only or (request is not None and request.asks_for_topology)
+
+    def with_topology(self, flavors: Iterable[str]) -> list[str]:
+        """Those of the flavors that have a topology, each once."""
+        return [name for name in dict.fromkeys(flavors) if name in self._topologies]
 
     def mismatch(
         self, cq: ClusterQueueState, pod_set: PodSetRequests, group: GroupState, slot: FlavorSlot
