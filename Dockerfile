@@ -27,4 +27,4 @@ COPY --from=frontend /kueueweb/frontend/dist frontend/dist
 RUN python manage.py collectstatic --no-input --verbosity 0
 USER 10001
 EXPOSE 8000
-CMD ["python", "-m", "uvicorn", "kueueweb.asgi:application", "--host", "0.0.0.0", "--port", "8000", "--timeout-graceful-shutdown", "10"]
+CMD ["python", "manage.py", "serve", "--host", "0.0.0.0", "--port", "8000"]

@@ -1,26 +1,33 @@
 """What uvicorn runs: plain HTTP through WSGI threads, websockets through Channels.
 
 Django's middleware under ASGI hops between threads for every layer; through WSGI the same requests take an eighth of
-the time. Websockets have no middleware and stay on the event loop.
+the time. Websockets have no middleware and stay on the event loop, and so do the bodies of requests and the probes.
 """
 
 import os
 
 from a2wsgi import WSGIMiddleware
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.urls import path
 
+from kueueweb.web.bodies import BodyReader
+from kueueweb.web.gate import THREADS, Gate
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
-_http = WSGIMiddleware(get_wsgi_application(), workers=8)  # type: ignore[arg-type]  # Django's stubs name the wider type
+# The queue of answers has no limit, or a thread would wait for every slow reader.
+_threads = WSGIMiddleware(get_wsgi_application(), workers=THREADS, send_queue_size=0)  # type: ignore[arg-type]  # Django's stubs name the wider type
 
+from kueueweb.api.health import readiness  # noqa: E402 (models load only now that Django is set up)
 from kueueweb.consumers import LiveConsumer  # noqa: E402 (models load only now that Django is set up)
 from scheduler.live.authentication import by_session_or_token  # noqa: E402
 
+_bodies = BodyReader(max_bytes=settings.MAXIMUM_BODY_BYTES, max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES)
 application = ProtocolTypeRouter(
     {
-        "http": _http,
+        "http": Gate(_threads, readiness, _bodies),  # type: ignore[arg-type]  # its types are narrower than ASGI's
         "websocket": by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])),
     }
 )

@@ -5,12 +5,17 @@ Every variable `NAME` can also be given as `NAME_FILE`, a path whose content is 
 """
 
 import os
+import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+_MIN_SECRET_LENGTH = 32
+_MIN_SECRET_CHARACTERS = 8
+_PLACEHOLDER = re.compile(r"change.?(me|it|this)|placeholder|insecure|your.?(secret|password|key)|^\.+$", re.IGNORECASE)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 
@@ -81,7 +86,29 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
-def database(name: str) -> dict[str, Any]:
+def networks(name: str) -> list[str]:
+    """Addresses and networks, separated by commas."""
+    found = words(name)
+    try:
+        return [str(ip_network(word)) for word in found]
+    except ValueError as error:
+        raise _bad(name, ",".join(found), f"addresses or networks such as 10.0.0.7,10.1.0.0/16 ({error})") from None
+
+
+def secret(name: str, *, lenient: bool = False) -> str:
+    """A secret that signs; unless `lenient`, neither a placeholder nor short. It may be empty, for who needs none."""
+    value = text(name)
+    weak = len(value) < _MIN_SECRET_LENGTH or len(set(value)) < _MIN_SECRET_CHARACTERS
+    if value and not lenient and (weak or _PLACEHOLDER.search(value)):
+        raise ImproperlyConfigured(
+            f"The environment variable {name} is a placeholder, or easy to guess: it should be a random text of at "
+            f"least {_MIN_SECRET_LENGTH} characters. "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(48))' makes one."
+        )
+    return value
+
+
+def database(name: str, *, lenient: bool = False) -> dict[str, Any]:
     """Django's database settings from a libpq URL, `postgresql://user:password@host:port/name?option=value`.
 
     A unix socket is a folder in `host`: `postgresql:///kueueweb?host=/run/postgresql&user=kueueweb`. Without a value,
@@ -98,6 +125,7 @@ def database(name: str) -> dict[str, Any]:
         parts = dict(conninfo.conninfo_to_dict(url))
     except ProgrammingError as error:
         raise _bad(name, _redacted(url), f"a libpq URL ({str(error).strip()})") from None
+    _refuse_placeholder(name, str(parts.get("password") or ""), lenient)
     if not parts.get("dbname"):
         raise _bad(name, _redacted(url), "a URL with the database's name as its path")
     return {
@@ -111,12 +139,13 @@ def database(name: str) -> dict[str, Any]:
     }
 
 
-def redis_url(name: str, default: str) -> str:
+def redis_url(name: str, default: str, *, lenient: bool = False) -> str:
     """A URL as redis-py reads it: `redis://`, `rediss://` or `unix:///path/to/socket?db=0`."""
     url = text(name, default)
     parts = urlsplit(url)
     if parts.scheme not in {"redis", "rediss", "unix"} or (parts.scheme == "unix" and not parts.path):
-        raise _bad(name, _redacted(url), "a URL like redis://host:6379/0 or unix:///path/to/socket?db=0")
+        raise _bad(name, _redacted(url), "a URL like redis://:password@host:6379/0 or unix:///path/to/socket?db=0")
+    _refuse_placeholder(name, unquote(parts.password or ""), lenient)
     return url
 
 
@@ -128,6 +157,11 @@ def celery_broker_url(url: str) -> str:
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     virtual_host = query.pop("db", "0")
     return f"redis+socket://{parts.path}?{urlencode({'virtual_host': virtual_host, **query})}"
+
+
+def _refuse_placeholder(name: str, password: str, lenient: bool) -> None:
+    if not lenient and _PLACEHOLDER.search(password):
+        raise ImproperlyConfigured(f"The password in {name} is a placeholder. Set a real one, there and in the server.")
 
 
 def _redacted(url: str) -> str:

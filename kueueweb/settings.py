@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+
 from kueueweb import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -10,16 +12,34 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 # --- Who may reach us -------------------------------------------------------------------------------------------------
 
 DEBUG = env.boolean("DEBUG", default=False)
-SECRET_KEY = env.text("SECRET_KEY")  # Django refuses to sign anything while it is empty
+# The demo makes accounts with public passwords and shows them on the login page; so its secrets need not be any.
+DEMO = env.boolean("DEMO", default=False)
+DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")] if DEMO else []
+SECRET_KEY = env.secret("SECRET_KEY", lenient=DEMO)  # Django refuses to sign anything while it is empty
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", default="localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
-SECURE_COOKIES = env.boolean("SECURE_COOKIES", default=False)
+
+# What X-Forwarded-For and X-Forwarded-Proto say counts when one of these sent it, else never (`manage.py serve`).
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+BEHIND_TLS_PROXY = env.boolean("BEHIND_TLS_PROXY", default=False)
+if BEHIND_TLS_PROXY and not TRUSTED_PROXIES:
+    raise ImproperlyConfigured(
+        "BEHIND_TLS_PROXY is true, but TRUSTED_PROXIES is empty. Set it to the addresses or networks of the proxy, "
+        "such as 10.0.0.7 or 10.0.0.0/8, or every request would be redirected to https:// for ever."
+    )
+SECURE_SSL_REDIRECT = BEHIND_TLS_PROXY
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # Prometheus asks from inside
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if BEHIND_TLS_PROXY else 0
+# Other hosts of the domain, and lists of browsers, are not ours to decide about.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+MAX_CONNECTIONS_PER_ADDRESS = env.integer("MAX_CONNECTIONS_PER_ADDRESS", default=100, minimum=1)
+
+SECURE_COOKIES = env.boolean("SECURE_COOKIES", default=BEHIND_TLS_PROXY)
 SESSION_COOKIE_SECURE = SECURE_COOKIES
 CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_SAMESITE = "Lax"
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if env.boolean("BEHIND_TLS_PROXY", default=False) else None
-)
+SESSION_COOKIE_AGE = 60 * env.integer("SESSION_IDLE_MINUTES", default=8 * 60, minimum=1)
+SESSION_MAX_SECONDS = 3600 * env.integer("SESSION_MAX_HOURS", default=7 * 24, minimum=1)
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_FAILURE_VIEW = "kueueweb.api.errors.csrf_failed"
 X_FRAME_OPTIONS = "DENY"
@@ -34,10 +54,6 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": ["'none'"],
     }
 }
-
-# The demo makes these accounts and shows them on the login page; nothing else depends on it.
-DEMO = env.boolean("DEMO", default=False)
-DEMO_ACCOUNTS = [{"username": name, "password": name} for name in ("admin", "researcher", "operator")] if DEMO else []
 
 # --- What we are made of ----------------------------------------------------------------------------------------------
 
@@ -72,6 +88,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "kueueweb.api.middleware.session_limits",
+    "kueueweb.api.middleware.no_store",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -98,7 +116,7 @@ TEMPLATES: list[dict[str, Any]] = [
 # A web process serves requests from a few threads, each with its own connection, so a pool would add nothing.
 DATABASES = {
     "default": {
-        **env.database("DATABASE_URL"),
+        **env.database("DATABASE_URL", lenient=DEMO),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "TEST": {"TEMPLATE": "template0"},
@@ -106,12 +124,14 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.redis_url("REDIS_URL", default="redis://127.0.0.1:6379/0")
+REDIS_URL = env.redis_url("REDIS_URL", default="redis://127.0.0.1:6379/0", lenient=DEMO)
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "kueueweb",
+        # Django's own serializer is pickle: whoever could write to Redis would run code in every process.
+        "OPTIONS": {"serializer": "kueueweb.cache.JSONSerializer"},
     }
 }
 CHANNEL_LAYERS = {
@@ -138,6 +158,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 300,  # seconds; longer than the longest task, or a task would be delivered twice
     "socket_connect_timeout": 2,
 }
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True  # what a task did is in the rows
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -182,8 +204,9 @@ CELERY_BEAT_SCHEDULE = {
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 
-# Signs what webhook admission checks are asked, so that they can tell our questions from anybody's.
-ADMISSION_CHECK_SIGNING_KEY = env.text("ADMISSION_CHECK_SIGNING_KEY", default=SECRET_KEY)
+# Signs what webhook admission checks are asked, so that they can tell our questions from anybody's. The receivers know
+# it, so it is none of our own secrets; without it none of them is asked.
+ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------
@@ -200,8 +223,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["kueueweb.api.content.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
     "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
-    # Whose tries to log in are counted: of X-Forwarded-For only what our own proxy has written, else nothing of it.
-    "NUM_PROXIES": 1 if SECURE_PROXY_SSL_HEADER else 0,
+    "NUM_PROXIES": 0,  # the server has settled who asks before we see the request
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False}

@@ -1,15 +1,16 @@
-"""Addresses: the API, the admin, the probes; everything else is the front end's."""
+"""Addresses: the API and the admin; all else is the front end's. `kueueweb.web` has answered the probes before."""
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
-from rest_framework.permissions import AllowAny
+from rest_framework.permissions import IsAuthenticated
 
-from kueueweb.api import errors, frontend, health, metrics
+from kueueweb.api import errors, frontend, metrics
+from kueueweb.api.admin_login import admin_login
 
 _api: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
-    path("schema/", SpectacularAPIView.as_view(permission_classes=[AllowAny])),
+    path("schema/", SpectacularAPIView.as_view(permission_classes=[IsAuthenticated])),
     path("", include("queues.api.urls")),
     path("", include("gpus.api.urls")),
     path("", include("scheduler.api.urls")),
@@ -18,9 +19,8 @@ _api: list[URLPattern | URLResolver] = [
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(_api)),
+    path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
-    path("healthz", health.healthz),
-    path("readyz", health.readyz),
     path("metrics", metrics.MetricsView.as_view()),
     re_path(r"^(?:api|ws|static|admin)(?:/|$)", errors.not_found),
     re_path(r"", frontend.index),

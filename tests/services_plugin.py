@@ -38,7 +38,8 @@ class Services:
 
     def set_environment(self) -> None:
         """Put the servers' addresses where the settings read them, before any of them runs."""
-        os.environ.setdefault("SECRET_KEY", "for-tests-only")
+        os.environ.setdefault("SECRET_KEY", "for-tests-only-and-never-outside-them-0123456789")
+        os.environ.setdefault("ADMISSION_CHECK_SIGNING_KEY", "what-receivers-of-the-tests-know-0123456789")
         os.environ.setdefault("SERVE_UNCOLLECTED_STATIC", "true")
         outside = os.environ.get("KUEUEWEB_TEST_SERVICES") != "ours"  # a parent test process has set them to its own
         if not (outside and "DATABASE_URL" in os.environ):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -123,7 +124,7 @@ def containers(web_port: int) -> Iterator[Containers]:
         cluster_port = free_port()
         replaced = {
             "postgresql://kueueweb:kueueweb@postgres:5432/kueueweb": postgres.url(),
-            "redis://redis:6379/0": valkey.url(),
+            "redis://:kueueweb@redis:6379/0": valkey.url(),
             "http://web:8000": f"http://127.0.0.1:{web_port}",
             "http://simulated-cluster:8001": f"http://127.0.0.1:{cluster_port}",
             "0.0.0.0": "127.0.0.1",
@@ -162,19 +163,24 @@ def test_every_service_of_ours_is_tried_here() -> None:
 def test_the_image_has_what_its_processes_need() -> None:
     stage = (ROOT / "Dockerfile").read_text(encoding="utf-8").rsplit("\nFROM ", 1)[1]
     copied = set(re.findall(r"^COPY (?!--from)(\S+) ", stage, re.MULTILINE))
-    assert {"manage.py", "kueueweb", "queues", "gpus", "scheduler", "requirements/runtime.lock"} == copied
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert {"manage.py", "requirements/runtime.lock", *packages} == copied
 
 
 def test_production_leaves_out_the_demo() -> None:
     production = yaml.safe_load(PRODUCTION.read_text(encoding="utf-8"))["services"]
     ours = {name for name, service in interpolated(COMPOSE)["services"].items() if service["image"] == "kueueweb"}
-    assert set(production) == ours
-    for name, service in production.items():
+    assert set(production) == ours | {"redis"}
+    assert any(word.startswith("${REDIS_PASSWORD:?") for word in production["redis"]["command"])
+    for name in ours:
+        service = production[name]
         if name in {"simulated-cluster", "jobs"}:
             assert service == {"profiles": ["demo"]}
         else:
             assert service["environment"]["DEMO"] == "false"
             assert service["environment"]["SECRET_KEY"].startswith("${SECRET_KEY:?")
+            assert service["environment"]["REDIS_URL"].startswith("redis://:${REDIS_PASSWORD:?")
             assert service["environment"]["KUBERNETES_API_URL"] == ""
     assert "demo_seed" not in production["prepare"]["command"]
 
@@ -183,7 +189,14 @@ def test_docker_reads_the_files() -> None:
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
         pytest.skip("there is no docker compose here")
-    needed = {"POSTGRES_PASSWORD": "p", "SECRET_KEY": "s", "ALLOWED_HOSTS": "h", "CSRF_TRUSTED_ORIGINS": "https://h"}
+    needed = {
+        "POSTGRES_PASSWORD": "p",
+        "SECRET_KEY": "s",
+        "REDIS_PASSWORD": "r",
+        "ALLOWED_HOSTS": "h",
+        "TRUSTED_PROXIES": "10.0.0.1",
+        "CSRF_TRUSTED_ORIGINS": "https://h",
+    }
     for files in (["-f", str(COMPOSE)], ["-f", str(COMPOSE), "-f", str(PRODUCTION)]):
         command = [docker, "compose", *files, "config", "--quiet"]
         done = subprocess.run(

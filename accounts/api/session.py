@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.api.throttling import AddressLoginThrottle, LoginThrottle
+from accounts.api.throttling import AddressLoginThrottle, LoginThrottle, NameLoginThrottle
 from accounts.models import Cluster, ClusterMode, Role
 from accounts.services.access import access_of
 
@@ -112,7 +112,7 @@ class SessionView(APIView):
 class _PasswordView(APIView):
     authentication_classes = []
     permission_classes = [AllowAny]
-    throttle_classes = [LoginThrottle, AddressLoginThrottle]
+    throttle_classes = [LoginThrottle, AddressLoginThrottle, NameLoginThrottle]
 
     def _authenticated(self, request: Request) -> User:
         credentials = CredentialsSerializer(data=request.data)

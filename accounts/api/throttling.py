@@ -1,30 +1,28 @@
 """How often a login may be tried."""
 
 from hashlib import sha256
+from typing import Final
 
 from rest_framework.request import Request
 from rest_framework.throttling import SimpleRateThrottle
 from rest_framework.views import APIView
 
+_KNOWN_SECONDS: Final = 30 * 24 * 3600
+
 
 class LoginThrottle(SimpleRateThrottle):
-    """Ten tries a minute for one user name from one address: guessing is slow, and nobody can lock out another.
-
-    Who gets in has not been guessing: the tries up to then are forgotten.
-    """
+    """Ten tries a minute for one user name from one address. Who gets in has not been guessing: it is forgotten."""
 
     scope = "login"
     rate = "10/min"
 
     def get_cache_key(self, request: Request, view: APIView) -> str | None:
-        """The address and the user name, hashed: what a client types must not be a key of the cache."""
-        data = request.data if isinstance(request.data, dict) else {}
-        who = f"{self.get_ident(request)} {str(data.get('username', '')).casefold()}"
-        return f"throttle-login-{sha256(who.encode()).hexdigest()}"
+        return f"throttle-login-{_who(request, self.get_ident(request))}"
 
     def forget(self, request: Request, view: APIView) -> None:
-        """The password was right: the next tries count from none."""
+        """The password was right: the next tries count from none, and the user is known from this address."""
         self.cache.delete(self.get_cache_key(request, view))
+        self.cache.set(f"known-login-{_who(request, self.get_ident(request))}", True, _KNOWN_SECONDS)
 
 
 class AddressLoginThrottle(SimpleRateThrottle):
@@ -34,5 +32,25 @@ class AddressLoginThrottle(SimpleRateThrottle):
     rate = "100/min"
 
     def get_cache_key(self, request: Request, view: APIView) -> str | None:
-        """The address."""
         return f"throttle-login-{self.get_ident(request)}"
+
+
+class NameLoginThrottle(SimpleRateThrottle):
+    """A hundred tries an hour for one user name, whatever the addresses.
+
+    From where the user has logged in lately it does not count, so that nobody can lock out others by their names.
+    """
+
+    scope = "login-name"
+    rate = "100/hour"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        if self.cache.get(f"known-login-{_who(request, self.get_ident(request))}"):
+            return None
+        return f"throttle-login-name-{_who(request)}"
+
+
+def _who(request: Request, address: str = "") -> str:
+    """The user name, and the address if one is given, hashed: what a client types must not be a key of the cache."""
+    data = request.data if isinstance(request.data, dict) else {}
+    return sha256(f"{address} {str(data.get('username', '')).casefold()}".encode()).hexdigest()

@@ -67,15 +67,5 @@ def _worker(queue: str, *arguments: str) -> tuple[str, ...]:
 
 
 def _web(host: str, port: int) -> tuple[str, ...]:
-    graceful = ("--timeout-graceful-shutdown", "2")  # seconds; an open page's socket would hold it for ever
-    return (
-        sys.executable,
-        "-m",
-        "uvicorn",
-        "kueueweb.asgi:application",
-        "--host",
-        host,
-        "--port",
-        str(port),
-        *graceful,
-    )
+    # An open page's socket would hold it for ever.
+    return _manage("serve", "--host", host, "--port", str(port), "--grace-seconds", "2")

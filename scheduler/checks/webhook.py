@@ -174,6 +174,8 @@ def post(question: Question, now: float) -> WebhookAnswer:
     url = question.check.annotations.get(URL, "")
     if urlsplit(url).scheme not in {"http", "https"}:
         raise WebhookFailed(f"the annotation {URL} holds no http(s) URL: {url!r}")
+    if not settings.ADMISSION_CHECK_SIGNING_KEY:
+        raise WebhookFailed("kueueweb has no key to sign the question with: set ADMISSION_CHECK_SIGNING_KEY")
     body = msgspec.json.encode(description(question))
     timestamp = str(int(now))
     headers = {

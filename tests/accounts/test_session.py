@@ -1,13 +1,21 @@
 """Logging in and out, by session and by token; guessing is slow."""
 
+import pickle
 from collections.abc import Iterator
+from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
 from knox.models import AuthToken
+from redis import RedisError
 
 from accounts.models import Cluster
+from accounts.redis_client import redis_client
 from tests.api_client import SchemaClient
 from tests.users import make_user
 
@@ -86,6 +94,61 @@ def test_guessing_is_as_slow_for_who_claims_to_be_many(site: SchemaClient) -> No
     wrong = {**CREDENTIALS, "password": "x"}
     statuses = [site.post(TOKEN, wrong, headers={"X-Forwarded-For": f"10.0.0.{n}"}).status_code for n in range(11)]
     assert statuses[-1] == 429
+
+
+@pytest.fixture
+def quick_hashes(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def test_guessing_from_many_addresses_is_slow_too(quick_hashes: None, site: SchemaClient) -> None:
+    """S10: a name has a count of its own; from where its user has been before, it does not count."""
+    assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.9.0.1").status_code == 201
+    wrong = {**CREDENTIALS, "password": "x"}
+    statuses = [site.post(TOKEN, wrong, REMOTE_ADDR=f"10.0.0.{number}").status_code for number in range(100)]
+    assert statuses == [401] * 99 + [429]
+    assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.0.1.1").status_code == 429
+    assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.9.0.1").status_code == 201
+
+
+def test_the_admin_has_no_login_of_its_own(client: Client, cluster: Cluster) -> None:
+    """S9: Django's has no throttle."""
+    asked = client.get("/admin/queues/cluster/")
+    there = client.get(asked.headers["Location"])
+    assert (there.status_code, there.headers["Location"]) == (302, "/login?next=%2Fadmin%2Fqueues%2Fcluster%2F")
+    assert client.get("/admin/login/?next=https://evil.example/").headers["Location"] == "/login?next=%2Fadmin%2F"
+    assert client.post("/admin/login/", {"username": "admin", "password": "x"}).status_code == 405
+    client.force_login(make_user("bob"))
+    assert client.get("/admin/login/?next=/admin/").status_code == 403
+
+
+def test_a_session_ends_when_nobody_uses_it(site: SchemaClient, settings: Any) -> None:
+    """S16: idle for too long, or simply too old."""
+    site.post(LOGIN, CREDENTIALS, **csrf(site))
+    site.get(SESSION)
+    assert site.cookies["sessionid"]["max-age"] == 8 * 3600
+    stored = Session.objects.get()
+    assert stored.expire_date - timezone.now() <= timedelta(hours=8)
+    settings.SESSION_MAX_SECONDS = -1
+    assert site.get(SESSION).json()["authenticated"] is False
+    assert not Session.objects.exists()
+
+
+def test_the_cache_holds_json_and_nothing_that_runs(site: SchemaClient) -> None:
+    """S7: a pickle in Redis was loaded, and so ran, for an anonymous request."""
+    for value in (3, 1.5, "text", None, [1, {"a": True}]):
+        cache.set("value", value)
+        assert cache.get("value") == value
+    redis_client().set(cache.make_key("value"), pickle.dumps(print))
+    with pytest.raises(RedisError, match="not JSON"):
+        cache.get("value")
+    redis_client().set(cache.make_key(f"known-login-{sha256(b'127.0.0.1 bob').hexdigest()}"), pickle.dumps(print))
+    assert site.post(TOKEN, CREDENTIALS).status_code == 503
+
+
+def test_the_schema_is_for_users(site: SchemaClient) -> None:
+    """S16."""
+    assert site.get("/api/v1/schema/").status_code == 401
 
 
 def test_a_tool_gets_a_token(cluster: Cluster) -> None:

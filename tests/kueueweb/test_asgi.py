@@ -3,12 +3,14 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import httpx
 import orjson
 import pytest
 import uvicorn
 from django.conf import settings
+from django.core.cache import cache
 from django.db import connection
 from knox.models import AuthToken
 from redis import Redis
@@ -17,7 +19,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from accounts.models import Cluster
-from kueueweb.asgi import application
+from kueueweb.web.server import server_configuration
 from scheduler.live.publisher import snapshot_key
 from tests.users import make_user
 
@@ -29,7 +31,7 @@ def address(live_services: None) -> Iterator[str]:
     """Where it listens."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", ws="websockets-sansio"))
+    server = uvicorn.Server(server_configuration(log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     yield f"127.0.0.1:{listener.getsockname()[1]}"
@@ -58,6 +60,46 @@ def test_http(address: str, token: str) -> None:
         listed = client.get("/api/v1/workloads/")
         assert (listed.status_code, listed.json()) == (200, {"results": [], "next": None})
         assert client.get("/api/v1/nothing/").json()["reason"] == "NotFound"
+
+
+def test_eight_slow_bodies_stop_nobody(address: str, token: str) -> None:
+    """S4: each took a thread for as long as it dribbled, and the probes had to wait for one too."""
+    host, port = address.split(":")
+    with ExitStack() as stack:
+        for _ in range(12):
+            slow = stack.enter_context(socket.create_connection((host, int(port))))
+            slow.sendall(
+                b"POST /api/v1/auth/token/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 1000\r\n\r\n{"
+            )
+        with httpx.Client(
+            base_url=f"http://{address}", headers={"Authorization": f"Token {token}"}, timeout=4
+        ) as client:
+            for path in ("/healthz", "/readyz", "/api/v1/workloads/"):
+                assert client.get(path).status_code == 200
+
+
+def test_a_forwarded_address_from_anybody_passes_no_throttle(address: str, live_services: None) -> None:
+    """S10: uvicorn took X-Forwarded-For from every peer on the loopback."""
+    cache.clear()
+    with httpx.Client(base_url=f"http://{address}") as client:
+        statuses = [
+            client.post(
+                "/api/v1/auth/token/",
+                json={"username": "operator", "password": "wrong"},
+                headers={"X-Forwarded-For": f"10.0.0.{number}"},
+            ).status_code
+            for number in range(11)
+        ]
+    cache.clear()
+    assert statuses == [401] * 10 + [429]
+
+
+def test_an_answer_says_neither_who_serves_nor_that_it_may_be_kept(address: str, token: str) -> None:
+    """S16."""
+    headers = httpx.get(f"http://{address}/api/v1/workloads/", headers={"Authorization": f"Token {token}"}).headers
+    assert "server" not in headers
+    assert headers["cache-control"] == "no-store"
 
 
 def test_the_live_stream(address: str, token: str) -> None:

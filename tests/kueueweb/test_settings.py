@@ -41,6 +41,43 @@ def test_a_bad_value_stops_a_process_at_its_start() -> None:
     assert "LOG_LEVEL is 'LOUD', but should be one of" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("SECRET_KEY", "change-me", "SECRET_KEY is a placeholder, or easy to guess"),
+        ("SECRET_KEY", "x" * 50, "SECRET_KEY is a placeholder, or easy to guess"),
+        ("ADMISSION_CHECK_SIGNING_KEY", "short", "ADMISSION_CHECK_SIGNING_KEY is a placeholder"),
+        ("DATABASE_URL", "postgresql://kueueweb:change-me@postgres:5432/kueueweb", "The password in DATABASE_URL"),
+        ("REDIS_URL", "redis://:change-me@redis:6379/0", "The password in REDIS_URL is a placeholder"),
+        ("BEHIND_TLS_PROXY", "true", "TRUSTED_PROXIES is empty"),
+        ("TRUSTED_PROXIES", "the-proxy", "addresses or networks such as 10.0.0.7"),
+    ],
+)
+def test_a_weak_setting_stops_a_process_at_its_start(variable: str, value: str, says: str) -> None:
+    """S15: they were taken in silence."""
+    environment = {"PATH": os.environ["PATH"], variable: value}
+    command = [sys.executable, "manage.py", "check"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert says in done.stderr
+    if "change-me" in value:
+        assert value not in done.stderr
+
+
+def test_django_has_nothing_to_say_against_a_deployment_behind_a_proxy() -> None:
+    """S15: `check --deploy` warned of the key, and that neither HSTS nor a redirect to TLS was on."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "SECRET_KEY": "a-key-for-one-check-that-is-long-enough-4rk20fjw9s0",
+        "BEHIND_TLS_PROXY": "true",
+        "TRUSTED_PROXIES": "10.0.0.0/8",
+        "ALLOWED_HOSTS": "kueueweb.example.org",
+    }
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_only_the_schedulers_task_goes_to_its_queue() -> None:
     router = app.amqp.router
     queues = {
@@ -65,7 +102,7 @@ def test_accounts_with_public_passwords_exist_in_the_demo_only() -> None:
 
 @pytest.mark.django_db
 def test_pages_may_load_only_from_here(client: Client) -> None:
-    for path in ("/", "/admin/login/", "/api/v1/session/"):
+    for path in ("/", "/login", "/api/v1/session/"):
         policy = client.get(path).headers["Content-Security-Policy"]
         assert "default-src 'self'" in policy
         assert "unsafe-eval" not in policy

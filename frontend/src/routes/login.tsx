@@ -11,7 +11,8 @@ export function LoginRoute() {
   const session = useQuery(sessionQuery());
   // Only back into this application: an absolute address in ?next= would lead elsewhere.
   const target = next?.startsWith("/") && !next.startsWith("//") ? next : "/";
-  return (
-    <LoginPage accounts={session.data?.demo_accounts ?? []} onLogin={() => router.history.push(target)} />
-  );
+  // The admin is not a page of this application: the browser has to load it.
+  const leave = () =>
+    target.startsWith("/admin/") ? window.location.assign(target) : router.history.push(target);
+  return <LoginPage accounts={session.data?.demo_accounts ?? []} onLogin={leave} />;
 }

@@ -1,0 +1,51 @@
+"""Small rules for every request and answer."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest, HttpResponse
+
+Handler = Callable[[HttpRequest], HttpResponse]
+
+_BEGAN: Final = "began"
+_SEEN: Final = "seen"
+_RENEW_SECONDS: Final = 300
+
+
+def no_store(handler: Handler) -> Handler:
+    """Answers about tenants are for the one who asked: no cache on the way keeps them, unless a view says otherwise."""
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        response = handler(request)
+        if request.path.startswith(("/api/", "/metrics")):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    return handle
+
+
+def session_limits(handler: Handler) -> Handler:
+    """A session ends when it has been idle for SESSION_COOKIE_AGE, and at the latest after SESSION_MAX_SECONDS.
+
+    It is stored anew every few minutes only: a write for each request would be dear, and these limits are in hours.
+    """
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            _renew_or_end(request)
+        return handler(request)
+
+    return handle
+
+
+def _renew_or_end(request: HttpRequest) -> None:
+    session, now = request.session, int(time.time())
+    began = session.setdefault(_BEGAN, now)
+    if now - began > settings.SESSION_MAX_SECONDS:
+        session.flush()
+        request.user = AnonymousUser()
+    elif now - session.get(_SEEN, 0) > _RENEW_SECONDS:
+        session[_SEEN] = now

@@ -1,0 +1,1 @@
+"""What stands before Django: connections, bodies, probes and turns, all on the event loop."""

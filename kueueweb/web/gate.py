@@ -1,0 +1,133 @@
+"""The ASGI application in front of Django's threads.
+
+A thread is taken for a request that is here as a whole, and only when it is its sender's turn. The probes need no
+thread of the pool and no host name, so they answer whatever the pool does.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from kueueweb.web.bodies import BodyReader, Disconnected, Headers, Message, Receive, Refused
+from kueueweb.web.turns import Turns
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+THREADS: Final = 8
+_THREADS_PER_CALLER: Final = 3
+_THREADS_PER_ADDRESS: Final = 6
+_READY_SECONDS: Final = 3.0
+_TURN_SECONDS: Final = 30.0
+
+
+class Gate:
+    """Reads bodies, answers probes, and lets requests through to `application` by turns."""
+
+    def __init__(
+        self,
+        application: Application,
+        ready: Callable[[], dict[str, str]],
+        bodies: BodyReader,
+        ready_seconds: float = _READY_SECONDS,
+    ) -> None:
+        self._application = application
+        self._ready = ready
+        self._bodies = bodies
+        self._ready_seconds = ready_seconds
+        self._callers = Turns(_THREADS_PER_CALLER)
+        self._addresses = Turns(_THREADS_PER_ADDRESS)
+        self._prober = ThreadPoolExecutor(max_workers=1, thread_name_prefix="readiness")
+        self._probe: asyncio.Future[dict[str, str]] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/healthz":
+            # It asks nothing else: a broken database is no reason to restart us.
+            await _answer(send, 200, {"status": "ok"})
+        elif scope["path"] == "/readyz":
+            await self._answer_ready(send)
+        elif not scope["query_string"].isascii():
+            await _refuse(send, Refused(400, "Malformed", "The query of the address holds bytes beyond ASCII."))
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _answer_ready(self, send: Send) -> None:
+        """Askers share one look; one that hangs is an answer too."""
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.get_running_loop().run_in_executor(self._prober, self._ready)
+        try:
+            checks = await asyncio.wait_for(asyncio.shield(self._probe), self._ready_seconds)
+        except TimeoutError:
+            checks = {"database": f"no answer within {self._ready_seconds:g} s"}
+        ready = all(found == "ok" for found in checks.values())
+        await _answer(send, 200 if ready else 503, {"status": "ok" if ready else "unavailable", **checks})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            body = await self._bodies.read(receive, scope["headers"])
+        except Disconnected:
+            return
+        except Refused as refusal:
+            await _refuse(send, refusal)
+            return
+        try:
+            await self._take_turn(scope, body, receive, send)
+        finally:
+            self._bodies.release(body)
+
+    async def _take_turn(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        address = scope["client"][0] if scope.get("client") else ""
+        async with AsyncExitStack() as turns:
+            try:
+                async with asyncio.timeout(_TURN_SECONDS):
+                    await turns.enter_async_context(self._callers.turn(_caller(scope["headers"], address)))
+                    await turns.enter_async_context(self._addresses.turn(address))
+            except TimeoutError:
+                message = f"Your other requests kept the server busy for {_TURN_SECONDS:g} s. Send fewer at a time."
+                await _refuse(send, Refused(503, "Busy", message))
+                return
+            await self._application(scope, _replay(body, receive), send)
+
+
+def _caller(headers: Headers, address: str) -> str:
+    """Whose turn it is: that of the credentials that the request shows, or of its address."""
+    shown = [value for name, value in headers if name in (b"authorization", b"cookie")]
+    return sha256(b"\n".join(shown)).hexdigest() if shown else address
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    first = True
+
+    async def replayed() -> Message:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return replayed
+
+
+async def _refuse(send: Send, refusal: Refused) -> None:
+    headers = [(b"connection", b"close")]  # the rest of the body is not wanted
+    if refusal.status == 503:
+        headers.append((b"retry-after", b"5"))
+    await _answer(send, refusal.status, {"reason": refusal.reason, "message": str(refusal), "errors": []}, headers)
+
+
+async def _answer(send: Send, status: int, content: dict[str, Any], more: Headers | None = None) -> None:
+    body = orjson.dumps(content)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        *(more or ()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,26 @@
+"""How uvicorn is set up: the same for the command and for tests."""
+
+from typing import Any, Final
+
+import uvicorn
+from django.conf import settings
+
+from kueueweb.web.connections import ConnectionLimits, limited_protocol, networks
+
+_MAX_SOCKET_MESSAGE_BYTES: Final = 16 * 1024
+
+
+def server_configuration(**more: Any) -> uvicorn.Config:
+    """Uvicorn's configuration with our limits, which its own command line cannot set."""
+    limits = ConnectionLimits(settings.MAX_CONNECTIONS_PER_ADDRESS, networks(settings.TRUSTED_PROXIES))
+    return uvicorn.Config(
+        "kueueweb.asgi:application",
+        http=limited_protocol(limits),
+        ws="websockets-sansio",
+        ws_max_size=_MAX_SOCKET_MESSAGE_BYTES,
+        server_header=False,
+        # Else a header that anybody can send would say where a request comes from.
+        proxy_headers=bool(settings.TRUSTED_PROXIES),
+        forwarded_allow_ips=settings.TRUSTED_PROXIES,
+        **more,
+    )

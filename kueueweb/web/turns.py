@@ -1,0 +1,27 @@
+"""Who may use a thread: nobody gets so many at once that none is left for others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Turns:
+    """Counted turns by key. Those who wait for the same key are served in order, and hold up no other key."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._users: dict[str, int] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        """One of the key's turns, when it comes."""
+        gate = self._gates.setdefault(key, asyncio.Semaphore(self._at_once))
+        self._users[key] = self._users.get(key, 0) + 1
+        try:
+            async with gate:
+                yield
+        finally:
+            self._users[key] -= 1
+            if not self._users[key]:
+                del self._users[key], self._gates[key]

@@ -1,0 +1,95 @@
+"""Connections within limits, on a real uvicorn (S4)."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+import uvicorn
+
+from kueueweb.web.connections import ConnectionLimits, counted_address, limited_protocol
+
+LARGE = b"x" * 2**25
+HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": LARGE if scope["path"] == "/large" else b"ok"})
+
+
+@contextmanager
+def server(limits: ConnectionLimits) -> Iterator[Callable[[], socket.socket]]:
+    """A running server; call for a connection to it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(answer, log_level="critical", lifespan="off", http=limited_protocol(limits))
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run, args=([listener],))
+    thread.start()
+    with ExitStack() as stack:
+
+        def connect() -> socket.socket:
+            return stack.enter_context(socket.create_connection(listener.getsockname(), timeout=5))
+
+        try:
+            yield connect
+        finally:
+            stack.close()
+            running.should_exit = True
+            thread.join(10)
+            listener.close()
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    received = b""
+    while part := connection.recv(65_536):
+        received += part
+    return received
+
+
+def test_an_address_may_hold_so_many_connections_and_no_more() -> None:
+    with server(ConnectionLimits(2)) as connect:
+        first, _second, third = connect(), connect(), connect()
+        assert b"429" in until_closed(third).partition(b"\r\n")[0]
+        first.close()
+        deadline = time.monotonic() + 5
+        while True:  # the server hears of the end in its own time
+            again = connect()
+            again.sendall(HEAD + b"Connection: close\r\n\r\n")
+            if b"200 OK" in until_closed(again):
+                break
+            assert time.monotonic() < deadline
+
+
+def test_a_head_that_does_not_end_is_cut_off() -> None:
+    with server(ConnectionLimits(10, head_seconds=0.2)) as connect:
+        silent, slow = connect(), connect()
+        slow.sendall(HEAD)
+        assert (until_closed(silent), until_closed(slow)) == (b"", b"")
+
+
+def test_a_head_without_end_is_too_large() -> None:
+    with server(ConnectionLimits(10)) as connect:
+        endless = connect()
+        endless.sendall(HEAD + b"".join(b"X-%d: %s\r\n" % (number, b"x" * 1000) for number in range(70)))
+        assert b"400 Bad Request" in until_closed(endless)
+
+
+def test_who_does_not_read_the_answer_is_cut_off() -> None:
+    with server(ConnectionLimits(10, reader_seconds=0.2)) as connect:
+        reader = connect()
+        reader.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(1)
+        assert len(until_closed(reader)) < len(LARGE)
+
+
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [("10.0.0.1", ""), ("10.1.0.1", "10.1.0.1"), ("2001:db8:0:1:2::3", "2001:db8:0:1::/64")],
+)
+def test_what_counts_together(address: str, counted: str) -> None:
+    assert counted_address(address, ConnectionLimits(1, (ip_network("10.0.0.0/24"),))) == counted

@@ -1,0 +1,191 @@
+"""What stands before Django's threads: slow and huge bodies, probes, turns (S4)."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+
+from kueueweb.web.bodies import BodyReader, Disconnected, Message, Receive, Refused
+from kueueweb.web.gate import Gate, Scope, Send
+from kueueweb.web.turns import Turns
+
+AUTHORISED = [(b"authorization", b"Token x")]
+
+
+def ready() -> dict[str, str]:
+    return {"database": "ok", "redis": "ok"}
+
+
+def scope(path: str = "/api/v1/workloads/", **more: Any) -> dict[str, Any]:
+    return {"path": path, "query_string": b"", "headers": AUTHORISED, "client": ("10.0.0.1", 1), **more}
+
+
+def chunks(*parts: bytes) -> Receive:
+    """A client that sends these, and then nothing more for ever."""
+    left = list(parts)
+
+    async def receive() -> Message:
+        if not left:
+            await asyncio.Event().wait()
+        part = left.pop(0)
+        return {"type": "http.request", "body": part, "more_body": True}
+
+    return receive
+
+
+def whole(body: bytes = b"") -> Receive:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+class Answers:
+    """What was sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    async def __call__(self, message: Message) -> None:
+        self.messages.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.messages[0]["status"])
+
+    @property
+    def body(self) -> dict[str, Any]:
+        found: dict[str, Any] = orjson.loads(self.messages[1]["body"])
+        return found
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    message = await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": message["body"]})
+
+
+def gate(application: Any = echo, **reader: Any) -> Gate:
+    return Gate(application, ready, BodyReader(**{"max_bytes": 100, "max_held_bytes": 150, **reader}))
+
+
+async def test_a_whole_body_goes_through() -> None:
+    answers = Answers()
+    await gate()(scope(), whole(b"{}"), answers)
+    assert (answers.status, answers.body) == (200, {})
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "reason"),
+    [([b"a"], 408, "BodyTooSlow"), ([b"a" * 60, b"a" * 60], 413, "TooLarge")],
+)
+async def test_a_slow_or_huge_body_never_takes_a_thread(parts: Sequence[bytes], status: int, reason: str) -> None:
+    async def unreachable(scope: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError("the application was asked")
+
+    answers = Answers()
+    await gate(unreachable, first_seconds=0.05)(scope(), chunks(*parts), answers)
+    assert (answers.status, answers.body["reason"]) == (status, reason)
+    assert (b"connection", b"close") in answers.messages[0]["headers"]
+
+
+async def test_who_shows_no_credentials_may_send_no_more_than_a_login() -> None:
+    reader = BodyReader(max_bytes=2**26, max_held_bytes=2**28)
+    with pytest.raises(Refused, match="more than 64 KiB"):
+        await reader.read(whole(b"a" * 65_537), [])
+    assert len(await reader.read(whole(b"a" * 65_537), AUTHORISED)) == 65_537
+
+
+async def test_bodies_that_are_held_have_a_limit_together() -> None:
+    reader = BodyReader(max_bytes=100, max_held_bytes=150)
+    held = await reader.read(whole(b"a" * 100), AUTHORISED)
+    with pytest.raises(Refused, match="Too many large requests") as refusal:
+        await reader.read(whole(b"a" * 60), AUTHORISED)
+    assert refusal.value.status == 503
+    reader.release(held)
+    assert reader.held_bytes == 0
+    assert await reader.read(whole(b"a" * 60), AUTHORISED)
+
+
+async def test_a_client_that_leaves_is_forgotten() -> None:
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    reader = BodyReader(max_bytes=100, max_held_bytes=150)
+    with pytest.raises(Disconnected):
+        await reader.read(gone, AUTHORISED)
+    assert reader.held_bytes == 0
+
+
+async def test_a_query_that_is_not_ascii_is_malformed() -> None:
+    answers = Answers()
+    await gate()(scope(query_string=b"a=\xff"), whole(), answers)
+    assert (answers.status, answers.body["reason"]) == (400, "Malformed")
+
+
+async def test_the_probes_answer_while_all_threads_are_busy() -> None:
+    busy = asyncio.Event()
+
+    async def stuck(scope: Scope, receive: Receive, send: Send) -> None:
+        await busy.wait()
+
+    tried = gate(stuck)
+    waiting = [asyncio.create_task(tried(scope(), whole(), Answers())) for _ in range(20)]
+    await asyncio.sleep(0)
+    for path in ("/healthz", "/readyz"):
+        answers = Answers()
+        async with asyncio.timeout(1):
+            await tried(scope(path), whole(), answers)
+        assert (answers.status, answers.body["status"]) == (200, "ok")
+    busy.set()
+    await asyncio.gather(*waiting)
+
+
+async def test_a_readiness_that_hangs_is_unavailable_and_asked_once() -> None:
+    release, asked = threading.Event(), []
+
+    def hanging() -> dict[str, str]:
+        asked.append(1)
+        release.wait(10)
+        return ready()
+
+    tried = Gate(echo, hanging, BodyReader(100, 150), ready_seconds=0.05)
+    for _ in range(3):
+        answers = Answers()
+        await tried(scope("/readyz"), whole(), answers)
+        assert answers.status == 503
+    release.set()
+    assert len(asked) == 1
+
+
+async def test_one_caller_does_not_get_all_threads() -> None:
+    busy, inside = asyncio.Event(), []
+
+    async def stuck(scope: Scope, receive: Receive, send: Send) -> None:
+        inside.append(scope["headers"][0][1])
+        await busy.wait()
+
+    tried = gate(stuck)
+    callers = [b"greedy"] * 10 + [b"other"]
+    tasks = [
+        asyncio.create_task(
+            tried(scope(headers=[(b"authorization", who)], client=(f"10.0.0.{len(who)}", 1)), whole(), Answers())
+        )
+        for who in callers
+    ]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert sorted(inside) == [b"greedy"] * 3 + [b"other"]
+    busy.set()
+    await asyncio.gather(*tasks)
+    assert len(inside) == len(callers)
+
+
+async def test_turns_leave_nothing_behind() -> None:
+    turns = Turns(1)
+    async with turns.turn("a"):
+        pass
+    assert (turns._gates, turns._users) == ({}, {})
