@@ -197,7 +197,9 @@ class _Sweep:
             self._act_on(each, row, withdrawn=row.job.deletion_requested_at is not None or each.leaving)
 
     def _act_on(self, source: JobSource, row: Workload, *, withdrawn: bool) -> None:
-        if withdrawn:
+        if row.ending is not None:
+            self._stop_ending(source, row)
+        elif withdrawn:
             self._withdraw(source, row)
         elif source.ended:
             return
@@ -259,6 +261,15 @@ class _Sweep:
                 for pod in self._pods_of(row):
                     metadata = pod["metadata"]
                     self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def _stop_ending(self, source: JobSource, row: Workload) -> None:
+        """Its job has ended, or is gone, and pods of it live on: they are told to go, and no others come."""
+        there = self._there(source)
+        if there is not None and source.kind.progress(there).finished is None:
+            self._stop(source, row)
+            return
+        for pod in self._pods_of(row):
+            self._delete_pod(pod)
 
     def _delete_pod(self, pod: JsonObject) -> None:
         metadata = pod["metadata"]

@@ -32,7 +32,7 @@ from gpus.vendors import VENDORS
 from queues.models import PodSet, Workload
 from queues.services.pod_groups import POD_GROUP
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
-from queues.services.workloads import record_finished, record_pods_ready
+from queues.services.workloads import record_finished, record_pods_ready, settle_endings
 from scheduling.model.node import PODS
 from scheduling.model.pod import PodTemplate
 from scheduling.model.resources import pod_requests
@@ -149,9 +149,26 @@ class PodSync:
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
         self._record_progress(known, datetime.fromtimestamp(now, UTC))
+        settle_endings(self._cluster, now=datetime.fromtimestamp(now, UTC))
         self._record_external(batch, now)
         if batch.push or any(workload.evicted for workload in known.values()):
             request_push(self._cluster.name)
+
+    def tick(self, now: float) -> None:
+        """Pods whose workload has let go of what they hold count as somebody else's from now on."""
+        placed = {key for key, decided in self._decided.items() if decided.placed}
+        if not placed:
+            return
+        holding = Workload.objects.filter(cluster=self._cluster, quota_reserved_at__isnull=False)
+        rows = holding.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "uid")
+        released = placed - {(namespace, str(uid)) for namespace, uid in rows}
+        if not released:
+            return
+        batch = _Batch()
+        for key in released:
+            self._decided[key] = _NOTHING
+            batch.stored |= {uid: self._pods[uid] for uid in self._of_workload.get(key[1], ())}
+        self._record_external(batch, now)
 
     def _replace(self, pods: Iterable[JsonObject], batch: _Batch) -> None:
         batch.listed = True
@@ -313,7 +330,9 @@ def _known(row: Workload, cards: frozenset[tuple[str, str]]) -> _Known:
         name=row.name,
         count=_needed(row, pod_sets),
         decided=_Decided(
-            row.quota_reserved_at is not None and any(_has_place(pod_set) for pod_set in pod_sets),
+            row.quota_reserved_at is not None
+            and row.status != WorkloadStatus.FINISHED
+            and any(_has_place(pod_set) for pod_set in pod_sets),
             frozenset(node for pod_set in pod_sets for node in pod_set.nodes if node),
             cards,
         ),

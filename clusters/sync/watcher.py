@@ -56,13 +56,14 @@ class Watcher:
         self._relist_seconds = relist_seconds
         self._clock = clock
         self._nodes = NodeSync(cluster)
+        self._pods = PodSync(cluster)
         limits = {kind: (LimitsSync(cluster, kind),) for kind in LIMIT_KINDS}
         jobs = {row.kind: (JobSync(cluster, row),) for row in JOB_KINDS.values() if row.kind != PODS}
         self._syncs: dict[Kind, tuple[NodeSync | LimitsSync | JobSync | PodSync | PodGroupSync, ...]] = {
             NODES: (self._nodes,),
             **limits,
             **jobs,
-            PODS: (PodSync(cluster), PodGroupSync(cluster)),
+            PODS: (self._pods, PodGroupSync(cluster)),
         }
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 
@@ -92,7 +93,9 @@ class Watcher:
 
     def tick(self) -> None:
         """What time alone brings about."""
-        self._nodes.tick(self._clock())
+        now = self._clock()
+        self._nodes.tick(now)
+        self._pods.tick(now)
 
     def run(self, stopped: threading.Event) -> None:
         """Watches until told to stop."""

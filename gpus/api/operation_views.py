@@ -45,6 +45,7 @@ class DriftSerializer(Shape):
             "unknown-device",
             "misplaced",
             "other-device",
+            "leftover",
             "overcommitted",
             "missing-device",
             "unhealthy-device",

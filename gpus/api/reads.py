@@ -9,6 +9,7 @@ from typing import Any
 
 from django.contrib.postgres.aggregates import JSONBAgg
 from django.db.models import F, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
 from scheduling.model.device import MIG_MODE
@@ -24,6 +25,7 @@ class Drift:
     `kind`: `unknown-device` (a slice names a card that its node does not list), `malformed` (an annotation that cannot
     be read: it counts as the whole card), `misplaced` (a pod of ours is on another node than was decided),
     `other-device` (a pod of ours is on its node, but its annotations name other cards than were decided),
+    `leftover` (a pod lives on after its workload let go of what it held),
     `overcommitted` (more is held than the card has), `missing-device` (slices of a card that its node lists no more),
     `unhealthy-device` (a card that fell ill under its tenants).
     """
@@ -37,7 +39,7 @@ class Drift:
 
 
 def drifts(cluster_id: int) -> Iterator[Drift]:
-    """Every drift of a cluster, by node and card: five queries at most."""
+    """Every drift of a cluster, by node and card: six queries at most."""
     found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.EXTERNAL)
     odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
     for allocation in odd:
@@ -52,6 +54,7 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
             kind, allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
             frozenset({allocation.namespace}), (holder,),
         )  # fmt: skip
+    yield from _left_over(found)
     yield from _misplaced(cluster_id)
     yield from _on_other_devices(cluster_id)
     over = (
@@ -64,6 +67,25 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
     rows = Device.objects.filter(over | sick, node__cluster_id=cluster_id).select_related("node")
     for device in rows.prefetch_related("allocations__workload").order_by("node__name", "index"):
         yield _device_drift(device)
+
+
+_PODS_OF_OURS = """
+SELECT pod.uid FROM queues_pod AS pod JOIN queues_workload AS workload ON workload.id = pod.workload_id
+WHERE workload.status = 'Finished' OR workload.quota_reserved_at IS NULL
+"""
+
+
+def _left_over(found: QuerySet[DeviceAllocation]) -> Iterator[Drift]:
+    """Pods of ours that hold what no reservation stands for any more."""
+    ours = RawSQL(_PODS_OF_OURS, [])  # noqa: S611 - a constant
+    rows = found.filter(pod_uid__in=ours).select_related("node")
+    for allocation in rows.order_by("node__name", "device_uuid"):
+        holder = f"{allocation.namespace}/{allocation.pod_name}"
+        said = "it lives on after its workload gave back what it held; its slice counts as external until it is gone"
+        yield Drift(
+            "leftover", allocation.node.name, allocation.device_uuid, f"Pod {holder}: {said}",
+            frozenset({allocation.namespace}), (holder,),
+        )  # fmt: skip
 
 
 def _bound(cluster_id: int) -> QuerySet[Any]:
@@ -87,16 +109,16 @@ def _on_other_devices(cluster_id: int) -> Iterator[Drift]:
     pods = (
         _bound(cluster_id)
         .filter(seen_node=F("node__name"), seen_devices__isnull=False)
-        .values("node__name", "namespace", "seen_name", "seen_cards")
+        .values("node__name", "namespace", "seen_name", "seen_devices")
         .annotate(decided=JSONBAgg("device_uuid", distinct=True))
-        .exclude(decided__contains=F("seen_cards"), decided__contained_by=F("seen_cards"))
+        .exclude(decided__contains=F("seen_devices"), decided__contained_by=F("seen_devices"))
         .order_by("node__name", "seen_name")
     )
     for pod in pods:
         holder, decided = f"{pod['namespace']}/{pod['seen_name']}", sorted(pod["decided"])
-        named = ", ".join(pod["seen_cards"]) or "no card that can be read"
+        named = ", ".join(pod["seen_devices"]) or "no card that can be read"
         said = f"its annotations name {named}, and what was decided is {', '.join(decided)}"
-        card = next((uuid for uuid in decided if uuid not in pod["seen_cards"]), decided[0])
+        card = next((uuid for uuid in decided if uuid not in pod["seen_devices"]), decided[0])
         yield Drift(
             "other-device", pod["node__name"], card, f"Pod {holder}: {said}",
             frozenset({pod["namespace"]}), (holder,),

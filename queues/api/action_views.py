@@ -173,10 +173,10 @@ class BulkFinishView(_BulkActionView):
 
     @extend_schema(operation_id="workloads_finish_many", request=FinishSerializer, responses={200: ChangedSerializer})
     def post(self, request: Request) -> Response:
-        """Say that many workloads have ended: for those that run elsewhere than in a cluster that we watch."""
+        """Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that."""
         keys = self.keys(request.data)
         serializer = FinishSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         reason = FinishedReason(serializer.validated_data["reason"])
         message = serializer.validated_data["message"]
-        return self.changed(workloads.record_finished(self.cluster, keys, reason, message, actor=self.access.username))
+        return self.changed(workloads.finish_by_hand(self.cluster, keys, reason, message, actor=self.access.username))

@@ -64,6 +64,11 @@ class Workload(NamespacedObject):
         help_text="An evicted workload's pods have stopped: the scheduler may take its quota back.",
     )
     finished_at = models.DateTimeField(null=True, blank=True)
+    ending = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="{reason, message, actor}: its job has ended, and it is Finished when none of its pods lives.",
+    )
     pods_ready_at = models.DateTimeField(null=True, blank=True)
     requeue_count = models.PositiveIntegerField(default=0)
     requeue_at = models.DateTimeField(null=True, blank=True)
@@ -100,6 +105,7 @@ class Workload(NamespacedObject):
             models.Index(
                 fields=["cluster"], condition=Q(push_sequence__gt=F("pushed_sequence")), name="workload_unpushed"
             ),
+            models.Index(fields=["cluster"], condition=Q(ending__isnull=False), name="workload_ending"),
             models.Index(fields=["requeue_at"], condition=Q(requeue_at__isnull=False), name="workload_requeue_at"),
         ]
 

@@ -15,14 +15,17 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from psycopg import sql
 
 from accounts.events import request_push, wake_scheduler
+from accounts.exceptions import Conflict
 from accounts.models import Cluster
+from queues.models import Pod, Workload
 from queues.services.bulk import json_text
 from scheduling.model.times import rfc3339
-from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 
 Keys = Iterable[tuple[str, str]]
 
@@ -68,6 +71,10 @@ _WITH_CONDITION: Final[LiteralString] = """
     ) || %(condition)s::jsonb
 """
 _UNFINISHED: Final[LiteralString] = "workload.status <> 'Finished'"
+_HAS_PODS: Final[LiteralString] = """
+    EXISTS (SELECT FROM queues_pod AS pod
+        WHERE pod.workload_id = workload.id AND pod.phase NOT IN ('Succeeded', 'Failed'))
+"""
 _ENDED_WELL: Final = (FinishedReason.SUCCEEDED, FinishedReason.CANCELLED, FinishedReason.WORKLOAD_SLICE_REPLACED)
 
 
@@ -221,13 +228,20 @@ def record_stopped(
     )
     stopped = _Transition(
         f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NOT NULL "
-        "AND workload.pods_stopped_at IS NULL",
+        "AND workload.pods_stopped_at IS NULL AND workload.ending IS NULL",
         "pods_stopped_at = %(now)s",
         "Stopped",
         "Its pods have stopped",
     )
     with transaction.atomic():
-        return [*_take(cluster, keys, cancelled, actor, now), *_take(cluster, keys, stopped, actor, now)]
+        ended = _finish_ending(cluster, _ending(cluster, keys), "workload.evicted_at IS NOT NULL", now)
+        return [*ended, *_take(cluster, keys, cancelled, actor, now), *_take(cluster, keys, stopped, actor, now)]
+
+
+def _ending(cluster: Cluster, keys: Keys) -> list[tuple[str, str, Any]]:
+    wanted = set(keys)
+    rows = Workload.objects.filter(cluster=cluster, ending__isnull=False, name__in={name for _, name in wanted})
+    return [row for row in rows.values_list("namespace", "name", "ending") if row[:2] in wanted]
 
 
 def record_finished(
@@ -239,10 +253,66 @@ def record_finished(
     actor: str = "watcher",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
-    """Set the Finished condition: the engine takes back quota and devices at once, as Kueue does."""
+    """Set the Finished condition: the engine takes back quota and devices at once, as Kueue does.
+
+    A workload of which a pod still lives holds what it has until that pod is gone (`settle_endings`): the keys of such
+    ones are not among those that are returned.
+    """
     now = now or timezone.now()
-    step = _finish("true", reason, message or "The job finished", now)
-    return _take(cluster, keys, step, actor, now)
+    keys = list(keys)
+    message = message or "The job finished"
+    ending = {"reason": reason.value, "message": message, "actor": actor}
+    outlived = _Transition(
+        f"{_UNFINISHED} AND workload.quota_reserved_at IS NOT NULL AND workload.ending IS NULL AND {_HAS_PODS}",
+        "ending = %(ending)s::jsonb, push_sequence = push_sequence + 1",
+        "Ending",
+        f"{message}; what it holds is free when its pods are gone",
+        parameters={"ending": json_text(ending)},
+    )
+    with transaction.atomic():
+        if _take(cluster, keys, outlived, actor, now):
+            request_push(cluster.name)
+        finished = _finish("(workload.ending IS NULL OR workload.quota_reserved_at IS NULL)", reason, message, now)
+        return _take(cluster, keys, finished, actor, now)
+
+
+def record_replaced(cluster: Cluster, key: tuple[str, str], reason: FinishedReason, message: str) -> None:
+    """Finish a slice of an elastic job whose pods and reservation are another slice's now, or that made way for it."""
+    now = timezone.now()
+    _take(cluster, [key], _finish("true", reason, message, now), "scheduler", now)
+
+
+def finish_by_hand(
+    cluster: Cluster, keys: Keys, reason: FinishedReason, message: str = "", *, actor: str
+) -> list[tuple[str, str]]:
+    """Say that workloads have ended which run elsewhere. Raises `Conflict` for one that has a job: it ends with it."""
+    keys = list(keys)
+    rows = Workload.objects.filter(cluster=cluster, name__in={name for _, name in keys}, job__isnull=False)
+    wanted = set(keys)
+    of_jobs = [row for row in rows.select_related("job") if (row.namespace, row.name) in wanted]
+    if of_jobs:
+        row = min(of_jobs, key=lambda found: found.key)
+        kind = row.job.kind if row.job is not None else "job"
+        raise Conflict(f"Workload {row.key} belongs to a {kind} and ends with it. Cancel the workload to end both.")
+    return record_finished(cluster, keys, reason, message, actor=actor)
+
+
+def settle_endings(cluster: Cluster, *, now: datetime | None = None) -> list[tuple[str, str]]:
+    """Finish the workloads that ended before their last pod, and whose pods are gone by now."""
+    ending = Workload.objects.filter(cluster=cluster, ending__isnull=False).exclude(status=WorkloadStatus.FINISHED)
+    alive = Pod.objects.filter(workload=OuterRef("pk")).exclude(phase__in=("Succeeded", "Failed"))
+    rows = ending.exclude(Exists(alive)).values_list("namespace", "name", "ending")
+    return _finish_ending(cluster, list(rows), f"NOT {_HAS_PODS}", now or timezone.now())
+
+
+def _finish_ending(
+    cluster: Cluster, rows: Iterable[tuple[str, str, Any]], guard: LiteralString, now: datetime
+) -> list[tuple[str, str]]:
+    finished: list[tuple[str, str]] = []
+    for namespace, name, ending in rows:
+        step = _finish(guard, FinishedReason(ending["reason"]), ending["message"], now)
+        finished += _take(cluster, [(namespace, name)], step, ending["actor"], now)
+    return finished
 
 
 def delete_workloads(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
@@ -258,7 +328,7 @@ def delete_workloads(cluster: Cluster, keys: Keys, *, actor: str, now: datetime 
             cluster,
             keys,
             _Transition(
-                "workload.status = 'Finished' AND NOT EXISTS "
+                f"workload.status = 'Finished' AND NOT {_HAS_PODS} AND NOT EXISTS "
                 "(SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = workload.id)",
                 "deletion_requested_at = %(now)s",
                 "Deleted",
@@ -278,6 +348,7 @@ def _finish(
         f"{_UNFINISHED} AND {guard}",
         changes
         + "status = 'Finished', finished_at = %(now)s, reason = %(reason)s, message = %(message)s, requeue_at = NULL, "
+        + "ending = NULL, "
         + _WITH_CONDITION,
         reason.value if reason is FinishedReason.WORKLOAD_SLICE_REPLACED else "Finished",
         message,

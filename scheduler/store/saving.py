@@ -15,7 +15,7 @@ from django.db import DataError, IntegrityError, OperationalError, transaction
 
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
-from queues.services.workloads import record_finished
+from queues.services.workloads import record_replaced
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes
 from scheduler.store.lease import fence
@@ -89,7 +89,7 @@ def _finish_replaced(batch: Batch) -> None:
     cluster = Cluster.objects.get(pk=batch.cluster_id)
     for key, (reason, message) in batch.replaced.items():
         namespace, _, name = key.partition("/")
-        record_finished(cluster, [(namespace, name)], reason, message, actor="scheduler")
+        record_replaced(cluster, (namespace, name), reason, message)
 
 
 def _check(cursor: Any, batch: Batch) -> None:

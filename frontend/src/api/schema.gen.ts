@@ -1021,7 +1021,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** @description Say that many workloads have ended: for those that run elsewhere than in a cluster that we watch. */
+        /** @description Say that workloads have ended which run elsewhere; 409 for one that has a job: it ends with that. */
         post: operations["workloads_finish_many"];
         delete?: never;
         options?: never;
@@ -1598,12 +1598,13 @@ export interface components {
          *     * `unknown-device` - unknown-device
          *     * `misplaced` - misplaced
          *     * `other-device` - other-device
+         *     * `leftover` - leftover
          *     * `overcommitted` - overcommitted
          *     * `missing-device` - missing-device
          *     * `unhealthy-device` - unhealthy-device
          * @enum {string}
          */
-        KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "overcommitted" | "missing-device" | "unhealthy-device";
+        KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device";
         /** @description The largest request of so many cards of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;

@@ -1,0 +1,66 @@
+"""S1: what a workload holds is not free while a pod of it lives; a pod that outlives its workload is seen at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from accounts.exceptions import Conflict
+from clusters.client import JOBS, NAMESPACES
+from gpus.api.reads import drifts
+from gpus.models import DeviceAllocation
+from queues.models import Pod
+from queues.services.workloads import delete_workloads, finish_by_hand, record_finished
+from scheduling.model.vocabulary import FinishedReason
+from tests.clusters.system import System, gpu_job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_workload_with_a_job_is_not_finished_by_hand(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    row = system.workload()
+    with pytest.raises(Conflict, match=f"Workload {row.key} belongs to a Job and ends with it"):
+        finish_by_hand(system.cluster, [(row.namespace, row.name)], FinishedReason.SUCCEEDED, actor="alice")
+    assert system.workload().status == "Admitted"
+
+
+def test_a_job_that_is_gone_frees_nothing_before_its_pods_are_gone(system: System) -> None:
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    system.client.create(JOBS, gpu_job(suspend=True, run_seconds=1000))
+    system.watcher.resync()
+    for _ in range(2):
+        system.turn()
+    assert [pod["status"]["phase"] for pod in system.pods()] == ["Running"]
+    system.client.delete(JOBS, "team", "train", propagation="Orphan")
+    system.watcher.resync()
+    system.engine.run()
+    assert (system.workload().status, system.workload().ending) == (
+        "Admitted",
+        {"reason": "OwnerNotFound", "message": "The job is no longer in the cluster", "actor": "watcher"},
+    )
+    assert DeviceAllocation.objects.get().source == "decided"
+    for _ in range(20):
+        system.turn(5)
+    assert "Running" not in {pod["status"]["phase"] for pod in system.pods()}
+    assert (system.workload().status, system.workload().reason) == ("Finished", "OwnerNotFound")
+    assert not DeviceAllocation.objects.exists()
+
+
+def test_a_pod_that_outlives_its_workload_counts_as_external_at_once(system: System) -> None:
+    system.submit(gpu_job(run_seconds=1000))
+    for _ in range(2):
+        system.turn()
+    assert [drift.kind for drift in drifts(system.cluster.pk)] == []
+    row = system.workload()
+    Pod.objects.all().delete()  # as if the pod had been seen too late
+    assert record_finished(system.cluster, [(row.namespace, row.name)])
+    system.engine.run()
+    system.watcher.tick()
+    [held] = DeviceAllocation.objects.all()
+    assert (held.source, held.memory_mib) == ("external", 4000)
+    assert held.device is not None
+    assert (held.device.used_slots, held.device.external_slots) == (0, 1)
+    system.watcher.resync()
+    assert [drift.kind for drift in drifts(system.cluster.pk)] == ["leftover"]
+    assert delete_workloads(system.cluster, [(row.namespace, row.name)], actor="alice") == []
