@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
-from scheduling.cycle.explain import holders, remedy
-from scheduling.cycle.flavor_topology import left_out
 from scheduling.cycle.wiring import CycleParts
 from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.search.namespace_quota import NamespaceQuota
@@ -538,21 +537,7 @@ class World:
         """What decided slices take of a device now: slots, MiB, percent of cores."""
         return self._state.fleet.decided_usage(node, uuid)
 
-    def why_pending(self, key: str) -> str:
-        """Why the workload waits: which resource in which flavor lacks how much, who holds it, and what would let it
-        in. Raises KeyError for an unknown workload; empty for one that holds quota."""
+    def explain(self, key: str) -> Explanation:
+        """Why the workload waits, as data. Raises KeyError for an unknown workload."""
         self._refresh()
-        info = self._state.workloads[key]
-        if info.queue_state is QueueState.RESERVING:
-            return ""
-        verdict = info.current().condition(ConditionType.QUOTA_RESERVED)
-        message = verdict.message if verdict is not None else "it has not been looked at yet"
-        cq = self._state.cluster_queues.get(info.cluster_queue)
-        if cq is not None and not cq.active:
-            return f"ClusterQueue {cq.name}: {cq.inactive_message}"
-        if cq is None or info.queue_state is QueueState.NOWHERE:
-            return message
-        refusals = self._parts.refusals(info, cq)
-        state = self._state
-        parts = (message, holders(cq, refusals, state), left_out(info, refusals, state), remedy(refusals))
-        return ". ".join(filter(None, parts))
+        return explain(self._state, self._parts, key)

@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from scheduler.api import decision_views, fragmentation_views, overview_views, queue_views, sample_views
+from scheduler.api import (
+    decision_views,
+    explanation_views,
+    fragmentation_views,
+    overview_views,
+    queue_views,
+    sample_views,
+)
 
 urlpatterns = [
     path("cluster-queues/", queue_views.ClusterQueueListView.as_view()),
@@ -16,6 +23,7 @@ urlpatterns = [
     path("local-queues/<str:namespace>/<str:name>/", queue_views.LocalQueueView.as_view()),
     path("overview/", overview_views.OverviewView.as_view()),
     path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
+    path("workloads/<str:namespace>/<str:name>/explanation/", explanation_views.ExplanationView.as_view()),
     path("workloads/<str:namespace>/<str:name>/moves/", fragmentation_views.MovesView.as_view()),
     path("workloads/<str:namespace>/<str:name>/samples/", sample_views.ContainerSamplesView.as_view()),
 ]

@@ -75,7 +75,7 @@ class Cycle:
         for entry in entries:
             self._decide(entry)
         heads = [] if blocked else self._nominate_heads()
-        for entry in self._in_order(entry for entry in heads if not entry.refused):
+        for entry in self.in_order(entry for entry in heads if not entry.refused):
             if self._state.readiness.is_stopped:
                 self._not_reached.append(entry)
             else:
@@ -125,7 +125,8 @@ class Cycle:
         nominate = self._nominator.nominate
         return [nominate(info, cq, cycle) for info, cq in heads]
 
-    def _in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """The order in which the heads are decided on."""
         if self._state.configuration.fair_sharing is not None:
             return fair_order(entries)
         return classical_order(entries)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
 from scheduling.cycle.preemption import Target
 from scheduling.model.quantity import format_amount
@@ -69,44 +67,3 @@ def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Targe
         f"{_PREEMPTION_WORDS[target.reason]}; preemptor path: {hierarchy_path(cq.node)}; "
         f"preemptee path: {hierarchy_path(victim.node)}"
     )
-
-
-def holders(cq: ClusterQueueState, refusals: Iterable[Refusal], state: State) -> str:
-    """Who holds most of what the refusals lack, as `cpu in default: queue-a 10, queue-b 4`; empty when nobody does."""
-    parts: list[str] = []
-    for refusal in refusals:
-        if refusal.kind is not RefusalKind.LACKS:
-            continue
-        held = [
-            (cell.usage, member.name)
-            for member in state.tree_of(cq)
-            for cell in member.node.cells.values()
-            if cell.key == (refusal.flavor, refusal.resource) and cell.usage > 0
-        ]
-        if held:
-            largest = sorted(held, key=lambda item: (-item[0], item[1]))[:3]
-            text = ", ".join(f"{name} {format_amount(refusal.resource, usage)}" for usage, name in largest)
-            parts.append(f"{refusal.resource} in flavor {refusal.flavor} is held by {text}")
-    return "; ".join(dict.fromkeys(parts))
-
-
-def remedy(refusals: Iterable[Refusal]) -> str:
-    """What would let the workload in, for the mildest of what stands against it."""
-    kinds = {refusal.kind for refusal in refusals}
-    if RefusalKind.NAMESPACE_QUOTA in kinds:
-        return "It starts when pods of its namespace end or its ResourceQuota is raised, or when it asks for less"
-    if RefusalKind.DEVICES in kinds:
-        return "It starts when devices that hold its pods become free, or when it asks for less"
-    if RefusalKind.TOPOLOGY in kinds:
-        return "It starts when enough room becomes free within the topology that it asks for"
-    if RefusalKind.NO_TOPOLOGY in kinds:
-        return "It can never start unless each pod set that needs a topology gets exactly one flavor that has one"
-    if RefusalKind.LACKS in kinds:
-        return "It starts when that much becomes free"
-    if RefusalKind.EXCEEDS_MAXIMUM in kinds:
-        return "It can never start unless it asks for less or the quota, or what may be borrowed, is raised"
-    if RefusalKind.UNAVAILABLE in kinds:
-        return "It can never start unless the ClusterQueue covers these resources or the workload does not ask for them"
-    if RefusalKind.MISMATCH in kinds:
-        return "It can never start unless its node selector, affinity or tolerations fit a flavor of the ClusterQueue"
-    return ""

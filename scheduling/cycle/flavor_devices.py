@@ -17,6 +17,7 @@ from scheduling.devices.search.upper_bound import MOST
 from scheduling.lifecycle.elastic import free_numbers
 from scheduling.model.admission_check import added_selection
 from scheduling.model.placement import (
+    NodeFilters,
     Placement,
     PlacementRefusal,
     PodDeviceRequest,
@@ -91,6 +92,11 @@ class DeviceAssigner:
             pod_sets += self._pod_sets_of(info, result, flavors)
         found = self._place(pod_sets)
         return describe(found) if isinstance(found, PlacementRefusal) else None
+
+    def filters(self, info: WorkloadInfo, flavors: Sequence[str]) -> NodeFilters | None:
+        """What keeps the workload's pods off the nodes of these flavors; None if all have a place. Topology apart."""
+        pod_sets = [self.to_place(info, ps, flavors, ps.count, None) for ps in info.pod_sets if ps.count]
+        return self._state.fleet.filters(pod_sets)
 
     def room_for(self, pod_set: PodSetRequests) -> dict[str, int] | None:
         """The most of its pods that each node's cards could take; None for pods that ask for no devices."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduling.cycle.assignment import Assignment, Mode, PodSetResult, Refusal, RefusalKind
@@ -16,9 +16,8 @@ from scheduling.model.topology import (
     TopologyUsage,
 )
 from scheduling.model.vocabulary import PendingReason
-from scheduling.state.state import State
 from scheduling.state.what_if import Simulation
-from scheduling.state.workload_info import PodSetRequests, TopologyCharge, WorkloadInfo
+from scheduling.state.workload_info import PodSetRequests, TopologyCharge
 from scheduling.topology.flavor import TopologyFlavor
 
 Requests = list[tuple[str, list[PodSetTopologyRequest]]]
@@ -192,21 +191,6 @@ def _needs_preemption(result: PodSetResult) -> None:
     for choice in result.flavors.values():
         choice.mode = Mode.PREEMPT
     result.fits = False
-
-
-def left_out(info: WorkloadInfo, refusals: Iterable[Refusal], state: State) -> str:
-    """Why domains of the refused topologies take none of the workload's pods; empty when they all take some."""
-    parts: list[str] = []
-    for name in dict.fromkeys(refusal.flavor for refusal in refusals if refusal.kind is RefusalKind.TOPOLOGY):
-        flavor = state.topology_flavors.get(name)
-        if flavor is None:
-            continue
-        for pod_set in info.pod_sets:
-            reasons = flavor.exclusions(topology_request(pod_set, state.device_resources()))
-            if reasons:
-                text = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-                parts.append(f"of {flavor.leaf_count} domains in flavor {name} without room for {pod_set.name}: {text}")
-    return "; ".join(parts)
 
 
 def topology_request(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduling.cycle.admission import Admitter
-from scheduling.cycle.assignment import Refusal
 from scheduling.cycle.cycle import Cycle
 from scheduling.cycle.flavor_assigner import FlavorAssigner
 from scheduling.cycle.flavor_devices import DeviceAssigner
@@ -15,6 +15,7 @@ from scheduling.cycle.nomination import Entry, Nominator, PreemptionOracle
 from scheduling.cycle.preemption import Preemptor
 from scheduling.cycle.preemption_candidates import CandidateFinder
 from scheduling.model.decisions import CycleResult
+from scheduling.model.placement import NodeFilters
 from scheduling.model.vocabulary import QuotaCheckStrategy
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.pending_queue import UsageOf
@@ -83,9 +84,14 @@ class CycleParts:
         info.last_assignment = last
         return entry
 
-    def refusals(self, info: WorkloadInfo, cq: ClusterQueueState) -> list[Refusal]:
-        """What a waiting workload lacks now, whatever its flavor search remembers."""
-        last, info.last_assignment = info.last_assignment, None
-        assignment = self._nominator.find_assignment(info, cq)[0]
-        info.last_assignment = last
-        return [refusal for group in assignment.refusals for refusal in group]
+    def in_order(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Heads in the order in which one cycle would decide on them."""
+        return list(
+            Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter).in_order(entries)
+        )
+
+    def filters(self, info: WorkloadInfo, cq: ClusterQueueState, flavors: Sequence[str]) -> NodeFilters | None:
+        """What keeps a workload's pods off the nodes of these flavors; None if nothing does, or if they ask for no
+        devices, or are placed after the admission checks: then quota alone decides."""
+        waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
+        return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None

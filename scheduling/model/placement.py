@@ -42,6 +42,8 @@ class NodeRefusal(StrEnum):
     NODE_TAINTED = "NodeTainted"
     INSUFFICIENT_RESOURCE = "Insufficient"
     """Followed by the resource's name: `Insufficient cpu`."""
+    NODE_NOT_SELECTED = "NodeNotSelected"
+    """Neither the flavor's labels nor the pod's selector and affinity lead to it: HAMi and Kueue never look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,31 @@ class QuotaShortage:
             f"ResourceQuota {self.quota} allows its namespace {self.limit} of {self.resource}: {used}, "
             f"and the pod asks for {self.asked}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedBy:
+    """What one filter refuses: how many nodes, and how many devices on them. A node counts under each reason of its
+    devices; a filter that looks at the node alone counts no devices."""
+
+    reason: str
+    nodes: int
+    devices: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilters:
+    """What keeps a pod off each of the cluster's nodes, filter by filter: the first pod that found no place."""
+
+    pod_set: str
+    replica: int
+    nodes: int
+    refused: tuple[RefusedBy, ...]
+    nearest_node: str | None
+    nearest_reason: str
+    message: str
+    namespace_quota: bool
+    """Whether the namespace's ResourceQuota is in the way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ class TestT74PodSetsWithoutRequests:
         builder.pending("w", "q", [pod_set({}, topology={"unconstrained": True})])
         result = cycle(world)
         assert (admissions(result), outcomes(result)) == ([], {"w": "NoMatchingFlavor"})
-        assert "pod set main needs one flavor with a topology, and it got none" in world.why_pending(f"{NAMESPACE}/w")
+        assert (
+            "od set main needs one flavor with a topology, and it got none" in world.explain(f"{NAMESPACE}/w").message
+        )
 
     def test_so_does_one_that_asks_for_nothing_where_all_flavors_have_topologies(self) -> None:
         builder = Builder()

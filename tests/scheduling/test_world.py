@@ -77,7 +77,7 @@ def test_a_missing_flavor_stops_the_queue() -> None:
     assert (view.active, view.reason) == (False, "FlavorNotFound")
     assert "default" in view.message
     assert builder.world.queue_problems() == {"q": "flavors not found: default"}
-    assert builder.world.why_pending("team/w") == f"ClusterQueue q: {view.message}"
+    assert builder.world.explain("team/w").message == f"ClusterQueue q: {view.message}."
     builder.flavor("default")
     assert builder.world.queue_problems() == {}
     assert admissions(cycle(builder.world)) == ["w"]
@@ -223,11 +223,10 @@ def test_why_a_workload_waits_names_what_lacks_and_who_holds_it() -> None:
     builder.running("r", "b", 7).pending("w", "a", 3)
     result = cycle(builder.world)
     assert messages(result) == {"w": "cpu in flavor default: 2 more needed (3 asked for, 1 free)"}
-    assert builder.world.why_pending("team/w") == (
-        "cpu in flavor default: 2 more needed (3 asked for, 1 free). cpu in flavor default is held by b 7. "
-        "It starts when that much becomes free"
-    )
-    assert builder.world.why_pending("team/r") == ""
+    found = builder.world.explain("team/w")
+    assert found.message == "Cpu in flavor default: 2 more needed (3 asked for, 1 free)."
+    assert [(holder.cluster_queue, holder.used) for holder in found.queue_holders] == [("b", 7000)]
+    assert builder.world.explain("team/r").state == "HoldsQuota"
 
 
 def test_a_preemption_says_for_whom_why_and_where_both_stand() -> None:
@@ -253,7 +252,7 @@ def test_what_a_victim_reads_names_no_workload_of_another_namespace() -> None:
 
 def test_views_of_what_is_not_there() -> None:
     world = Builder().world
-    for view in (world.cluster_queue_status, world.cohort_status, world.pending, world.why_pending):
+    for view in (world.cluster_queue_status, world.cohort_status, world.pending, world.explain):
         with pytest.raises(KeyError):
             view("none")
     assert world.workload("team/none") is None

@@ -910,6 +910,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workloads/{namespace}/{name}/explanation/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Why the workload waits: the rule, each flavor and resource, nodes and devices, who is ahead, who holds it. */
+        get: operations["workloads_explanation_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workloads/{namespace}/{name}/hold/": {
         parameters: {
             query?: never;
@@ -1171,7 +1188,7 @@ export interface components {
         };
         /** @description What a check says of a workload. */
         CheckAnswerRequest: {
-            state: components["schemas"]["StateEnum"];
+            state: components["schemas"]["CheckAnswerStateEnum"];
             /** @default  */
             message: string;
             requeue_after_seconds?: number | null;
@@ -1179,6 +1196,14 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        /**
+         * @description * `Pending` - Pending
+         *     * `Ready` - Ready
+         *     * `Retry` - Retry
+         *     * `Rejected` - Rejected
+         * @enum {string}
+         */
+        CheckAnswerStateEnum: "Pending" | "Ready" | "Retry" | "Rejected";
         /** @description A cluster. */
         Cluster: {
             name: string;
@@ -1501,6 +1526,57 @@ export interface components {
             message: string;
             errors: components["schemas"]["LocatedError"][];
         };
+        /** @description Why a workload waits, computed from what is stored now. */
+        Explanation: {
+            state: components["schemas"]["ExplanationStateEnum"];
+            /**
+             * @description What decides that it waits.
+             *
+             *     * `None` - None
+             *     * `Queueing` - Queueing
+             *     * `Validation` - Validation
+             *     * `CoveredResources` - CoveredResources
+             *     * `FlavorMatch` - FlavorMatch
+             *     * `TopologyFlavor` - TopologyFlavor
+             *     * `MaximumQuota` - MaximumQuota
+             *     * `Quota` - Quota
+             *     * `Topology` - Topology
+             *     * `Devices` - Devices
+             *     * `NamespaceQuota` - NamespaceQuota
+             *     * `QueueOrder` - QueueOrder
+             */
+            rule: components["schemas"]["RuleEnum"];
+            /** @description As in its QuotaReserved condition. */
+            reason: string;
+            message: string;
+            /** @description What would let it start. */
+            remedy: string;
+            cluster_queue: string;
+            /** @description Nobody in its ClusterQueue may pass those ahead (StrictFIFO). */
+            strict: boolean;
+            /** @description From 1 in its ClusterQueue; 0: it is in no queue. */
+            position: number;
+            /** @description In its ClusterQueue, itself included. */
+            waiting: number;
+            /** @description The first of those before it in its ClusterQueue. */
+            ahead: components["schemas"]["Waiting"][];
+            /** @description Heads of the cohort's other ClusterQueues that a cycle decides on before its own. */
+            contenders: components["schemas"]["Waiting"][];
+            flavors: components["schemas"]["FlavorVerdict"][];
+            queue_holders: components["schemas"]["QueueHolder"][];
+            workload_holders: components["schemas"]["WorkloadHolder"][];
+            victims: components["schemas"]["Victim"][];
+        };
+        /**
+         * @description * `HoldsQuota` - HoldsQuota
+         *     * `FitsNow` - FitsNow
+         *     * `Preempts` - Preempts
+         *     * `Waits` - Waits
+         *     * `CannotStart` - CannotStart
+         *     * `NotQueued` - NotQueued
+         * @enum {string}
+         */
+        ExplanationStateEnum: "HoldsQuota" | "FitsNow" | "Preempts" | "Waits" | "CannotStart" | "NotQueued";
         /** @description Workloads that have ended. */
         FinishRequest: {
             workloads: components["schemas"]["KeyRequest"][];
@@ -1530,6 +1606,38 @@ export interface components {
         FlavorQuotasRequest: {
             name: string;
             resources: components["schemas"]["QuotaRequest"][];
+        };
+        /** @description One flavor for one group of pod sets. */
+        FlavorVerdict: {
+            pod_sets: string[];
+            flavor: string;
+            /**
+             * @description `None`: nothing refuses it.
+             *
+             *     * `None` - None
+             *     * `Queueing` - Queueing
+             *     * `Validation` - Validation
+             *     * `CoveredResources` - CoveredResources
+             *     * `FlavorMatch` - FlavorMatch
+             *     * `TopologyFlavor` - TopologyFlavor
+             *     * `MaximumQuota` - MaximumQuota
+             *     * `Quota` - Quota
+             *     * `Topology` - Topology
+             *     * `Devices` - Devices
+             *     * `NamespaceQuota` - NamespaceQuota
+             *     * `QueueOrder` - QueueOrder
+             */
+            rule: components["schemas"]["RuleEnum"];
+            message: string;
+            resources: components["schemas"]["ResourceNeed"][];
+            /** @description Null where devices are not looked for, or are found. */
+            nodes: components["schemas"]["NodeFilters"] | null;
+            /** @description Of the flavor's topology; 0 without one. */
+            domains: number;
+            /** @description Reason -> domains. */
+            domains_refused: {
+                [key: string]: number;
+            };
         };
         /** @description All devices, those that each flavor reaches, and each node that has any. */
         Fragmentation: {
@@ -1982,6 +2090,19 @@ export interface components {
             updated_at: string;
             devices: components["schemas"]["Device"][];
         };
+        /** @description What keeps the first pod without a place off each node of the cluster. */
+        NodeFilters: {
+            pod_set: string;
+            replica: number;
+            /** @description In the cluster. */
+            nodes: number;
+            refused: components["schemas"]["RefusedBy"][];
+            nearest_node: string | null;
+            nearest_reason: string;
+            message: string;
+            /** @description The namespace's ResourceQuota is in the way. */
+            namespace_quota: boolean;
+        };
         /**
          * @description * `live` - live
          *     * `rows` - rows
@@ -2338,6 +2459,16 @@ export interface components {
             priority?: number;
             priority_class?: string;
         };
+        /** @description A ClusterQueue that uses what is lacking. */
+        QueueHolder: {
+            flavor: string;
+            resource: string;
+            /** @description Empty where it is not yours to see. */
+            cluster_queue: string;
+            used: number;
+            nominal: number;
+            borrowed: number;
+        };
         /**
          * @description * `StrictFIFO` - StrictFIFO
          *     * `BestEffortFIFO` - BestEffortFIFO
@@ -2386,6 +2517,14 @@ export interface components {
          * @enum {string}
          */
         ReclaimWithinCohortEnum: "Never" | "LowerPriority" | "Any";
+        /** @description What one filter refuses. A node counts under each reason of its devices. */
+        RefusedBy: {
+            /** @description HAMi's word, or that of a node's own filter. */
+            reason: string;
+            nodes: number;
+            /** @description 0 for a filter that looks at the node alone. */
+            devices: number;
+        };
         /** @description A ResourceFlavor. */
         ResourceFlavor: {
             /** Format: uuid */
@@ -2445,6 +2584,22 @@ export interface components {
             covered_resources: string[];
             flavors: components["schemas"]["FlavorQuotasRequest"][];
         };
+        /** @description One resource in one flavor; amounts are integers in base units (cpu in milli, memory in bytes). */
+        ResourceNeed: {
+            resource: string;
+            asked: number;
+            /** @description The ClusterQueue's own quota. */
+            nominal: number;
+            /** @description By the ClusterQueue now. */
+            used: number;
+            /** @description The part of `free` beyond the ClusterQueue's own quota. */
+            borrowable: number;
+            /** @description What the workload could still use. */
+            free: number;
+            lacking: number;
+            /** @description The most that it could ever have. */
+            maximum: number;
+        };
         /** @description A ResourceQuota; of what it limits, device memory and cores count here. */
         ResourceQuota: {
             /** Format: uuid */
@@ -2487,6 +2642,22 @@ export interface components {
          * @enum {string}
          */
         RoleEnum: "viewer" | "submitter" | "admin";
+        /**
+         * @description * `None` - None
+         *     * `Queueing` - Queueing
+         *     * `Validation` - Validation
+         *     * `CoveredResources` - CoveredResources
+         *     * `FlavorMatch` - FlavorMatch
+         *     * `TopologyFlavor` - TopologyFlavor
+         *     * `MaximumQuota` - MaximumQuota
+         *     * `Quota` - Quota
+         *     * `Topology` - Topology
+         *     * `Devices` - Devices
+         *     * `NamespaceQuota` - NamespaceQuota
+         *     * `QueueOrder` - QueueOrder
+         * @enum {string}
+         */
+        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "NamespaceQuota" | "QueueOrder";
         /** @description A RuntimeClass. */
         RuntimeClass: {
             /** Format: uuid */
@@ -2559,14 +2730,6 @@ export interface components {
             memory_mib: number;
             cores_percent: number;
         };
-        /**
-         * @description * `Pending` - Pending
-         *     * `Ready` - Ready
-         *     * `Retry` - Retry
-         *     * `Rejected` - Rejected
-         * @enum {string}
-         */
-        StateEnum: "Pending" | "Ready" | "Retry" | "Rejected";
         /**
          * @description * `None` - None
          *     * `Hold` - Hold
@@ -2688,6 +2851,23 @@ export interface components {
         User: {
             username: string;
             is_cluster_admin: boolean;
+        };
+        /** @description A workload that would be preempted to make room. */
+        Victim: {
+            /** @description namespace/name. Empty where it is not yours to see. */
+            workload: string;
+            /** @description Empty where it is not yours to see. */
+            cluster_queue: string;
+            priority: number;
+            reason: string;
+        };
+        /** @description Another workload that waits. */
+        Waiting: {
+            /** @description namespace/name. Empty where it is not yours to see. */
+            workload: string;
+            /** @description Empty where it is not yours to see. */
+            cluster_queue: string;
+            priority: number;
         };
         /** @description Whether the cluster is heard. */
         WatcherHealth: {
@@ -2823,6 +3003,17 @@ export interface components {
             reason: string;
             message: string;
             actor: string;
+        };
+        /** @description A workload that holds what is lacking. */
+        WorkloadHolder: {
+            /** @description namespace/name. Empty where it is not yours to see. */
+            workload: string;
+            /** @description Empty where it is not yours to see. */
+            cluster_queue: string;
+            priority: number;
+            flavor: string;
+            resource: string;
+            amount: number;
         };
         /** @description A workload to submit. */
         WorkloadInputRequest: {
@@ -8986,6 +9177,85 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PaginatedWorkloadEventList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workloads_explanation_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

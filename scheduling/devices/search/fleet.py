@@ -7,9 +7,10 @@ between nodes go to the smaller name. All pods of a workload are placed, or none
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.fgd import FragmentationRanking
@@ -27,8 +28,17 @@ from scheduling.devices.search.upper_bound import most_pods
 from scheduling.devices.table import DeviceTable
 from scheduling.model.device import DeviceSlice
 from scheduling.model.node import Node
-from scheduling.model.placement import Placement, PlacementRefusal, PodDeviceRequest, PodPlacement, PodSetToPlace
+from scheduling.model.placement import (
+    NodeFilters,
+    Placement,
+    PlacementRefusal,
+    PodDeviceRequest,
+    PodPlacement,
+    PodSetToPlace,
+)
 from scheduling.model.vendor import NVIDIA, DeviceVendor
+
+Refused = TypeVar("Refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,24 +197,34 @@ class Fleet:
         `without` are workload keys whose reservations count as gone (what preempting them would give). `instead_of` are
         pods that these ones replace: their cards stay taken, but they count in no ResourceQuota.
         """
+        with self._without(without), self._beside_quotas(instead_of):
+            return self._place(pod_sets, PodSetSearch.refusal)
+
+    def filters(self, pod_sets: Sequence[PodSetToPlace]) -> NodeFilters | None:
+        """What keeps the first pod without a place off each node; None if every pod has one."""
+        found = self._place(pod_sets, PodSetSearch.filters)
+        return found if isinstance(found, NodeFilters) else None
+
+    def _place(
+        self, pod_sets: Sequence[PodSetToPlace], refuse: Callable[[PodSetSearch, Gang], Refused]
+    ) -> Placement | Refused:
         wanted = sum(pod_set.count for pod_set in pod_sets)
         placed: list[PodPlacement] = []
         tentative: list[_Held] = []
-        with self._without(without), self._beside_quotas(instead_of):
-            try:
-                for pod_set in pod_sets:
-                    search = self._search(pod_set)
-                    for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
-                        pod = search.next_pod(replica)
-                        if pod is None:
-                            return search.refusal(Gang(replica, len(placed), wanted, _slices(tentative)))
-                        placed.append(pod)
-                        held = self._pod_as_held(pod)
-                        tentative.append(held)
-                        self._hold(held, 1)
-            finally:
-                for held in reversed(tentative):
-                    self._hold(held, -1)
+        try:
+            for pod_set in pod_sets:
+                search = self._search(pod_set)
+                for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
+                    pod = search.next_pod(replica)
+                    if pod is None:
+                        return refuse(search, Gang(replica, len(placed), wanted, _slices(tentative)))
+                    placed.append(pod)
+                    held = self._pod_as_held(pod)
+                    tentative.append(held)
+                    self._hold(held, 1)
+        finally:
+            for held in reversed(tentative):
+                self._hold(held, -1)
         return Placement(tuple(placed))
 
     def price(self, pod_set: PodSetToPlace) -> Price | None:

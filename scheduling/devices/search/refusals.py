@@ -21,6 +21,7 @@ from scheduling.model.placement import (
     PlacementRefusal,
     PodSetToPlace,
     QuotaShortage,
+    RefusedBy,
 )
 from scheduling.model.vendor import DeviceVendor
 
@@ -60,6 +61,14 @@ class Finding:
         """Whether the node or one of its cards was refused for this reason."""
         return reason in self.devices.counts if self.devices is not None else self.reason == reason
 
+    def counts(self) -> dict[str, int]:
+        """Reason -> how many of the node's devices; 0 where it is about the node alone."""
+        if self.devices is None:
+            return {self.reason: 0}
+        if not self.devices.counts:
+            return {DeviceRefusal.NODE_INSUFFICIENT_DEVICE: self.devices.devices}
+        return {str(reason): count for reason, count in self.devices.counts.items()}
+
     @property
     def nearness(self) -> tuple[int, int, int]:
         """Larger is nearer: nodes with enough cards before those without, then free cards, then how far others came."""
@@ -92,6 +101,17 @@ class Findings:
         ranks = np.array([order[nearness] for nearness in self.nearness])[self.which]
         place = int(np.argmax(ranks))
         return int(self.rows[place]), self.kinds[int(self.which[place])]
+
+    def refused(self) -> list[RefusedBy]:
+        """How many nodes and devices each reason refuses, most nodes first."""
+        nodes: Counter[str] = Counter()
+        devices: Counter[str] = Counter()
+        for kind, count in zip(self.kinds, np.bincount(self.which, minlength=len(self.kinds)).tolist(), strict=True):
+            for reason, refused in kind.counts().items():
+                nodes[reason] += count
+                devices[reason] += count * refused
+        found = [RefusedBy(reason, count, devices[reason]) for reason, count in nodes.items() if count]
+        return sorted(found, key=lambda refused: (-refused.nodes, -refused.devices, refused.reason))
 
     def row_with(self, reason: DeviceRefusal) -> int | None:
         """The first row that was refused for this reason among others; None if none was."""

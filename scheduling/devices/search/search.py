@@ -22,11 +22,13 @@ from scheduling.devices.table import Booleans, DeviceTable, Floats, Integers
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import (
     DeviceRefusal,
+    NodeFilters,
     NodeRefusal,
     PlacementRefusal,
     PodPlacement,
     PodSetToPlace,
     QuotaShortage,
+    RefusedBy,
 )
 from scheduling.model.vendor import DeviceGroups, DeviceVendor, NodeScore
 
@@ -226,6 +228,24 @@ class PodSetSearch:
         findings = self._findings()
         shortage = self._quota_shortage(findings, gang)
         return refusal(self._table, self._context.match_by_model, self._pod_set, gang, findings, shortage)
+
+    def filters(self, gang: Gang) -> NodeFilters:
+        """What keeps the next pod off each node."""
+        refused = self.refusal(gang)
+        findings = self._findings()
+        nodes = len(self._table.nodes)
+        others = nodes - len(findings.rows)
+        not_selected = [RefusedBy(NodeRefusal.NODE_NOT_SELECTED, others)] if others else []
+        return NodeFilters(
+            pod_set=refused.pod_set,
+            replica=refused.replica,
+            nodes=nodes,
+            refused=(*not_selected, *findings.refused()),
+            nearest_node=refused.nearest_node,
+            nearest_reason=refused.nearest_reason,
+            message=refused.message,
+            namespace_quota=refused.quota is not None,
+        )
 
     def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
         """What the namespace's quota lacks for the pod on a node that was refused for it; None if none was."""

@@ -44,9 +44,11 @@ class TestFragmentation:
         result = made.run_cycle(NOW)
         assert not result.decided
         assert reason(made, "team/large") == PendingReason.WAITING_FOR_QUOTA
-        why = made.why_pending("team/large")
-        assert 'topology "hosts" has room for 0 of 1 pods' in why
-        assert "of 4 domains in flavor tas without room for set-0: 4 resource cpu" in why
+        found = made.explain("team/large")
+        (verdict,) = found.flavors
+        assert (found.rule, verdict.rule) == ("Topology", "Topology")
+        assert 'topology "hosts" has room for 0 of 1 pods' in verdict.message
+        assert (verdict.domains, verdict.domains_refused) == (4, {"resource cpu": 4})
 
     def test_what_no_empty_host_holds_never_fits(self) -> None:
         made = fragmented(preemption=True)

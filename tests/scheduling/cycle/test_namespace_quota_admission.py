@@ -48,10 +48,7 @@ def test_a_workload_beyond_its_namespace_s_quota_waits_and_says_so() -> None:
         "ResourceQuota team/gpus allows its namespace 10000 of limits.nvidia.com/gpumem: 8192 are used, and the pod "
         "asks for 8192"
     )
-    why = builder.world.why_pending("team/b")
-    assert why.endswith(
-        "It starts when pods of its namespace end or its ResourceQuota is raised, or when it asks for less"
-    )
+    assert builder.world.explain("team/b").rule == "NamespaceQuota"
 
 
 def test_it_starts_when_a_workload_of_the_namespace_ends() -> None:

@@ -1,0 +1,158 @@
+"""A cluster's World that a process keeps for questions, brought to where its rows are each time somebody asks.
+
+The scheduler's own World must not be disturbed, and reading a large cluster anew takes seconds. So the versions of
+all rows (PostgreSQL's xmin and ctid) are compared with those that were read, and only what differs is read again, in
+one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
+
+from django.db import connection, transaction
+from django.db.models import Model
+
+from accounts.models import Cluster, Namespace
+from gpus.manifests import configured_policies, configured_vendors
+from gpus.models import Node
+from gpus.vendors import VENDORS
+from queues.models import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    LimitRange,
+    LocalQueue,
+    ResourceFlavor,
+    ResourceQuota,
+    RuntimeClass,
+    Topology,
+    Workload,
+)
+from scheduler.store.changes import Changes
+from scheduler.store.configuration import read_configuration
+from scheduler.store.row_index import RowIndex
+from scheduling.world import World
+
+MAX_KEPT: Final = 4
+"""Worlds kept at once; the one asked for longest ago is forgotten first."""
+
+_NAMED: Final = "name"
+_NAMESPACED: Final = "namespace || '/' || name"
+_TABLES: Final[Mapping[str, tuple[type[Model], str]]] = {
+    "namespace": (Namespace, _NAMED),
+    "runtimeclass": (RuntimeClass, _NAMED),
+    "limitrange": (LimitRange, _NAMESPACED),
+    "resourcequota": (ResourceQuota, _NAMESPACED),
+    "resourceflavor": (ResourceFlavor, _NAMED),
+    "topology": (Topology, _NAMED),
+    "admissioncheck": (AdmissionCheck, _NAMED),
+    "cohort": (Cohort, _NAMED),
+    "clusterqueue": (ClusterQueue, _NAMED),
+    "localqueue": (LocalQueue, _NAMESPACED),
+    "node": (Node, _NAMED),
+    "workload": (Workload, _NAMESPACED),
+}
+"""kind -> rows and key. What belongs to a row (quotas, devices, found slices) raises the row's generation."""
+_OPEN: Final[Mapping[str, str]] = {"workload": " AND status <> 'Finished'"}
+
+_VERSIONS: Final = "SELECT id, {key}, xmin::text || ctid::text FROM {table} WHERE cluster_id = %s{condition}"
+
+Versions = dict[str, dict[int, tuple[str, str]]]
+"""kind -> row id -> key and version."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    world: World
+    rows: RowIndex
+    configuration: tuple[Any, Any]
+    versions: Versions = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+
+_kept: dict[int, _Kept] = {}
+_kept_lock = Lock()
+
+
+@contextmanager
+def kept_world(cluster: Cluster, now: float) -> Iterator[World]:
+    """The cluster as its rows are now, with all workloads that have not finished; `now` is in seconds since the epoch.
+
+    Nobody else uses the World meanwhile. It is for reading: whoever leaves something changed in it misleads the next.
+    """
+    kept = _take(cluster)
+    with kept.lock:
+        try:
+            _catch_up(cluster, kept, now)
+            yield kept.world
+        except BaseException:
+            forget_world(cluster)  # it may be half of one state and half of another
+            raise
+
+
+def forget_world(cluster: Cluster) -> None:
+    """Read everything anew the next time."""
+    with _kept_lock:
+        _kept.pop(cluster.pk, None)
+
+
+def _take(cluster: Cluster) -> _Kept:
+    """The kept World, or a new one where the cluster's own settings changed: these decide how everything is read."""
+    configuration = (cluster.configuration, cluster.device_plugin_configuration)
+    with _kept_lock:
+        kept = _kept.pop(cluster.pk, None)
+        if kept is None or kept.configuration != configuration:
+            kept = _empty(cluster, configuration)
+        _kept[cluster.pk] = kept
+        while len(_kept) > MAX_KEPT:
+            del _kept[next(iter(_kept))]
+        return kept
+
+
+def _empty(cluster: Cluster, configuration: tuple[Any, Any]) -> _Kept:
+    settings = cluster.device_plugin_configuration.get("settings", {})
+    world = World(read_configuration(cluster.configuration))
+    rows = RowIndex(cluster.pk, world)
+    rows.vendors = configured_vendors(settings, VENDORS)
+    world.set_vendors(rows.vendors)
+    world.set_placement_policies(*configured_policies(settings))
+    return _Kept(world, rows, configuration)
+
+
+def _catch_up(cluster: Cluster, kept: _Kept, now: float) -> None:
+    alone = not connection.in_atomic_block
+    with transaction.atomic(), connection.cursor() as cursor:
+        if alone:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        versions = {kind: _versions(kind, cluster.pk) for kind in _TABLES}
+        changed = {
+            kind: found
+            for kind, now_there in versions.items()
+            if (found := _difference(kept.versions.get(kind, {}), now_there))
+        }
+        kept.rows.apply(Changes(cluster.configuration_generation, (), changed), now)
+    kept.versions = versions
+    kept.rows.due.clear()
+    kept.world.advance(now)
+
+
+def _versions(kind: str, cluster_id: int) -> dict[int, tuple[str, str]]:
+    model, key = _TABLES[kind]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _VERSIONS.format(key=key, table=model._meta.db_table, condition=_OPEN.get(kind, "")),
+            [cluster_id],
+        )
+        return {id_: (name, version) for id_, name, version in cursor.fetchall()}
+
+
+def _difference(before: Mapping[int, tuple[str, str]], after: Mapping[int, tuple[str, str]]) -> dict[int, str]:
+    """Row id -> key of what is gone, and then of what is new or differs."""
+    if before == after:
+        return {}
+    gone = {id_: key for id_, (key, _) in before.items() if id_ not in after}
+    return gone | {id_: found[0] for id_, found in after.items() if before.get(id_) != found}

@@ -1,0 +1,478 @@
+"""Why a workload waits, as data: the rule that decides, what each flavor lacks, which nodes and devices refuse it, who
+is ahead of it, and who holds what it lacks.
+
+Read only, and computed from the state as it is now: what a cycle would find, not what the last one said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import nlargest
+
+from scheduling.cycle.assignment import SEVERITY, Mode, Refusal, RefusalKind
+from scheduling.cycle.explain import describe_refusals
+from scheduling.cycle.flavor_topology import topology_request
+from scheduling.cycle.nomination import Entry
+from scheduling.cycle.preemption import Target
+from scheduling.cycle.wiring import CycleParts
+from scheduling.model.placement import NodeFilters, RefusedBy
+from scheduling.model.resources import PODS, FlavorResource
+from scheduling.model.vocabulary import ConditionType, PendingReason, QueueingStrategy
+from scheduling.quota.cells import Cell
+from scheduling.state.cluster_queue import ClusterQueueState, FlavorSlot, GroupState
+from scheduling.state.state import State
+from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadInfo
+
+MAX_AHEAD = 20
+MAX_HOLDERS = 10
+MAX_CONTENDERS = 64
+"""Heads of other ClusterQueues that are nominated to learn their order: each costs as much as in a cycle."""
+
+
+class WaitState(StrEnum):
+    """What the workload is waiting for, in one word."""
+
+    HOLDS_QUOTA = "HoldsQuota"
+    FITS_NOW = "FitsNow"
+    PREEMPTS = "Preempts"
+    """It fits once the workloads that it may preempt are gone."""
+    WAITS = "Waits"
+    CANNOT_START = "CannotStart"
+    """Whatever becomes free: the request or the configuration must change."""
+    NOT_QUEUED = "NotQueued"
+
+
+class Rule(StrEnum):
+    """What decides that it waits."""
+
+    NONE = "None"
+    QUEUEING = "Queueing"
+    """It is held, gated or backs off, or its LocalQueue or ClusterQueue takes nothing."""
+    VALIDATION = "Validation"
+    """Namespace selector, LimitRange, resource limits, device request, admission check, or the slice it replaces."""
+    COVERED_RESOURCES = "CoveredResources"
+    FLAVOR_MATCH = "FlavorMatch"
+    TOPOLOGY_FLAVOR = "TopologyFlavor"
+    """A pod set needs a topology, and its flavors do not have exactly one."""
+    MAXIMUM_QUOTA = "MaximumQuota"
+    QUOTA = "Quota"
+    TOPOLOGY = "Topology"
+    DEVICES = "Devices"
+    NAMESPACE_QUOTA = "NamespaceQuota"
+    QUEUE_ORDER = "QueueOrder"
+
+
+_RULES = {
+    RefusalKind.MISMATCH: Rule.FLAVOR_MATCH,
+    RefusalKind.UNAVAILABLE: Rule.COVERED_RESOURCES,
+    RefusalKind.EXCEEDS_MAXIMUM: Rule.MAXIMUM_QUOTA,
+    RefusalKind.LACKS: Rule.QUOTA,
+    RefusalKind.TOPOLOGY: Rule.TOPOLOGY,
+    RefusalKind.DEVICES: Rule.DEVICES,
+    RefusalKind.NAMESPACE_QUOTA: Rule.NAMESPACE_QUOTA,
+    RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
+}
+_REMEDIES = {
+    Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, when its ResourceQuota is raised, or when it asks "
+    "for less.",
+    Rule.DEVICES: "It starts when devices that hold its pods become free, or when it asks for less.",
+    Rule.TOPOLOGY: "It starts when enough room becomes free within the topology that it asks for.",
+    Rule.QUOTA: "It starts when that much becomes free.",
+    Rule.MAXIMUM_QUOTA: "It can never start unless it asks for less, or the quota or what may be borrowed is raised.",
+    Rule.COVERED_RESOURCES: "It can never start unless the ClusterQueue covers these resources, or the workload does "
+    "not ask for them.",
+    Rule.FLAVOR_MATCH: "It can never start unless its node selector, affinity or tolerations fit a flavor of the "
+    "ClusterQueue.",
+    Rule.TOPOLOGY_FLAVOR: "It can never start unless each pod set that needs a topology gets exactly one flavor that "
+    "has one.",
+    Rule.QUEUE_ORDER: "It starts when its turn comes.",
+}
+_NEVER = frozenset({Rule.MAXIMUM_QUOTA, Rule.COVERED_RESOURCES, Rule.FLAVOR_MATCH, Rule.TOPOLOGY_FLAVOR})
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceNeed:
+    """One resource in one flavor, in base units.
+
+    `free` is what the workload could still use, what it may borrow included; `borrowable` is the part of it beyond the
+    ClusterQueue's own quota; `maximum` is the most that it could ever have.
+    """
+
+    resource: str
+    asked: int
+    nominal: int
+    used: int
+    borrowable: int
+    free: int
+    lacking: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorVerdict:
+    """One flavor for one group of pod sets: what refuses it (`Rule.NONE`: nothing), and each resource's numbers."""
+
+    pod_sets: tuple[str, ...]
+    flavor: str
+    rule: Rule
+    message: str
+    resources: tuple[ResourceNeed, ...]
+    nodes: NodeFilters | None = None
+    domains: int = 0
+    """Of its topology; 0 without one."""
+    domains_refused: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> how many of the topology's domains have no room for a pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Another workload that waits."""
+
+    workload: str
+    cluster_queue: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHolder:
+    """A ClusterQueue that uses what is lacking; amounts in base units."""
+
+    flavor: str
+    resource: str
+    cluster_queue: str
+    used: int
+    nominal: int
+    borrowed: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadHolder:
+    """A workload that holds what is lacking; `amount` in base units."""
+
+    flavor: str
+    resource: str
+    workload: str
+    cluster_queue: str
+    priority: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A workload that would be preempted to make room, and by which rule."""
+
+    workload: str
+    cluster_queue: str
+    priority: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a workload waits.
+
+    `position` counts from 1 in its ClusterQueue (0: it is in no queue). `ahead` are the first of those before it,
+    `contenders` the heads of the cohort's other ClusterQueues that a cycle decides on before its own.
+    """
+
+    state: WaitState
+    rule: Rule
+    reason: str
+    message: str
+    remedy: str = ""
+    cluster_queue: str = ""
+    strict: bool = False
+    """Whether nobody in its ClusterQueue may pass those ahead (StrictFIFO)."""
+    position: int = 0
+    waiting: int = 0
+    ahead: tuple[Waiting, ...] = ()
+    contenders: tuple[Waiting, ...] = ()
+    flavors: tuple[FlavorVerdict, ...] = ()
+    queue_holders: tuple[QueueHolder, ...] = ()
+    workload_holders: tuple[WorkloadHolder, ...] = ()
+    victims: tuple[Victim, ...] = ()
+
+
+def explain(state: State, parts: CycleParts, key: str) -> Explanation:
+    """Why the workload waits. Raises KeyError for an unknown workload."""
+    info = state.workloads[key]
+    if info.queue_state is QueueState.RESERVING:
+        return Explanation(WaitState.HOLDS_QUOTA, Rule.NONE, "", "It holds quota.", cluster_queue=info.cluster_queue)
+    cq = state.cluster_queues.get(info.cluster_queue)
+    if info.queue_state is QueueState.NOWHERE or cq is None or not cq.active:
+        return _not_queued(info, cq)
+    entry = parts.nominate(info, cq)
+    if entry.refused:
+        known = WaitState.CANNOT_START if entry.reason is PendingReason.MISCONFIGURED else WaitState.WAITS
+        order = _Order(state, parts, info, cq)
+        return order.explanation(known, Rule.VALIDATION, str(entry.reason), _sentence(entry.message))
+    return _Search(state, parts, info, cq, entry).explanation()
+
+
+def _not_queued(info: WorkloadInfo, cq: ClusterQueueState | None) -> Explanation:
+    if cq is not None and info.queue_state is not QueueState.NOWHERE:
+        reason, message = str(cq.inactive_reason), f"ClusterQueue {cq.name}: {cq.inactive_message}"
+    else:
+        said = info.current().condition(ConditionType.QUOTA_RESERVED)
+        reason = said.reason if said is not None else ""
+        message = said.message if said is not None else "The scheduler has not evaluated it yet."
+    return Explanation(
+        WaitState.NOT_QUEUED, Rule.QUEUEING, str(reason), _sentence(message), cluster_queue=cq.name if cq else ""
+    )
+
+
+class _Order:
+    """Who is before a workload."""
+
+    def __init__(self, state: State, parts: CycleParts, info: WorkloadInfo, cq: ClusterQueueState) -> None:
+        self._state = state
+        self._parts = parts
+        self._info = info
+        self._cq = cq
+        self._queue = cq.queue.in_order()
+        self.place = next(number for number, other in enumerate(self._queue) if other is info)
+
+    def explanation(
+        self,
+        state: WaitState,
+        rule: Rule,
+        reason: str,
+        message: str,
+        *,
+        flavors: tuple[FlavorVerdict, ...] = (),
+        queue_holders: tuple[QueueHolder, ...] = (),
+        workload_holders: tuple[WorkloadHolder, ...] = (),
+        victims: tuple[Victim, ...] = (),
+    ) -> Explanation:
+        """The explanation with the order of the queue and of the cohort in it."""
+        return Explanation(
+            state=state,
+            rule=rule,
+            reason=reason,
+            message=message,
+            remedy=_REMEDIES.get(rule, ""),
+            cluster_queue=self._cq.name,
+            strict=self._cq.spec.queueing_strategy is QueueingStrategy.STRICT_FIFO,
+            position=self.place + 1,
+            waiting=len(self._queue),
+            ahead=tuple(_waiting(other) for other in self._queue[: self.place][:MAX_AHEAD]),
+            contenders=tuple(self._contenders()),
+            flavors=flavors,
+            queue_holders=queue_holders,
+            workload_holders=workload_holders,
+            victims=victims,
+        )
+
+    def _contenders(self) -> Iterator[Waiting]:
+        """The heads of the cohort's other ClusterQueues that are decided on before the head of its own."""
+        entries: list[Entry] = []
+        for cq in self._state.tree_of(self._cq)[:MAX_CONTENDERS]:
+            head = next(iter(cq.queue.in_order()), None) if cq is not self._cq else self._queue[0]
+            if head is not None and cq.active:
+                entries.append(self._parts.nominate(head, cq))
+        for entry in self._parts.in_order(entries):
+            if entry.cq is self._cq:
+                return
+            yield _waiting(entry.info)
+
+
+class _Search:
+    """What the flavors of a ClusterQueue have for a workload that may be admitted to it."""
+
+    def __init__(
+        self, state: State, parts: CycleParts, info: WorkloadInfo, cq: ClusterQueueState, entry: Entry
+    ) -> None:
+        self._state = state
+        self._parts = parts
+        self._info = info
+        self._cq = cq
+        self._entry = entry
+        self._refusals = [refusal for group in entry.assignment.refusals for refusal in group]
+
+    def explanation(self) -> Explanation:
+        """The flavors, what is lacking and who holds it."""
+        mode = self._entry.assignment.mode
+        order = _Order(self._state, self._parts, self._info, self._cq)
+        if mode is Mode.FIT:
+            return order.explanation(
+                WaitState.FITS_NOW,
+                Rule.QUEUE_ORDER,
+                str(PendingReason.PENDING_EVALUATION),
+                "Quota and devices for it are free now.",
+                flavors=tuple(self._flavors()),
+            )
+        assignment = self._entry.assignment
+        reason = assignment.no_fit_reason if mode is Mode.NO_FIT else assignment.reason_without_victims
+        rule = self._rule()
+        never = rule in _NEVER or reason is PendingReason.TOPOLOGY_PLACEMENT_FAILED
+        flavors = tuple(self._flavors())
+        lacking = {
+            FlavorResource(verdict.flavor, need.resource): None
+            for verdict in flavors
+            for need in verdict.resources
+            if need.lacking and verdict.rule in (Rule.QUOTA, Rule.MAXIMUM_QUOTA)
+        }
+        victims = tuple(_victim(target) for target in self._entry.targets)
+        return order.explanation(
+            WaitState.PREEMPTS if victims else WaitState.CANNOT_START if never else WaitState.WAITS,
+            rule,
+            str(reason),
+            _sentence(describe_refusals(self._entry.assignment)),
+            flavors=flavors,
+            queue_holders=tuple(self._queue_holders(lacking)),
+            workload_holders=tuple(self._workload_holders(lacking)),
+            victims=victims,
+        )
+
+    def _rule(self) -> Rule:
+        """The mildest of what refuses it, in the group that is refused worst."""
+        worst: Refusal | None = None
+        for refusals in self._entry.assignment.refusals:
+            mildest = min(refusals, key=lambda refusal: (SEVERITY[refusal.reason], -refusal.kind), default=None)
+            if mildest is not None and (worst is None or SEVERITY[mildest.reason] > SEVERITY[worst.reason]):
+                worst = mildest
+        return _RULES[worst.kind] if worst is not None else Rule.QUOTA
+
+    def _flavors(self) -> Iterator[FlavorVerdict]:
+        taken: dict[Cell, int] = {}
+        results = {result.name: result for result in self._entry.assignment.pod_sets}
+        for indexes in self._info.groups:
+            pod_sets = [self._info.pod_sets[index] for index in indexes]
+            requests = _total(pod_sets, PODS in self._cq.group_of)
+            for group in self._cq.groups:
+                asked = {name: requests[name] for name in group.covered if requests.get(name)}
+                for slot in group.flavors if asked else ():
+                    yield self._verdict(pod_sets, group, slot, asked, taken)
+            for pod_set in pod_sets:
+                result = results.get(pod_set.name)
+                for resource, choice in result.flavors.items() if result is not None else ():
+                    if choice.cell is not None and result is not None:
+                        taken[choice.cell] = taken.get(choice.cell, 0) + result.requests.get(resource, 0)
+
+    def _verdict(
+        self,
+        pod_sets: Sequence[PodSetRequests],
+        group: GroupState,
+        slot: FlavorSlot,
+        asked: Mapping[str, int],
+        taken: Mapping[Cell, int],
+    ) -> FlavorVerdict:
+        names = tuple(pod_set.name for pod_set in pod_sets)
+        needs = tuple(
+            _need(resource, amount, cell, taken.get(cell, 0))
+            for resource, amount in asked.items()
+            if (cell := slot.cells.get(resource)) is not None
+        )
+        problem = self._mismatch(pod_sets, group, slot)
+        if problem is not None:
+            return FlavorVerdict(names, slot.name, Rule.FLAVOR_MATCH, _sentence(problem), needs)
+        domains, domains_refused = self._domains(pod_sets, slot)
+        nodes = self._parts.filters(self._info, self._cq, self._with_others(group, slot))
+        rule, message = self._flavor_rule(slot, needs, nodes)
+        return FlavorVerdict(names, slot.name, rule, message, needs, nodes, domains, domains_refused)
+
+    def _mismatch(self, pod_sets: Sequence[PodSetRequests], group: GroupState, slot: FlavorSlot) -> str | None:
+        allowed = self._info.workload.allowed_flavors
+        if allowed and slot.name not in allowed:
+            return f"the workload allows the flavors {', '.join(allowed)} only"
+        problems = (self._state.matcher.mismatch(self._cq, pod_set, group, slot) for pod_set in pod_sets)
+        return next((problem for problem in problems if problem is not None), None)
+
+    def _flavor_rule(
+        self, slot: FlavorSlot, needs: Sequence[ResourceNeed], nodes: NodeFilters | None
+    ) -> tuple[Rule, str]:
+        if any(need.asked > need.maximum for need in needs):
+            return Rule.MAXIMUM_QUOTA, ""
+        if any(need.lacking for need in needs):
+            return Rule.QUOTA, ""
+        if nodes is not None:
+            return (Rule.NAMESPACE_QUOTA if nodes.namespace_quota else Rule.DEVICES), nodes.message
+        for refusal in self._refusals:
+            if refusal.kind is RefusalKind.TOPOLOGY and refusal.flavor == slot.name:
+                return Rule.TOPOLOGY, _sentence(refusal.text)
+        return Rule.NONE, ""
+
+    def _with_others(self, group: GroupState, slot: FlavorSlot) -> list[str]:
+        """The flavor with those that the other resource groups found, whose labels count for the nodes too."""
+        others = {
+            choice.flavor
+            for result in self._entry.assignment.pod_sets
+            for resource, choice in result.flavors.items()
+            if self._cq.group_of.get(resource) is not group
+        }
+        return [slot.name, *sorted(others - {slot.name})]
+
+    def _domains(self, pod_sets: Sequence[PodSetRequests], slot: FlavorSlot) -> tuple[int, dict[str, int]]:
+        flavor = self._state.topology_flavors.get(slot.name)
+        if flavor is None:
+            return 0, {}
+        refused: dict[str, int] = {}
+        for pod_set in pod_sets:
+            refused |= flavor.exclusions(topology_request(pod_set, self._state.device_resources()))
+        return flavor.leaf_count, refused
+
+    def _queue_holders(self, lacking: Iterable[FlavorResource]) -> Iterator[QueueHolder]:
+        for key in lacking:
+            found = []
+            for cq in self._state.tree_of(self._cq):
+                cell = cq.node.cells.get(key)
+                if cell is not None and cell.usage > 0:
+                    found.append((cell, cq.name))
+            for cell, name in nlargest(MAX_HOLDERS, found, key=lambda item: (item[0].usage, item[1])):
+                borrowed = max(0, cell.usage - cell.subtree)
+                yield QueueHolder(key.flavor, key.resource, name, cell.usage, cell.nominal, borrowed)
+
+    def _workload_holders(self, lacking: Iterable[FlavorResource]) -> Iterator[WorkloadHolder]:
+        wanted = dict.fromkeys(lacking)
+        held: dict[FlavorResource, list[tuple[int, WorkloadInfo]]] = {key: [] for key in wanted}
+        for cq in self._state.tree_of(self._cq):
+            for info in cq.workloads.values():
+                for cell, amount in info.usage:
+                    if cell.key in held and amount > 0:
+                        held[cell.key].append((amount, info))
+        for key, found in held.items():
+            for amount, info in nlargest(MAX_HOLDERS, found, key=lambda item: (item[0], -item[1].priority)):
+                yield WorkloadHolder(key.flavor, key.resource, info.key, info.cluster_queue, info.priority, amount)
+
+
+def _need(resource: str, asked: int, cell: Cell, taken: int) -> ResourceNeed:
+    free = max(0, cell.available() - taken)
+    own = max(0, cell.subtree - cell.usage - taken)
+    return ResourceNeed(
+        resource=resource,
+        asked=asked,
+        nominal=cell.nominal,
+        used=cell.usage,
+        borrowable=max(0, free - own),
+        free=free,
+        lacking=max(0, asked - free),
+        maximum=max(0, cell.potential - taken),
+    )
+
+
+def _total(pod_sets: Iterable[PodSetRequests], with_pods: bool) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for pod_set in pod_sets:
+        for name, amount in pod_set.requests.items():
+            total[name] = total.get(name, 0) + amount
+        if with_pods:
+            total[PODS] = total.get(PODS, 0) + pod_set.count
+    return total
+
+
+def _waiting(info: WorkloadInfo) -> Waiting:
+    return Waiting(info.key, info.cluster_queue, info.priority)
+
+
+def _victim(target: Target) -> Victim:
+    return Victim(target.info.key, target.info.cluster_queue, target.info.priority, str(target.reason))
+
+
+def _sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
+
+
+__all__ = ["Explanation", "FlavorVerdict", "NodeFilters", "RefusedBy", "ResourceNeed", "Rule", "WaitState", "explain"]

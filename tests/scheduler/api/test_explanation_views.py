@@ -1,0 +1,116 @@
+"""`workloads/{namespace}/{name}/explanation/` and `manage.py explain` (A13, D2)."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import Cluster
+from queues.models import LocalQueue, Workload
+from scheduler.leader.engine import Engine
+from tests.api_client import SchemaClient
+from tests.factories import START, make_cluster_queue, make_cohort, make_namespace, make_node, make_workload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def contended(cluster: Cluster) -> Cluster:
+    """team-a and team-b have a queue with 4 cpu each in one cohort; team-b runs 7, and team-a waits for 3."""
+    make_cohort(cluster, "all")
+    for namespace in ("team-a", "team-b"):
+        quotas = {"default-flavor": {"cpu": 4000}}
+        queue = make_cluster_queue(cluster, f"queue-{namespace}", quotas, local_queue="", cohort_name="all")
+        LocalQueue.objects.create(
+            cluster=cluster, namespace=namespace, name="main", cluster_queue_name=queue.name, created_at=START
+        )
+    make_workload(cluster, "big", {"cpu": "7"}, namespace="team-b", queue_name="main")
+    Engine(cluster, "test", clock=lambda: START.timestamp() + 1000).run()
+    make_workload(cluster, "first", {"cpu": "3"}, namespace="team-a", queue_name="main", priority=1)
+    make_workload(cluster, "second", {"cpu": "3"}, namespace="team-a", queue_name="main")
+    make_workload(cluster, "rival", {"cpu": "3"}, namespace="team-b", queue_name="main", priority=9)
+    return cluster
+
+
+ADDRESS = "/api/v1/workloads/team-a/second/explanation/"
+
+
+def test_an_admin_reads_who_holds_it_and_who_is_ahead(contended: Cluster, alice: SchemaClient) -> None:
+    body = alice.get(ADDRESS).json()
+    assert (body["state"], body["rule"], body["reason"]) == ("Waits", "Quota", "WaitingForQuota")
+    (flavor,) = body["flavors"]
+    assert flavor["resources"] == [
+        {
+            "resource": "cpu",
+            "asked": 3000,
+            "nominal": 4000,
+            "used": 0,
+            "borrowable": 0,
+            "free": 1000,
+            "lacking": 2000,
+            "maximum": 8000,
+        }
+    ]
+    assert (body["position"], body["waiting"], body["strict"]) == (2, 2, False)
+    assert [other["workload"] for other in body["ahead"]] == ["team-a/first"]
+    assert [other["workload"] for other in body["contenders"]] == []  # it borrows: the other goes first
+    assert [(row["cluster_queue"], row["used"], row["borrowed"]) for row in body["queue_holders"]] == [
+        ("queue-team-b", 7000, 3000)
+    ]
+    assert [(row["workload"], row["amount"]) for row in body["workload_holders"]] == [("team-b/big", 7000)]
+
+
+def test_a_tenant_reads_the_numbers_of_others_without_their_names(contended: Cluster, bob: SchemaClient) -> None:
+    body = bob.get(ADDRESS).json()
+    assert [other["workload"] for other in body["ahead"]] == ["team-a/first"]
+    assert [(row["cluster_queue"], row["used"]) for row in body["queue_holders"]] == [("", 7000)]
+    assert [(row["workload"], row["cluster_queue"], row["amount"]) for row in body["workload_holders"]] == [
+        ("", "", 7000)
+    ]
+    assert "team-b" not in json.dumps(body)
+
+
+def test_who_may_not_see_it_learns_nothing(contended: Cluster, charlie: SchemaClient, alice: SchemaClient) -> None:
+    assert charlie.get(ADDRESS).status_code == 404
+    assert alice.get("/api/v1/workloads/team-a/none/explanation/").status_code == 404
+
+
+def test_devices(cluster: Cluster, alice: SchemaClient) -> None:
+    gpu, memory = "nvidia.com/gpu", "nvidia.com/gpumem"
+    make_cluster_queue(cluster, quotas={"default-flavor": {gpu: 10, memory: 1_000_000}})
+    make_namespace(cluster, "team")
+    make_node(cluster, "n1", [{}, {}])
+    make_node(cluster, "n2", [{}], ready=False)
+    make_workload(cluster, "w", {gpu: "1", memory: "20000"})
+    body = alice.get("/api/v1/workloads/team/w/explanation/").json()
+    assert (body["state"], body["rule"]) == ("Waits", "Devices")
+    nodes = body["flavors"][0]["nodes"]
+    assert (nodes["nodes"], nodes["nearest_node"]) == (2, "n1")
+    assert {(row["reason"], row["nodes"], row["devices"]) for row in nodes["refused"]} == {
+        ("CardInsufficientMemory", 1, 2),
+        ("NodeNotReady", 1, 0),
+    }
+
+
+def test_one_that_runs_or_has_ended_waits_for_nothing(contended: Cluster, alice: SchemaClient) -> None:
+    assert alice.get("/api/v1/workloads/team-b/big/explanation/").json()["state"] == "HoldsQuota"
+    finished = {"type": "Finished", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    Workload.objects.filter(name="big").update(status="Finished", finished_at=START, conditions=[finished])
+    assert alice.get("/api/v1/workloads/team-b/big/explanation/").json()["reason"] == "Finished"
+
+
+def test_the_command(contended: Cluster) -> None:
+    out = StringIO()
+    call_command("explain", "team-a/second", stdout=out)
+    text = out.getvalue()
+    assert "Waits, decided by Quota" in text
+    assert "cpu: asks 3, 1 free, 2 lacking (0 of 4 used)" in text
+    assert "team-b/big (queue-team-b) holds 7 of cpu in default-flavor" in text
+    out = StringIO()
+    call_command("explain", "team-a/second", "--json", stdout=out)
+    assert json.loads(out.getvalue())["position"] == 2
+    with pytest.raises(CommandError, match="There is no unfinished workload team-a/none"):
+        call_command("explain", "team-a/none")
