@@ -28,6 +28,10 @@ test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker a
 	$(FRONTEND) run test
 	$(BIN)/python -m pytest tests/e2e
 
+.PHONY: fuzz
+fuzz: $(VENV)/.dev ## more than 10,000 hostile requests, manifests and cursors: none may be answered with a server error
+	$(BIN)/python -m pytest tests/kueueweb/test_fuzz.py --hypothesis-profile=long $(ARGS)
+
 .PHONY: test-kubernetes
 test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its source the first time (needs Go; minutes)
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes

@@ -223,6 +223,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["kueueweb.api.content.JSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["kueueweb.api.content.JSONRenderer"],
     "EXCEPTION_HANDLER": "kueueweb.api.errors.error_response",
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe forms that we do not have; docs/openapi.json says more
     "NUM_PROXIES": 0,  # the server has settled who asks before we see the request
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }

@@ -1,7 +1,7 @@
 """How bodies are read and answers are written: orjson, and a limit to what is read."""
 
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import orjson
 from django.conf import settings
@@ -10,6 +10,10 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 
 from kueueweb.api.exceptions import TooLarge
+
+_MAX_DEPTH: Final = 128
+_MAX_WRITTEN_DEPTH: Final = 254
+"""What orjson writes at most."""
 
 
 class JSONRenderer(BaseRenderer):
@@ -56,6 +60,20 @@ class JSONParser(BodyParser):
         if b"\\u0000" in body:
             raise ParseError("The body holds a NUL character, which no text here may hold.")
         try:
-            return orjson.loads(body)
+            value = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ParseError(f"The body is not JSON: {error}") from None
+        if body.count(b"{") + body.count(b"[") > _MAX_DEPTH and _is_too_deep(value):
+            raise ParseError(f"The body is nested more than {_MAX_DEPTH} levels deep.")
+        return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    """Whether the value would be deeper than can be written where we store it. The writer tells fastest."""
+    for _ in range(_MAX_WRITTEN_DEPTH - _MAX_DEPTH):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return True
+    return False

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from redis import RedisError
 from rest_framework import exceptions as drf
@@ -41,6 +41,8 @@ _REASON: Final[Mapping[str, str]] = {
 }
 _UNAVAILABLE: Final = "The database or Redis does not answer. Nothing was stored; try again in a moment."
 
+_BEYOND_COLUMNS: Final = "A value of this request is beyond what can be stored, such as a number with too many digits."
+
 _log = logging.getLogger(__name__)
 
 
@@ -55,6 +57,11 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
         return Response(
             _body("Unavailable", _UNAVAILABLE), status.HTTP_503_SERVICE_UNAVAILABLE, headers={"Retry-After": "1"}
         )
+    if isinstance(error, DataError):
+        # A value that passed every check of ours and that no column holds: wrong input, and a gap in the checks.
+        _log.warning("The database refuses a value: %s", error)
+        set_rollback()
+        return Response(_body("Invalid", _BEYOND_COLUMNS), status.HTTP_400_BAD_REQUEST)
     problem = _as_api_exception(error)
     if problem is None:
         return None
@@ -67,11 +74,17 @@ def located(error: LocatedError) -> dict[str, Any]:
     return {
         "document": error.document,
         "path": error.path,
-        "value": error.value if isinstance(error.value, str | int | float | bool | None) else str(error.value),
+        "value": error.value if _fits_json(error.value) else str(error.value),
         "rule": error.rule,
         "remedy": error.remedy,
         "reason": str(error.reason),
     }
+
+
+def _fits_json(value: Any) -> bool:
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return isinstance(value, str | float | None)
 
 
 def _status(error: queues.KueuewebError) -> int:

@@ -93,6 +93,7 @@ def decode_cursor(cursor: str, length: int) -> list[Any]:
         not isinstance(values, list)
         or len(values) != length
         or not all(isinstance(v, str | int | float) for v in values)
+        or any(isinstance(v, str) and "\0" in v for v in values)
     ):
         raise _bad_cursor(cursor)
     return values

@@ -8,6 +8,7 @@ from scheduling.model.quantity import NANOS
 
 DEFAULT_WEIGHT: Final = Decimal(1)
 _SMALLEST_NANOS: Final = 1
+_MAX_WEIGHT: Final = 10**12
 
 
 def read_weight(spec: Fields) -> Decimal:
@@ -21,6 +22,9 @@ def read_weight(spec: Fields) -> Decimal:
         return DEFAULT_WEIGHT
     if 0 < nanos <= _SMALLEST_NANOS:
         fields.error("weight", "must be 0 or above 1e-9", "Scale all weights up: only their ratios count.")
+    if nanos > _MAX_WEIGHT * NANOS:
+        fields.error("weight", f"must be at most {_MAX_WEIGHT:g}", "Scale all weights down: only their ratios count.")
+        return DEFAULT_WEIGHT
     return Decimal(nanos) / NANOS
 
 

@@ -89,11 +89,11 @@ def role_hash(template: Mapping[str, Any]) -> str:
     The fields are those of Kueue's hash, with what we decide too: the annotations that choose devices (those of the
     domains of the resources that are asked for, and HAMi's) and the topology that is asked for.
     """
-    spec = template.get("spec") or {}
-    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    spec = _mapping(template.get("spec"))
+    annotations = _mapping(_mapping(template.get("metadata")).get("annotations"))
     shape = {name: spec[name] for name in _SHAPE_FIELDS if spec.get(name)}
     for name in ("initContainers", "containers"):
-        shape[name] = [_container_shape(container) for container in spec.get(name) or ()]
+        shape[name] = [_container_shape(container) for container in _containers(spec, name)]
     domains = {_DEVICE_DOMAIN, *_resource_domains(spec)}
     shape["annotations"] = {
         key: value for key, value in annotations.items() if key in _TOPOLOGY_KEYS or key.partition("/")[0] in domains
@@ -102,12 +102,22 @@ def role_hash(template: Mapping[str, Any]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:_ROLE_HASH_LENGTH]
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """The value where it is a mapping, else an empty one: whoever reads the template tells its mistakes."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _containers(spec: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+    found = spec.get(field)
+    return [_mapping(container) for container in found] if isinstance(found, list) else []
+
+
 def _container_shape(container: Mapping[str, Any]) -> dict[str, Any]:
-    resources = container.get("resources") or {}
-    limits = resources.get("limits") or {}
+    resources = _mapping(container.get("resources"))
+    limits = _mapping(resources.get("limits"))
     return {
         # A request that is left out is the limit: an API server writes it there, a manifest need not.
-        "requests": {**limits, **(resources.get("requests") or {})},
+        "requests": {**limits, **_mapping(resources.get("requests"))},
         "limits": limits,
         "ports": container.get("ports") or [],
         "restartPolicy": container.get("restartPolicy") or "",
@@ -115,9 +125,9 @@ def _container_shape(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resource_domains(spec: Mapping[str, Any]) -> Iterable[str]:
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        for amounts in (container.get("resources") or {}).values():
-            for resource in amounts or () if isinstance(amounts, Mapping) else ():
+    for container in (*_containers(spec, "initContainers"), *_containers(spec, "containers")):
+        for amounts in _mapping(container.get("resources")).values():
+            for resource in _mapping(amounts):
                 domain, slash, _ = str(resource).partition("/")
                 if slash:
                     yield domain
