@@ -88,7 +88,7 @@ class Choice:
 class PodSetResult:
     """What was found for one pod set. `fits`: every resource group found a flavor whose worst resource fits."""
 
-    __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "name", "pod_set", "requests", "topology")
+    __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "leaving", "name", "pod_set", "requests", "topology")
 
     def __init__(self, pod_set: PodSetRequests, requests: dict[str, int]) -> None:
         """Nothing found yet; `requests` includes `pods` where the ClusterQueue covers it."""
@@ -101,6 +101,8 @@ class PodSetResult:
         self.kept: TopologyAssignment | None = None
         """The part of `topology` where pods are already: of the slice that it replaces, or since the first
         pass."""
+        self.leaving: TopologyAssignment | None = None
+        """Where pods of that slice are still that are to go: no part of `topology`, and not free yet."""
         self.gained: TopologyAssignment | None = None
         """The part of `topology` where pods are to come."""
         self.delayed = False

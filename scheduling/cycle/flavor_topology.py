@@ -121,7 +121,7 @@ class TopologyAssigner:
                 request = topology_request(result.pod_set, ignored, assignment.checks)
                 if result.kept is not None:
                     more = max(0, request.count - result.kept.count)
-                    request = replace(request, count=more, kept=result.kept)
+                    request = replace(request, count=more, kept=result.kept, leaving=result.leaving)
                 if rooms is not NO_ROOMS:
                     beside_leader = rooms.beside_leader.get(result.name)
                     request = replace(request, room=rooms.pods.get(result.name), room_beside_leader=beside_leader)
@@ -153,7 +153,12 @@ class TopologyAssigner:
         assumed: list[TopologyUsage] = []
         for flavor, members in requests:
             topology = self._topologies[flavor]
-            kept = [request.usage(request.kept) for request in members if request.kept is not None]
+            kept = [
+                request.usage(held)
+                for request in members
+                for held in (request.kept, request.leaving)
+                if held is not None
+            ]
             shared = [*assumed, *kept] if topology.topology.ends_with_hostname else kept
             placed = topology.find_topology_assignments(members, simulate_empty=simulate_empty, assumed=shared)
             if isinstance(placed, TopologyFailure):

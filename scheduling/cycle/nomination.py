@@ -13,6 +13,7 @@ from scheduling.cycle.flavor_placement import PlacementAssigner
 from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.preemption import Preemptor, Target
 from scheduling.cycle.preemption_request import PreemptionRequest
+from scheduling.lifecycle.elastic import split_domains
 from scheduling.model.vocabulary import AdmissionCheckStatus, PendingReason, PreemptionReason
 from scheduling.quota.cells import Cell, CellAmounts
 from scheduling.state.cluster_queue import ClusterQueueState
@@ -212,15 +213,23 @@ class Nominator:
         return assignment
 
     def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """The pods of a slice that is replaced stay in their topology domains; only the others are placed."""
+        """The pods of a slice that is replaced stay in their topology domains; only the others are placed.
+
+        Of a pod set that shrinks, the first pods in stored order stay, and those that are to go are still there. Where
+        we placed the pods on devices, all domains stay until somebody sees which pods have gone.
+        """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None or replaced.admission is None:
             return
         held = {found.name: found.topology_assignment for found in replaced.admission.pod_set_assignments}
         for result in assignment.pod_sets:
-            kept = held.get(result.name)
-            if kept is not None and (replaced.placement is not None or self._topology.exists(result, kept)):
-                result.kept = kept
+            before = held.get(result.name)
+            if before is None:
+                continue
+            if replaced.placement is not None:
+                result.kept = before
+            elif self._topology.exists(result, before):
+                result.kept, result.leaving = split_domains(before, result.pod_set.count)
 
     def _find_targets(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> list[Target]:
         if assignment.mode is not Mode.PREEMPT:

@@ -51,15 +51,18 @@ def free_numbers(taken: Iterable[int], count: int) -> list[int]:
     return found
 
 
-def first_domains(assignment: TopologyAssignment, count: int) -> TopologyAssignment:
-    """The domains of the first `count` pods, in stored order."""
-    kept: list[TopologyDomain] = []
+def split_domains(assignment: TopologyAssignment, count: int) -> tuple[TopologyAssignment, TopologyAssignment]:
+    """The domains of the first `count` pods, in stored order, and those of the others."""
+    first: list[TopologyDomain] = []
+    others: list[TopologyDomain] = []
     for domain in assignment.domains:
         taken = min(domain.count, count)
-        if taken > 0:
-            kept.append(replace(domain, count=taken))
-            count -= taken
-    return replace(assignment, domains=tuple(kept))
+        count -= taken
+        if taken:
+            first.append(replace(domain, count=taken))
+        if domain.count > taken:
+            others.append(replace(domain, count=domain.count - taken))
+    return replace(assignment, domains=tuple(first)), replace(assignment, domains=tuple(others))
 
 
 def _without_last(placement: Placement, wanted: dict[str, int]) -> Placement:
@@ -76,7 +79,7 @@ def _assignment(
     topology = assignment.topology_assignment
     if topology is not None:
         pods = placement.pods_of(assignment.name) if placement is not None else ()
-        topology = _domains_of(assignment, topology, pods, nodes_of) if pods else first_domains(topology, wanted)
+        topology = _domains_of(assignment, topology, pods, nodes_of) if pods else split_domains(topology, wanted)[0]
         assignment = replace(assignment, topology_assignment=topology)
     if wanted >= assignment.count:
         return assignment
@@ -93,6 +96,6 @@ def _domains_of(
     on_node = Counter(pod.node for pod in pods)
     counts = [sum(on_node[name] for name in nodes_of(assignment, domain)) for domain in topology.domains]
     if sum(counts) != len(pods):
-        return first_domains(topology, len(pods))
+        return split_domains(topology, len(pods))[0]
     counted = zip(topology.domains, counts, strict=True)
     return replace(topology, domains=tuple(replace(domain, count=count) for domain, count in counted if count))

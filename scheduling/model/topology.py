@@ -39,7 +39,8 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class SliceConstraint:
-    """Every `size` pods, counted from the first, must share one domain of the level `topology`."""
+    """Every `size` pods, counted from the first, must share one domain of the level `topology`; a size below 1 is
+    served by no topology."""
 
     topology: str
     size: int
@@ -71,7 +72,7 @@ class TopologyRequest:
         ]
         slice_level = manifest.get("podSetSliceRequiredTopology")
         if slice_level:
-            layers = [SliceConstraint(slice_level, int(manifest.get("podSetSliceSize") or 1))]
+            layers = [SliceConstraint(slice_level, int(manifest.get("podSetSliceSize") or 0))]
         sub_group_count = manifest.get("subGroupCount")
         return cls(
             required=manifest.get("required") or None,
@@ -141,7 +142,8 @@ class PodSetTopologyRequest:
     (placed like `unconstrained`). The node selector includes what admission checks added. `room` is the most pods that
     nodes can take for reasons that a topology does not know (devices), by node name; nodes left out take none, None is
     no such limit. `room_beside_leader` is the same for nodes that seat the leader, where it is known to be less.
-    `kept` is where pods of the set are already, beside the `count` that are to be placed (elastic jobs).
+    Of elastic jobs, `kept` is where pods of the set are already, beside the `count` that are to be placed, and
+    `leaving` where others are still that are to go.
     """
 
     pod_set: str
@@ -154,6 +156,7 @@ class PodSetTopologyRequest:
     room: Mapping[str, int] | None = None
     room_beside_leader: Mapping[str, int] | None = None
     kept: TopologyAssignment | None = None
+    leaving: TopologyAssignment | None = None
 
     def usage(self, assignment: TopologyAssignment) -> TopologyUsage:
         """What this pod set uses of the flavor when it is placed so."""

@@ -1,8 +1,8 @@
 """The compact form in which a Workload's status stores a topology assignment, both ways.
 
 An assignment of many domains is a list of slices (runs of domains); a slice holds, per level, one value for all its
-domains or their values with what is common at the start and at the end factored out, and one pod count for all or
-one each. Expanding the slices in order gives the domains. The v1beta1 form, a plain list of domains, is read too.
+domains or their values with what is common at the end, and then at the start, factored out, and one pod count for all
+or one each. Expanding the slices in order gives the domains. The v1beta1 form, a plain list of domains, is read too.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def _slice(domains: Sequence[TopologyDomain]) -> dict[str, Any]:
 def _values(column: Sequence[str]) -> dict[str, Any]:
     if len(set(column)) == 1:
         return {"universal": column[0]}
-    prefix = _common_prefix(column)
-    roots = [value[len(prefix) :] for value in column]
-    suffix = _common_prefix([root[::-1] for root in roots])[::-1]
-    roots = [root[: len(root) - len(suffix)] for root in roots]
+    suffix = _common_prefix([value[::-1] for value in column])[::-1]
+    roots = [value[: len(value) - len(suffix)] for value in column]
+    prefix = _common_prefix(roots)
+    roots = [root[len(prefix) :] for root in roots]
     individual: dict[str, Any] = {"prefix": prefix} if prefix else {}
     if suffix:
         individual["suffix"] = suffix

@@ -1,9 +1,10 @@
 """Balanced placement: spread a preferred group evenly over sibling domains (Kueue's alpha gate TASBalancedPlacement).
 
-Best fit fills domains to the brim and leaves a remainder of any size in the last one. Balanced placement looks, among
-the domains of the preferred level that share a parent, for the set in which the domain with the fewest slices has the
-most (the threshold); each domain gets that many, and what is left over goes to the first ones. Where a single
-domain holds the group, or no threshold is found, best fit decides.
+Best fit fills domains to the brim and leaves a remainder of any size in the last one. Balanced placement looks at the
+domains of the preferred level that share a parent, one level below (at the preferred level itself where slices are that
+wide), and finds the largest share that each domain used can have: the threshold. Domains below it are left alone, the
+smallest set of the others is chosen, and each gets the threshold, the first ones what is left over. Where there is no
+threshold, or the shares do not add up, best fit decides.
 """
 
 from __future__ import annotations
@@ -11,151 +12,244 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from scheduling.topology.best_fit import Candidate, Placed, checked, descend, in_order
+from scheduling.topology.best_fit import Candidate, Placed, checked, descend, domains_with_leader, in_order
 from scheduling.topology.capacities import Capacities
 from scheduling.topology.request import PlacementPlan
 from scheduling.topology.tree import TopologyTree
 
 
 @dataclass(frozen=True, slots=True)
-class _Siblings:
-    """Sibling domains and the largest threshold that a greedy choice of `domain_count` of them reaches."""
+class _Balance:
+    """Siblings of the preferred level, the counts without the domains below the threshold, and how many of them a
+    greedy choice takes."""
 
-    domains: tuple[Candidate, ...]
+    siblings: Sequence[int]
+    capacities: Capacities
     threshold: int
     domain_count: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Greedy:
+    """Domains filled one after the other, the largest first, until they hold the group; the leader's comes first."""
+
+    count: int
+    leading: Candidate | None
+    last: Candidate | None
+    """The last one without the leader; None where the leader's domain holds the group."""
+
+    def threshold(self, wanted: int) -> int:
+        """The largest share that each of them can have."""
+        shares = [wanted // self.count]
+        if self.leading is not None:
+            shares.append(self.leading.units_with_leader)
+        if self.last is not None:
+            shares.append(self.last.units)
+        return min(shares)
+
+
 def place_balanced(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Placed | None:
     """Choose leaves for a preferred group evenly; None when best fit decides."""
-    shares = balance(plan, tree, capacities)
-    if shares is None:
+    if not plan.preferred or plan.wanted < 1:
         return None
-    placed = checked(plan, descend(plan, tree, capacities, plan.level, shares, pool=False))
+    best: _Balance | None = None
+    for siblings in _families(plan.level, tree):
+        found = _balance(plan, tree, capacities, siblings, best.threshold if best is not None else 1)
+        if found is not None and (best is None or _rank(found) < _rank(best)):
+            best = found
+    if best is None:
+        return None
+    level, numbers = _chosen_level(plan, tree, best)
+    shares = _share_out(plan, best, level, numbers)
+    if not shares:
+        return None
+    placed = checked(plan, descend(plan, tree, best.capacities, level, shares, pool=False))
     return placed if isinstance(placed, Placed) else None
-
-
-def balance(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> list[Candidate] | None:
-    """Domains of the preferred level with the slices and leaders that each takes; None when best fit decides."""
-    if not plan.preferred or plan.wanted < 2:
-        return None
-    families = [_siblings(plan, capacities, numbers) for numbers in _families(plan.level, tree)]
-    possible = [family for family in families if family is not None]
-    if not possible or any(family.domain_count == 1 for family in possible):
-        return None
-    best = min(possible, key=lambda family: (-family.threshold, family.domain_count))
-    evenness = {domain.number: _entropy(plan, tree, capacities, domain) for domain in best.domains}
-    preferred = sorted(best.domains, key=lambda domain: (-evenness[domain.number], domain.number))
-    chosen = _smallest_set(preferred, plan.wanted, plan.leaders, best.threshold)
-    if chosen is None or best.threshold * len(chosen) > plan.wanted:
-        return None
-    return _share_out(chosen, plan, best.threshold)
 
 
 def _families(level: int, tree: TopologyTree) -> Iterable[Sequence[int]]:
     return tree.children[level - 1] if level > 0 else [range(len(tree.values[0]))]
 
 
-def _siblings(plan: PlacementPlan, capacities: Capacities, numbers: Sequence[int]) -> _Siblings | None:
-    """Fill siblings greedily, the leader's domain first, then the largest; None if they do not hold the group."""
-    domains = in_order(plan, capacities, plan.level, numbers)
-    picked: list[int] = []
-    others = list(domains)
-    if plan.leaders:
-        seats = [domain for domain in domains if domain.leaders >= plan.leaders]
-        if not seats:
+def _rank(balance: _Balance) -> tuple[int, int]:
+    return (-balance.threshold, balance.domain_count)
+
+
+def _balance(
+    plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, siblings: Sequence[int], least: int
+) -> _Balance | None:
+    """The siblings with their threshold; None where they do not hold the group with one of at least `least`."""
+    level, numbers = plan.level, siblings
+    if level < plan.slices.level:
+        level, numbers = level + 1, _children(tree, level, siblings)
+    greedy = _fill_greedily(plan, capacities, level, numbers)
+    if greedy is None:
+        return None
+    thresholds = [greedy.threshold(plan.wanted)]
+    if plan.leaders and greedy.last is not None and greedy.last.units_with_leader < thresholds[0]:
+        thresholds.append(greedy.last.units_with_leader)  # leaves room for the leader in the last domain
+    for threshold in thresholds:
+        if threshold < least:
             return None
-        leading = max(seats, key=lambda domain: domain.units_with_leader)
-        others.remove(leading)
-        picked.append(leading.units_with_leader)
-    for domain in others:
-        if sum(picked) >= plan.wanted:
+        pruned = _without_smaller(plan, tree, capacities, siblings, threshold)
+        held = _fill_greedily(plan, pruned, plan.level, siblings)
+        if held is not None:
+            return _Balance(siblings, pruned, threshold, held.count)
+    return None
+
+
+def _children(tree: TopologyTree, level: int, numbers: Iterable[int]) -> list[int]:
+    return list(chain.from_iterable(tree.children[level][number] for number in numbers))
+
+
+def _fill_greedily(plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]) -> _Greedy | None:
+    """How many domains hold the group, the fullest taken first; None where all of them do not."""
+    left, count = plan.wanted, 0
+    leading: Candidate | None = None
+    if plan.leaders:
+        leading = domains_with_leader(plan, capacities, level, numbers)[0]
+        if not leading.leaders:
+            return None
+        left, count = left - leading.units_with_leader, 1
+        numbers = [number for number in numbers if number != leading.number]
+    last: Candidate | None = None
+    for domain in in_order(plan, capacities, level, numbers):
+        if left <= 0 or domain.units == 0:
             break
-        picked.append(domain.units)
-    if sum(picked) < plan.wanted:
-        return None
-    threshold = min(plan.wanted // len(picked), *picked)
-    if threshold < 1:
-        return None
-    return _Siblings(tuple(domain for domain in domains if domain.units >= threshold), threshold, len(picked))
+        left, count, last = left - domain.units, count + 1, domain
+    return None if left > 0 else _Greedy(count, leading, last)
 
 
-def _entropy(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, domain: Candidate) -> float:
+def _without_smaller(
+    plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, siblings: Sequence[int], threshold: int
+) -> Capacities:
+    """The counts without the domains that hold less than the threshold; a domain that holds it only without the leader
+    seats none."""
+    pruned = capacities.copy()
+    if plan.level < tree.last_level:
+        _prune(plan, tree, pruned, plan.level + 1, _children(tree, plan.level, siblings), threshold)
+    _prune(plan, tree, pruned, plan.level, siblings, threshold)
+    return pruned
+
+
+def _prune(
+    plan: PlacementPlan, tree: TopologyTree, pruned: Capacities, level: int, numbers: Iterable[int], threshold: int
+) -> None:
+    changed: list[int] = []
+    for number in numbers:
+        leaves = tree.leaves_below(level, number)
+        if pruned.slices[level][number] < threshold:
+            pruned.clear(leaves)
+        elif plan.leaders and pruned.leaders[level][number] and pruned.slices_with_leader[level][number] < threshold:
+            pruned.clear_leaders(leaves)
+        else:
+            continue
+        changed += leaves
+    pruned.sum_up(changed)
+
+
+def _chosen_level(plan: PlacementPlan, tree: TopologyTree, best: _Balance) -> tuple[int, Sequence[int]]:
+    """The level whose domains share the group, and those of them that may: below the smallest set of siblings."""
+    if plan.level >= plan.slices.level:
+        return plan.level, best.siblings
+    capacities, level = best.capacities, plan.level
+    leaders, beside = capacities.leaders[level], capacities.slices_with_leader[level]
+    order = sorted(
+        best.siblings,
+        key=lambda number: (-leaders[number], -beside[number], -_evenness(tree, capacities, level, number), number),
+    )
+    return level + 1, _children(tree, level, _smallest_set(plan, capacities, level, order))
+
+
+def _evenness(tree: TopologyTree, capacities: Capacities, level: int, number: int) -> float:
     """How evenly the domain's room is spread over its children, in bits."""
-    if plan.level == tree.last_level:
-        return 0.0
-    room = [capacities.pods[plan.level + 1][child] for child in tree.children[plan.level][domain.number]]
+    room = [capacities.pods[level + 1][child] for child in tree.children[level][number]]
     total = sum(room)
     return -sum(part / total * math.log2(part / total) for part in room if part)
 
 
-def _smallest_set(
-    domains: Sequence[Candidate], wanted: int, leaders: int, threshold: int
-) -> list[tuple[Candidate, int]] | None:
-    """The fewest domains that hold the group, with the least room left over; earlier domains where that is equal.
+def _smallest_set(plan: PlacementPlan, capacities: Capacities, level: int, order: Sequence[int]) -> list[int]:
+    """As few domains as hold the group, of these the ones with the least room left over; earlier domains where that is
+    equal. Empty where no set holds it.
 
-    Returns each domain with the number of leaders it seats. The sums that are reachable are kept as bits of an
-    integer, by the number of domains and of leaders; `reachable[i]` uses the domains from the i-th on.
+    The numbers of pods that sets of domains hold are kept as the bits of an integer, by the number of domains and of
+    leaders seated; `reached[i]` is what the first i domains reach. A set that holds the group takes no other domain.
     """
-    size = len(domains)
-    empty = [[0] * (leaders + 1) for _ in range(size + 1)]
-    empty[0][0] = 1
-    reachable = [empty]
-    for domain in reversed(domains):
-        before = reachable[-1]
+    held = _fill_greedily(plan, capacities, level, order)
+    if held is None:
+        return []
+    need = plan.wanted * plan.slices.size
+    sums = [[0] * (plan.leaders + 1) for _ in range(held.count + 1)]
+    sums[0][0] = 1
+    reached = [sums]
+    for number in order:
+        before = reached[-1]
         after = [list(row) for row in before]
-        for count in range(size):
-            for seated in range(leaders + 1):
-                after[count + 1][seated] |= before[count][seated] << domain.units
-                if seated < leaders and _may_lead(domain, threshold):
-                    after[count + 1][seated + 1] |= before[count][seated] << domain.units_with_leader
-        reachable.append(after)
-    reachable.reverse()
-    for count in range(1, size + 1):
-        enough = reachable[0][count][leaders] >> wanted
-        if enough:
-            total = wanted + (enough & -enough).bit_length() - 1
-            return _trace(domains, reachable, count, total, leaders, threshold)
-    return None
+        for count in range(held.count):
+            for seated, rest, pods in _ways(plan, capacities, level, number):
+                after[count + 1][seated] |= _unfinished(plan, before, count, rest, need) << pods
+        reached.append(after)
+    enough = reached[-1][held.count][plan.leaders] >> need
+    if not enough:
+        return []
+    total = need + (enough & -enough).bit_length() - 1
+    return _trace(plan, capacities, level, order, reached, total)
+
+
+def _ways(plan: PlacementPlan, capacities: Capacities, level: int, number: int) -> list[tuple[int, int, int]]:
+    """How a domain can be taken: the leaders seated with it and without it, and the pods that it holds then."""
+    ways: list[tuple[int, int, int]] = []
+    if capacities.slices[level][number]:
+        ways += [(seated, seated, capacities.pods[level][number]) for seated in range(plan.leaders, -1, -1)]
+    if plan.leaders and capacities.leaders[level][number]:
+        ways.append((1, 0, capacities.pods_with_leader[level][number]))
+    return ways
+
+
+def _unfinished(plan: PlacementPlan, sums: Sequence[Sequence[int]], count: int, seated: int, need: int) -> int:
+    """The sums of sets that do not hold the group yet."""
+    row = sums[count][seated]
+    return row & ((1 << need) - 1) if seated == plan.leaders else row
 
 
 def _trace(
-    domains: Sequence[Candidate],
-    reachable: Sequence[Sequence[Sequence[int]]],
-    count: int,
+    plan: PlacementPlan,
+    capacities: Capacities,
+    level: int,
+    order: Sequence[int],
+    reached: Sequence[Sequence[Sequence[int]]],
     total: int,
-    leaders: int,
-    threshold: int,
-) -> list[tuple[Candidate, int]]:
-    chosen: list[tuple[Candidate, int]] = []
-    for position, domain in enumerate(domains):
-        if count == 0:
-            break
-        rest = reachable[position + 1][count - 1]
-        left = total - domain.units_with_leader
-        if leaders and _may_lead(domain, threshold) and left >= 0 and rest[leaders - 1] >> left & 1:
-            chosen.append((domain, 1))
-            count, total, leaders = count - 1, left, leaders - 1
-            continue
-        left = total - domain.units
-        if left >= 0 and rest[leaders] >> left & 1:
-            chosen.append((domain, 0))
-            count, total = count - 1, left
+) -> list[int]:
+    """The set that came to the total first: its last domain is the first one with which the total is reached."""
+    chosen: list[int] = []
+    need, seated = plan.wanted * plan.slices.size, plan.leaders
+    for count in range(len(reached[0]) - 1, 0, -1):
+        position = next(i for i, sums in enumerate(reached) if sums[count][seated] >> total & 1) - 1
+        number = order[position]
+        chosen.append(number)
+        total, seated = next(
+            (total - pods, before)
+            for after, before, pods in _ways(plan, capacities, level, number)
+            if after == seated and pods <= total
+            if _unfinished(plan, reached[position], count - 1, before, need) >> (total - pods) & 1
+        )
     return chosen
 
 
-def _may_lead(domain: Candidate, threshold: int) -> bool:
-    return domain.leaders > 0 and domain.units_with_leader >= threshold
-
-
-def _share_out(chosen: Sequence[tuple[Candidate, int]], plan: PlacementPlan, threshold: int) -> list[Candidate]:
-    """The threshold for each domain, and what remains for the first ones."""
-    extra = plan.wanted - threshold * len(chosen)
+def _share_out(plan: PlacementPlan, best: _Balance, level: int, numbers: Sequence[int]) -> list[Candidate]:
+    """The threshold for each domain of the smallest set, and what is left over for the first ones; empty where that
+    does not add up to the group."""
+    chosen = _smallest_set(plan, best.capacities, level, sorted(numbers))
+    extra = plan.wanted - best.threshold * len(chosen)
+    if not chosen or extra < 0:
+        return []
     shares: list[Candidate] = []
-    for domain, leaders in chosen:
-        room = domain.units_with_leader if leaders else domain.units
-        more = min(room - threshold, extra)
+    leaders = plan.leaders
+    for domain in domains_with_leader(plan, best.capacities, level, chosen):
+        more = min((domain.units_with_leader if leaders else domain.units) - best.threshold, extra)
         extra -= more
-        shares.append(Candidate(domain.number, threshold + more, threshold + more, leaders))
-    return shares
+        shares.append(Candidate(domain.number, best.threshold + more, best.threshold + more, leaders))
+        leaders = 0
+    return shares if extra == 0 else []

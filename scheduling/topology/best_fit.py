@@ -99,7 +99,7 @@ def _combine_domains(plan: PlacementPlan, capacities: Capacities, level: int) ->
     """Several domains of one level: first one that seats the leader, then as many as it takes."""
     best_fit = not plan.least_free
     rest, leaders = plan.wanted, plan.leaders
-    domains = _domains_with_leader(plan, capacities, level)
+    domains = domains_with_leader(plan, capacities, level, range(len(capacities.slices[level])))
     _seat_first(domains, rest, leaders)
     chosen: list[Candidate] = []
     while leaders > 0 and len(chosen) < len(domains) and domains[len(chosen)].leaders > 0:
@@ -206,14 +206,14 @@ def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: S
     return [Candidate(number, slices[number], beside[number], leaders[number]) for number in order]
 
 
-def _domains_with_leader(plan: PlacementPlan, capacities: Capacities, level: int) -> list[Candidate]:
-    """All domains of the level, those that seat the leader first."""
+def domains_with_leader(
+    plan: PlacementPlan, capacities: Capacities, level: int, numbers: Iterable[int]
+) -> list[Candidate]:
+    """The domains in the order in which they are filled beside the leader, those that seat it first."""
     slices, leaders = capacities.slices[level], capacities.leaders[level]
     beside, pods = capacities.slices_with_leader[level], capacities.pods_with_leader[level]
     sign = 1 if plan.least_free else -1
-    order = sorted(
-        range(len(slices)), key=lambda number: (-leaders[number], sign * beside[number], pods[number], number)
-    )
+    order = sorted(numbers, key=lambda number: (-leaders[number], sign * beside[number], pods[number], number))
     return [Candidate(number, slices[number], beside[number], leaders[number]) for number in order]
 
 

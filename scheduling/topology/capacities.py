@@ -110,7 +110,7 @@ class Capacities:
 
     def with_assumed(self, assumed: Mapping[int, Mapping[str, int]]) -> Self:
         """The counts when the leaves given by number are used that much more."""
-        own = self._copy()
+        own = self.copy()
         used = self._state.used
         own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
         return own
@@ -120,7 +120,7 @@ class Capacities:
     ) -> Self:
         """The counts when each leaf takes at most so many pods, pods beside the leader, and leaders for other reasons;
         None is no limit."""
-        own = self._copy()
+        own = self.copy()
         if pods is not None:
             own.pods[-1][:] = map(min, own.pods[-1], pods)
             own.pods_with_leader[-1][:] = map(min, own.pods_with_leader[-1], pods)
@@ -132,7 +132,8 @@ class Capacities:
         own.sum_up(range(len(self._tree.leaf_keys)))
         return own
 
-    def _copy(self) -> Self:
+    def copy(self) -> Self:
+        """The same counts, to be changed on their own."""
         own = copy(self)
         own.pods, own.slices = _copied(self.pods), _copied(self.slices)
         if self.shape.leader_requests is None:
@@ -144,6 +145,17 @@ class Capacities:
                 _copied(self.slices_with_leader),
             )
         return own
+
+    def clear(self, leaves: Iterable[int]) -> None:
+        """Let the leaves hold nothing; `sum_up` brings what is above up to date."""
+        for leaf in leaves:
+            self.pods[-1][leaf] = self.slices[-1][leaf] = 0
+        self.clear_leaders(leaves)
+
+    def clear_leaders(self, leaves: Iterable[int]) -> None:
+        """Let the leaves seat no leader; `sum_up` brings what is above up to date."""
+        for leaf in leaves if self.shape.leader_requests is not None else ():
+            self.leaders[-1][leaf] = self.pods_with_leader[-1][leaf] = self.slices_with_leader[-1][leaf] = 0
 
     def count(self, used: Mapping[int, Mapping[str, int]]) -> None:
         """Count the leaves given by number with what is used on them, and every domain above them."""

@@ -16,6 +16,7 @@ from scheduling.model.topology import (
     TopologyRequest,
 )
 from scheduling.topology.flavor import TopologyFlavor
+from scheduling.topology.request import slice_problem
 from scheduling.topology.tree import LeafKey
 from scheduling.topology.usage import LeafUsage
 
@@ -48,7 +49,7 @@ def replace_failed_node(
     if gone:
         return TopologyFailure(request.pod_set, f'the domain "{"/".join(gone[0])}" of the assignment is gone too')
     topology = request.topology or TopologyRequest()
-    problem = flavor.level_problem(topology)
+    problem = flavor.level_problem(topology) or slice_problem(topology)
     if problem:
         return TopologyFailure(request.pod_set, problem)
     within, kept = _promise(flavor, topology, staying, moving)

@@ -59,6 +59,14 @@ def level_problem(topology: Topology, request: TopologyRequest | None) -> str | 
     return None
 
 
+def slice_problem(request: TopologyRequest) -> str | None:
+    """What is wrong with the sizes of the request's slices, as a sentence, or None."""
+    for layer in request.slices:
+        if layer.size < 1:
+            return f'slices of the level "{layer.topology}" are asked for without their size'
+    return None
+
+
 def pod_requests(request: PodSetTopologyRequest) -> PodRequests:
     """One pod's positive requests, with the `pods` that it counts as."""
     amounts = {resource: amount for resource, amount in request.requests.items() if amount > 0}
@@ -88,7 +96,7 @@ def make_plan(
 ) -> PlacementPlan:
     """The plan for one group; raises UnservableRequest."""
     asked = workers.topology or TopologyRequest()
-    problem = level_problem(topology, asked)
+    problem = level_problem(topology, asked) or slice_problem(asked)
     if problem:
         raise UnservableRequest(problem)
     named = asked.required or asked.preferred

@@ -6,10 +6,21 @@ from typing import Any
 
 import pytest
 
+from scheduling.model.decisions import CycleResult
 from scheduling.model.topology import Topology
+from scheduling.model.workload import PodSet
 from scheduling.world import World
-from tests.scheduling.topology_helpers import HOST, HOSTS, RACK, RACKS_AND_HOSTS, racks
-from tests.scheduling.world_helpers import NAMESPACE, Builder, admissions, cycle, outcomes, pod_set, preemption
+from tests.scheduling.topology_helpers import HOST, HOSTS, RACK, RACKS_AND_HOSTS, domains, racks
+from tests.scheduling.world_helpers import (
+    NAMESPACE,
+    Builder,
+    admissions,
+    cycle,
+    outcomes,
+    pod_set,
+    preemption,
+    workload,
+)
 
 GROUP = {"podSetGroupName": "g"}
 
@@ -34,9 +45,8 @@ class TestT74PodSetsWithoutRequests:
         builder.pending("w", "q", [pod_set({}, topology={"unconstrained": True})])
         result = cycle(world)
         assert (admissions(result), outcomes(result)) == ([], {"w": "NoMatchingFlavor"})
-        assert (
-            "od set main needs one flavor with a topology, and it got none" in world.explain(f"{NAMESPACE}/w").message
-        )
+        message = world.explain(f"{NAMESPACE}/w").message
+        assert message == "Pod set main needs one flavor with a topology, and it got none."
 
     def test_so_does_one_that_asks_for_nothing_where_all_flavors_have_topologies(self) -> None:
         builder = Builder()
@@ -126,3 +136,57 @@ def test_a_flavor_is_as_bad_as_its_worst_resource() -> None:
         builder.running(f"busy-{name}", "q", {"cpu": 4}, flavor=name)
     builder.pending("w", "q", {"cpu": 1, "memory": 5})
     assert outcomes(cycle(builder.world)) == {"w": "WaitingForQuota"}
+
+
+class TestT77AnElasticJobShrinks:
+    """K4: the first pods in stored order stay, and those that are to go are still there while others are placed."""
+
+    def grown(self, *after: PodSet) -> tuple[World, CycleResult]:
+        """A slice with 2 pods of `a` and 5 of `b`, whose hosts have room for one pod more, and one that replaces it."""
+        builder = Builder()
+        world = in_topologies(builder, "tas")
+        builder.queue("q", {"tas": 40})
+        first = workload("first", "q", [pod_set(2, 2, "a"), pod_set(2, 5, "b")])
+        world.set_workload(first, 0.0)
+        assert admissions(cycle(world)) == ["first"]
+        assert self.places(world, "first") == {"a": {"r0-n0": 2}, "b": {"r0-n0": 2, "r0-n1": 3}}
+        second = workload("second", "q", list(after), replaces=f"{NAMESPACE}/first")
+        world.set_workload(second, 1001.0)
+        return world, cycle(world, 1001.0)
+
+    def places(self, world: World, name: str) -> dict[str, dict[str, int]]:
+        found = world.workload(f"{NAMESPACE}/{name}")
+        assert found is not None
+        assert found.admission is not None
+        return {
+            assigned.name: domains(assigned.topology_assignment)
+            for assigned in found.admission.pod_set_assignments
+            if assigned.topology_assignment is not None
+        }
+
+    def test_domains_are_cut_from_the_end(self) -> None:
+        world, result = self.grown(pod_set(2, 2, "a"), pod_set(2, 1, "b"))
+        assert admissions(result) == ["second"]
+        assert self.places(world, "second") == {"a": {"r0-n0": 2}, "b": {"r0-n0": 1}}
+
+    def test_what_another_pod_set_gains_does_not_go_where_pods_still_run(self) -> None:
+        world, _ = self.grown(pod_set(2, 3, "a"), pod_set(2, 1, "b"))
+        assert self.places(world, "second") == {"a": {"r0-n0": 2, "r0-n1": 1}, "b": {"r0-n0": 1}}
+
+    def test_their_room_is_free_for_others_afterwards(self) -> None:
+        world, _ = self.grown(pod_set(2, 2, "a"), pod_set(2, 1, "b"))
+        world.set_workload(workload("large", "q", 8, topology={"required": HOST}), 1002.0)
+        assert admissions(cycle(world, 1002.0)) == ["large"]
+
+
+def test_t78_slices_without_their_size_are_placed_nowhere() -> None:
+    """K8: the size has no default."""
+    builder = Builder()
+    world = in_topologies(builder, "tas")
+    builder.queue("q", {"tas": 40})
+    asked = {"required": HOST, "podSetSliceRequiredTopology": HOST}
+    builder.pending("without", "q", 1, topology=asked)
+    builder.pending("with", "q", 1, topology={**asked, "podSetSliceSize": 1}, at=1.0)
+    assert outcomes(cycle(world)) == {"without": "TopologyPlacementFailed"}
+    assert "are asked for without their size" in world.explain(f"{NAMESPACE}/without").message
+    assert admissions(cycle(world)) == ["with"]

@@ -36,10 +36,21 @@ def test_one_domain_is_all_universal() -> None:
     ]
 
 
-def test_prefix_and_suffix_do_not_overlap() -> None:
-    assert encode(hosts(("aa", 1), ("aaa", 2)))["slices"][0]["valuesPerLevel"] == [
-        {"individual": {"prefix": "aa", "roots": ["", "a"]}}
-    ]
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [
+        (("aa", "aaa"), {"suffix": "aa", "roots": ["", "a"]}),
+        (("abacacada", "abacada"), {"prefix": "ab", "suffix": "acada", "roots": ["ac", ""]}),
+        (("ababa", "aba"), {"suffix": "aba", "roots": ["ab", ""]}),
+        (("aba", "ababa"), {"suffix": "aba", "roots": ["", "ab"]}),
+    ],
+)
+def test_t79_the_common_end_comes_before_the_common_start(names: tuple[str, str], written: dict[str, object]) -> None:
+    """K9: where both overlap, Kueue takes the longest common end, and the common start of what is left."""
+    assignment = hosts(*((name, 1) for name in names))
+    encoded = encode(assignment)
+    assert encoded["slices"][0]["valuesPerLevel"] == [{"individual": written}]
+    assert decode(encoded) == assignment
 
 
 def test_runs_of_different_names_are_split_where_that_is_shorter() -> None:

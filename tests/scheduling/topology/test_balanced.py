@@ -47,9 +47,31 @@ def test_the_block_with_the_larger_smallest_share_is_taken() -> None:
     assert place(flavor(RACKS, nodes, balanced=True), pods(8, PREFERRED_RACK)) == {"main": {"r2": 4, "r3": 4}}
 
 
-def test_evenly_free_racks_go_first_where_all_else_is_equal() -> None:
+def test_t76_the_hosts_of_the_preferred_rack_are_balanced() -> None:
+    """K6: one rack holds all 23 pods; it is its hosts that get even shares."""
+    made = flavor(RACKS_AND_HOSTS, racks({"r0": [15, 13, 10]}), balanced=True)
+    assert place(made, pods(23, PREFERRED_RACK)) == {"main": {"r0-n0": 12, "r0-n1": 11}}
+
+
+def test_t76_hosts_below_the_threshold_are_left_alone() -> None:
+    """K6: two hosts of 4 share 6 pods evenly, and the rack of two hosts of 2 is as good as empty."""
     made = flavor(RACKS_AND_HOSTS, racks({"r0": [4, 0], "r1": [4, 0], "r2": [2, 2]}), balanced=True)
-    assert place(made, pods(6, PREFERRED_RACK)) == {"main": {"r0-n0": 3, "r2-n0": 2, "r2-n1": 1}}
+    assert place(made, pods(6, PREFERRED_RACK)) == {"main": {"r0-n0": 3, "r1-n0": 3}}
+
+
+def test_t76_the_threshold_leaves_room_for_the_leader() -> None:
+    """K6: with 5 on each host no rack would seat the leader; with 4 there is room for it."""
+    group = TopologyRequest(preferred=RACK, group="g")
+    made = flavor(RACKS_AND_HOSTS, racks({"r0": [5, 5]}), balanced=True)
+    placed = place(made, pods(1, group, name="leader"), pods(9, group, name="workers"))
+    assert placed == {"leader": {"r0-n0": 1}, "workers": {"r0-n0": 4, "r0-n1": 5}}
+
+
+def test_evenly_free_racks_go_first_where_all_else_is_equal() -> None:
+    nodes = racks({"r0": [4], "r1": [4], "r2": [2, 2], "r3": [2, 2]})
+    made = flavor(RACKS_AND_HOSTS, nodes, balanced=True)
+    shares = {"r0-n0": 4, "r2-n0": 2, "r2-n1": 2, "r3-n0": 2}
+    assert place(made, pods(10, PREFERRED_RACK)) == {"main": shares}
 
 
 def test_slices_are_balanced_as_wholes() -> None:
