@@ -16,14 +16,17 @@ from clusters.jobs.pytorchjob import PyTorchJob
 from clusters.jobs.raycluster import RayCluster
 from clusters.jobs.rayjob import RayJob
 from clusters.jobs.rayservice import RayService
+from clusters.jobs.sparkapplication import SparkApplication
 from clusters.jobs.tfjob import TFJob
+from clusters.jobs.trainjob import TrainJob
 from clusters.jobs.xgboostjob import XGBoostJob
 
 KINDS: Final[Mapping[tuple[str, str], JobKind]] = {
     (kind.api_version, kind.kind): kind
     for kind in (
         BatchJob(), JobSet(), PyTorchJob(), TFJob(), XGBoostJob(), PaddleJob(), JAXJob(), MPIJob(),
-        RayCluster(), RayJob(), RayService(), AppWrapper(),
+        RayCluster(), RayJob(), RayService(), AppWrapper(), SparkApplication(),
+        TrainJob(),
     )
 }  # fmt: skip
 """By apiVersion and kind."""

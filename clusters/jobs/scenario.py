@@ -60,19 +60,17 @@ class JobScenario:
         self.object = obj
         self.key = (obj["kind"], namespace_of(obj), name_of(obj))
         create = self._checked(self.kind.check_create, obj)
-        result: JsonObject = {
-            "default": {"object": self.kind.as_kept(obj)},
-            "create": create,
+        result: JsonObject = {"default": {"object": self.kind.as_kept(obj)}, "create": create}
+        if create["errors"]:
+            return result
+        states = self.scenario.get("states") or ()
+        return {
+            **result,
             "podSets": self._pod_sets(obj),
             "updates": [self._update(update) for update in self.scenario.get("updates") or ()],
-            "states": [self._state(each["name"], merge_patch(obj, each["patch"])) for each in self._states()],
+            "states": [self._state(each["name"], merge_patch(obj, each["patch"])) for each in states],
+            **self._life(obj),
         }
-        if not create["errors"]:
-            result |= self._life(obj)
-        return result
-
-    def _states(self) -> Sequence[JsonObject]:
-        return self.scenario.get("states") or ()
 
     # The webhooks
 
