@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from clusters.jobs.framework import conditions as state
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.controller import reconcile
 from clusters.jobs.framework.errors import FieldErrors, JobError
+from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.framework.managed_job import ManagedJob
 from clusters.jobs.framework.manifest import (
     JsonObject,
@@ -27,7 +30,10 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.pod_set_info import infos_of_admission
 from clusters.jobs.framework.pod_sets import pod_defaults, requests_per_pod
 from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.pod import ManagedPod, Pod, group_name_of
+from clusters.jobs.pod_group import PodGroup
 from clusters.jobs.registry import KINDS
+from clusters.jobs.serving import ServingKind
 
 NOW: Final = "2026-01-01T00:00:00Z"
 _MAX_ROUNDS: Final = 50
@@ -59,7 +65,7 @@ class JobScenario:
             return {"default": {"error": str(refusal)}}
         self.object = obj
         self.key = (obj["kind"], namespace_of(obj), name_of(obj))
-        create = self._checked(self.kind.check_create, obj)
+        create = self._checked(self.kind, self.kind.check_create, obj)
         result: JsonObject = {"default": {"object": self.kind.as_kept(obj)}, "create": create}
         if create["errors"]:
             return result
@@ -74,20 +80,20 @@ class JobScenario:
 
     # The webhooks
 
-    def _checked(self, check: Callable[..., FieldErrors], *objects: JsonObject) -> JsonObject:
+    def _checked(self, kind: JobKind, check: Callable[..., FieldErrors], *objects: JsonObject) -> JsonObject:
         try:
             found = check(*(copy.deepcopy(obj) for obj in objects), self.context)
         except JobError as refusal:
             return {"errors": [{"type": "Error", "detail": str(refusal)}], "warnings": 0}
         errors = [{"type": error.type.value, "field": error.field, "detail": error.detail} for error in found]
-        return {"errors": errors, "warnings": self.kind.count_warnings(objects[-1], self.context)}
+        return {"errors": errors, "warnings": kind.count_warnings(objects[-1], self.context)}
 
     def _update(self, update: JsonObject) -> JsonObject:
         old, new = (merge_patch(self.object, update[side]) for side in ("old", "new"))
         if self.kind.defaults_updates:
             new = copy.deepcopy(new)
             self.kind.default(new, self.context)
-        return {"name": update["name"], **self._checked(self.kind.check_update, old, new)}
+        return {"name": update["name"], **self._checked(self.kind, self.kind.check_update, old, new)}
 
     # What the rules read
 
@@ -139,7 +145,27 @@ class JobScenario:
 
     def _passes(self) -> Iterator[tuple[tuple[str, ...], Callable[[], None]]]:
         kind, (_, namespace, name) = self.kind, self.key
-        yield self.key, lambda: reconcile(ManagedJob(kind, namespace, name, self.context, self.store))
+        if isinstance(kind, ServingKind):
+            yield self.key, lambda: kind.reconcile(namespace, name, self.context, self.store)
+        elif not isinstance(kind, Pod):
+            yield self.key, lambda: reconcile(ManagedJob(kind, namespace, name, self.context, self.store))
+        yield from self._pod_passes()
+
+    def _pod_passes(self) -> Iterator[tuple[tuple[str, ...], Callable[[], None]]]:
+        """The controller of pods, for every group and every pod without one, in the order of the pods' names."""
+        seen = set()
+        for pod in sorted(self.store.list("Pod"), key=name_of):
+            group, namespace = group_name_of(pod), namespace_of(pod)
+            key = ("PodGroup", namespace, group) if group else ("Pod", namespace, name_of(pod))
+            if key not in seen:
+                seen.add(key)
+                yield key, partial(self._reconcile_pods, *key)
+
+    def _reconcile_pods(self, kind: str, namespace: str, name: str) -> None:
+        if kind == "PodGroup":
+            reconcile(PodGroup(namespace, name, self.context, self.store))
+        else:
+            reconcile(ManagedPod(Pod(), namespace, name, self.context, self.store))
 
     def _requests(self) -> JsonObject:
         defaults = pod_defaults(self.store.list("LimitRange"), self.store.list("RuntimeClass"))
@@ -157,6 +183,9 @@ class JobScenario:
             "evict": self._evict,
             "patch": self._patch,
             "deleteWorkload": self._delete_workloads,
+            "createPods": self._create_pods,
+            "patchPod": self._patch_pod,
+            "deletePod": self._delete_pod,
         }
         found = actions[step["op"]](step)
         return {**self._snapshot(step["op"], self._settle()), **(found or {})}
@@ -167,9 +196,16 @@ class JobScenario:
             "op": op,
             "object": self.kind.as_kept(obj) if obj is not None else None,
             "workloads": [_shown(workload) for workload in self.store.list("Workload")],
-            "pods": [_shown(pod) for pod in self.store.list("Pod")],
+            "pods": self._shown_pods(),
         }
         return {**found, "error": error} if error else found
+
+    def _shown_pods(self) -> list[JsonObject]:
+        # A single pod is shown once with its kind, as the object; other pods are shown only here.
+        pods = self.store.list("Pod")
+        return (
+            [_shown(pod) for pod in pods] if self.key[0] == "Pod" else [KINDS["v1", "Pod"].as_kept(pod) for pod in pods]
+        )
 
     def _admit(self, step: JsonObject) -> JsonObject:
         infos: JsonObject = {}
@@ -196,6 +232,53 @@ class JobScenario:
         obj = self.store.get(*self.key)
         if obj is not None:
             self.store.write(merge_patch(obj, step["patch"]))
+
+    def _create_pods(self, step: JsonObject) -> JsonObject:
+        made = []
+        for entry in step["pods"]:
+            pod = self._pod_of(entry)
+            if pod is not None:
+                made.append({"name": name_of(pod), **self._make_pod(pod)})
+        return {"made": made}
+
+    def _pod_of(self, entry: JsonObject) -> JsonObject | None:
+        """The pod that a step asks for, made of a template of the object where it says so."""
+        path = entry.get("fromTemplate")
+        rest = {key: value for key, value in entry.items() if key != "fromTemplate"}
+        if path is None:
+            return rest
+        template = dig(self.store.get(*self.key) or {}, *path.split("."))
+        if template is None:
+            return None
+        metadata = {key: dig(template, "metadata", key) or {} for key in ("labels", "annotations")}
+        made: JsonObject = merge_patch({"metadata": metadata, "spec": template.get("spec") or {}}, rest)
+        return made
+
+    def _make_pod(self, pod: JsonObject) -> JsonObject:
+        """A pod through the webhooks, and into the cluster if they let it."""
+        kind = KINDS["v1", "Pod"]
+        pod = copy.deepcopy(pod)
+        try:
+            kind.default(pod, self.context)
+        except JobError as refusal:
+            return {"error": str(refusal)}
+        checked = self._checked(kind, kind.check_create, pod)
+        if not checked["errors"]:
+            self.store.write(pod)
+        return {"object": kind.as_kept(pod), **checked}
+
+    def _patch_pod(self, step: JsonObject) -> None:
+        pod = self._pod_named(step["pod"])
+        if pod is not None:
+            self.store.write(merge_patch(pod, step["patch"]))
+
+    def _delete_pod(self, step: JsonObject) -> None:
+        pod = self._pod_named(step["pod"])
+        if pod is not None:
+            self.store.delete(pod, NOW)
+
+    def _pod_named(self, name: str) -> JsonObject | None:
+        return next((pod for pod in self.store.list("Pod") if name_of(pod) == name), None)
 
     def _delete_workloads(self, step: JsonObject) -> None:
         for workload in self.store.list("Workload"):
@@ -232,6 +315,69 @@ def _shown(obj: JsonObject) -> JsonObject:
     return {key: without_empty_texts(obj.get(key)) for key in ("metadata", "spec", "status")}
 
 
+class PodGroupScenario(JobScenario):
+    """Pods that are created together and are one workload."""
+
+    key = ("PodGroup", "", "")
+
+    def run(self) -> JsonObject:
+        """All sections of the result, those of the webhooks pod by pod."""
+        made = [(name_of(pod), self._make_pod(pod)) for pod in self.scenario["pods"]]
+        self.pods = {name: found["object"] for name, found in made if not found.get("errors", True)}
+        default = [
+            {"name": name, **({"error": found["error"]} if "error" in found else {"object": found["object"]})}
+            for name, found in made
+        ]
+        create = [
+            {"name": name, "errors": found["errors"], "warnings": found["warnings"]}
+            for name, found in made
+            if "errors" in found
+        ]
+        updates = [
+            self._update_pod(update) for update in self.scenario.get("updates") or () if update["pod"] in self.pods
+        ]
+        error = self._settle()
+        requests = self._requests()
+        steps = [self._snapshot("create", error), *(self._step(step) for step in self.scenario.get("steps") or ())]
+        states = [self._group_state(each) for each in self.scenario.get("states") or ()] if self.pods else []
+        return {
+            "default": default, "create": create, "updates": updates, "requests": requests, "steps": steps,
+            "states": states,
+        }  # fmt: skip
+
+    def _passes(self) -> Iterator[tuple[tuple[str, ...], Callable[[], None]]]:
+        yield from self._pod_passes()
+
+    def _update_pod(self, update: JsonObject) -> JsonObject:
+        kind = KINDS["v1", "Pod"]
+        old, new = (merge_patch(self.pods[update["pod"]], update[side]) for side in ("old", "new"))
+        return {"name": update["name"], "pod": update["pod"], **self._checked(kind, kind.check_update, old, new)}
+
+    def _group_state(self, patched: JsonObject) -> JsonObject:
+        """How the group's status reads with other pods than there are."""
+        pods = [merge_patch(pod, patched["pods"].get(name, {})) for name, pod in self.pods.items()]
+        namespace, group_name = namespace_of(pods[0]), group_name_of(pods[0])
+        others = [obj for obj in self.scenario.get("cluster") or () if obj["kind"] != "Pod"]
+        store = ObjectStore([*others, *pods])
+        group = PodGroup(namespace, group_name, replace(self.context, objects=store), store)
+        outcome = group.outcome()
+        found: JsonObject = {
+            "name": patched["name"],
+            "finished": {"finished": outcome.finished, "success": outcome.success, "message": outcome.message},
+            "podsReady": group.pods_ready(),
+            "active": group.is_active(),
+            "suspended": group.is_suspended(),
+            "reclaimablePods": group.reclaimable_pods(),
+            "skip": group.is_skipped(),
+            "podLabelSelector": group.kind.pod_label_selector(group.object),
+        }
+        try:
+            found["podSets"] = [{"name": each["name"], "count": each["count"]} for each in group.pod_sets()]
+        except JobError as failure:
+            found["podSets"] = {"error": str(failure)}
+        return found
+
+
 def integrate(scenario: Mapping[str, Any]) -> JsonObject:
     """What becomes of the job of a scenario."""
-    return JobScenario(scenario).run()
+    return PodGroupScenario(scenario).run() if "pods" in scenario else JobScenario(scenario).run()
