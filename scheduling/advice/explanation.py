@@ -361,7 +361,7 @@ class _Search:
     ) -> FlavorVerdict:
         names = tuple(pod_set.name for pod_set in pod_sets)
         needs = tuple(
-            _need(resource, amount, cell, taken.get(cell, 0))
+            _need(resource, amount, cell, taken.get(cell, 0), self._info.may_borrow)
             for resource, amount in asked.items()
             if (cell := slot.cells.get(resource)) is not None
         )
@@ -437,8 +437,8 @@ class _Search:
                 yield WorkloadHolder(key.flavor, key.resource, info.key, info.cluster_queue, info.priority, amount)
 
 
-def _need(resource: str, asked: int, cell: Cell, taken: int) -> ResourceNeed:
-    free = max(0, cell.available() - taken)
+def _need(resource: str, asked: int, cell: Cell, taken: int, may_borrow: bool) -> ResourceNeed:
+    free = max(0, cell.room(borrowing=may_borrow) - taken)
     own = max(0, cell.subtree - cell.usage - taken)
     return ResourceNeed(
         resource=resource,
@@ -448,7 +448,7 @@ def _need(resource: str, asked: int, cell: Cell, taken: int) -> ResourceNeed:
         borrowable=max(0, free - own),
         free=free,
         lacking=max(0, asked - free),
-        maximum=max(0, cell.potential - taken),
+        maximum=max(0, (cell.potential if may_borrow else min(cell.potential, cell.subtree)) - taken),
     )
 
 

@@ -199,7 +199,7 @@ def _has_quota(state: State, info: WorkloadInfo, flavors: Sequence[str]) -> bool
     cells = {slot.name: slot.cells for group in cq.groups for slot in group.flavors}
     return all(
         key.resource not in cells[key.flavor]
-        or cells[key.flavor][key.resource].available() >= amount - held.get(key, 0)
+        or cells[key.flavor][key.resource].room(borrowing=info.may_borrow) >= amount - held.get(key, 0)
         for key, amount in wanted.items()
     )
 

@@ -259,7 +259,7 @@ class Cycle:
     def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
         assignment = entry.assignment
         for cell, amount in () if entry.is_second_pass else assignment.usage.items():
-            if amount > max(0, cell.available()):
+            if amount > max(0, cell.room(borrowing=entry.info.may_borrow)):
                 return False, False
         if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
             return False, True

@@ -25,17 +25,15 @@ def describe_refusal(refusal: Refusal) -> str:
     match refusal.kind:
         case RefusalKind.EXCEEDS_MAXIMUM:
             limit = format_amount(refusal.resource, refusal.limit)
-            return (
-                f"{refusal.resource} in flavor {refusal.flavor}: {wanted} asked for, at most {limit} could ever be had"
-            )
+            amounts = f"{wanted} asked for, at most {limit} could ever be had"
         case RefusalKind.LACKS:
             lacks = format_amount(refusal.resource, refusal.wanted - refusal.limit)
             free = format_amount(refusal.resource, max(0, refusal.limit))
-            return (
-                f"{refusal.resource} in flavor {refusal.flavor}: {lacks} more needed ({wanted} asked for, {free} free)"
-            )
+            amounts = f"{lacks} more needed ({wanted} asked for, {free} free)"
         case _:
             return refusal.text
+    note = f"; {refusal.text}" if refusal.text else ""
+    return f"{refusal.resource} in flavor {refusal.flavor}: {amounts}{note}"
 
 
 def describe_refusals(assignment: Assignment) -> str:

@@ -28,6 +28,8 @@ from scheduling.state.workload_info import PodSetRequests, WorkloadInfo
 Pins = Sequence[Mapping[str, str]]
 """Per pod set the flavor of each resource that was nominated: a recomputation may use no other."""
 
+MAY_NOT_BORROW = "it is never preempted, so it may not borrow"
+
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM, Mode.FIT
 
 
@@ -96,6 +98,8 @@ class FlavorAssigner:
     ) -> tuple[Mode, int]:
         """How an amount fits one cell, and at which borrowing level. Unless it may `ask` whom to preempt, what
         does not fit counts as without candidates."""
+        if not info.may_borrow:
+            return self._fit_own_quota(cq, info, cell, wanted, refusals, ask=ask)
         available = max(0, cell.available())
         if wanted <= available and wanted <= cell.potential:
             return FIT, 0 if cell.usage + wanted <= cell.subtree else cell.borrow_level(wanted)[0]
@@ -110,6 +114,27 @@ class FlavorAssigner:
         if not ask or not cq.can_preempt:
             return NO_CANDIDATES, level
         return self._oracle(cq, info, cell, wanted, level)
+
+    def _fit_own_quota(
+        self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
+    ) -> tuple[Mode, int]:
+        """The same for a workload that is never reclaimed: what it borrowed, its owner would not get back.
+
+        Then it fits within quota at every level above as well: a cohort's is no less than what its ClusterQueues lend.
+        """
+        available = max(0, cell.room(borrowing=False))
+        if wanted <= available:
+            return FIT, 0
+        most = min(cell.potential, cell.subtree)
+        if wanted > most:
+            refusal = _refusal(RefusalKind.EXCEEDS_MAXIMUM, cell, wanted, most)
+            refusals.append(refusal._replace(text=MAY_NOT_BORROW))
+            return NO_FIT, 0
+        refusal = _refusal(RefusalKind.LACKS, cell, wanted, available, preemptible=True)
+        refusals.append(refusal._replace(text=MAY_NOT_BORROW))
+        if not ask or not cq.can_preempt:
+            return NO_CANDIDATES, 0
+        return self._oracle(cq, info, cell, wanted, 0)
 
     def _can_preempt_while_borrowing(self, cq: ClusterQueueState) -> bool:
         preemption = cq.spec.preemption

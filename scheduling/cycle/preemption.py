@@ -72,6 +72,8 @@ class Preemptor:
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
         """In which attempts borrowing is allowed."""
+        if not request.info.may_borrow:
+            return (False,)
         forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
         cells = request.cq.node.cells
         under_nominal = all(cells[key].usage < cells[key].nominal for key in request.needed)

@@ -24,6 +24,7 @@ class PreemptionRequest(NamedTuple):
 
     def fits(self, allow_borrowing: bool) -> bool:
         """Whether it fits the usage as it is now."""
+        allow_borrowing = allow_borrowing and self.info.may_borrow
         for cell, amount in self.requests.items():
             if not allow_borrowing and cell.usage + amount > cell.subtree:
                 return False

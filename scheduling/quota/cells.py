@@ -71,6 +71,11 @@ class Cell:
             found = min(own, found)
         return found + local - usage if local > usage else found
 
+    def room(self, *, borrowing: bool) -> int:
+        """What may still be used here, with borrowing or within the own quota alone; negative as in `available`."""
+        found = self.available()
+        return found if borrowing else min(found, self.subtree - self.usage)
+
     def add(self, amount: int) -> None:
         """Use more; what exceeds the local part is used at the parent too."""
         cell: Cell | None = self

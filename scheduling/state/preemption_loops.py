@@ -113,7 +113,7 @@ def is_news(before: Workload, after: Workload) -> bool:
 
 
 def _news_fields(workload: Workload) -> tuple[object, ...]:
-    return (*owner_fields(workload), workload.admission_gates, workload.never_reclaimed)
+    return (*owner_fields(workload), workload.admission_gates)
 
 
 def describe_pause(until: float) -> str:

@@ -279,6 +279,11 @@ class WorkloadInfo:
             stated = Placement(tuple(pods))
         self.placement = stated
 
+    @property
+    def may_borrow(self) -> bool:
+        """Whether it may use quota beyond that of its ClusterQueue: what is never reclaimed would never go back."""
+        return not self.workload.never_reclaimed
+
     def can_be_reduced(self) -> bool:
         """Whether some pod set may be admitted with fewer pods."""
         return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
@@ -295,7 +300,9 @@ class WorkloadInfo:
             pod_sets = tuple(_pod_set_hash(requests) for requests in self.pod_sets)
             workload = self.workload
             namespace = workload.namespace if self.has_namespace_device_quota else None
-            value = (self.priority, namespace, workload.allowed_flavors, workload.replaces, pod_sets)
+            value = (
+                self.priority, namespace, workload.allowed_flavors, workload.replaces, self.may_borrow, pod_sets
+            )  # fmt: skip
             self._scheduling_hash = SchedulingHash(value)
         return self._scheduling_hash
 
@@ -314,6 +321,7 @@ def owner_fields(workload: Workload) -> tuple[object, ...]:
         workload.reclaimable_pods,
         workload.closed_preemption_gates,
         workload.allowed_flavors,
+        workload.never_reclaimed,
     )
 
 

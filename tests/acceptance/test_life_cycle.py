@@ -260,9 +260,9 @@ class TestProtection:
         borrower = endless("borrower")
         borrower["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "guest"
         system.submit(borrower)
-        Workload.objects.update(never_preempt=protected)
         system.turn()
         assert statuses() == {"borrower": "Admitted"}
+        Workload.objects.update(never_preempt=protected)  # marked before, it would not borrow (T80)
         submit(system, "owner")
         for _ in range(3):
             system.turn(60)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from scheduling.model.vocabulary import StopPolicy
 from scheduling.state.status import Usage
 from tests.scheduling.world_helpers import (
     Builder,
     admissions,
     cycle,
+    flavors,
     fungibility,
+    messages,
     outcomes,
     pod_set,
     preemption,
@@ -196,3 +200,62 @@ def test_a_cycle_of_cohorts_stops_its_queues_until_it_is_broken() -> None:
     assert builder.world.cluster_queue_status("a").reason == "CohortCycle"
     builder.cohort("y")
     assert admissions(cycle(builder.world)) == ["w"]
+
+
+class TestT80WhatIsNeverPreemptedDoesNotBorrow:
+    """K10: its owner would never get the quota back, since reclaim finds no victim."""
+
+    def test_it_waits_where_another_workload_borrows(self) -> None:
+        builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
+        builder.pending("large", "a", 5, never_reclaimed=True)
+        result = cycle(builder.world)
+        assert outcomes(result) == {"large": "ExceedsMaxQuota"}
+        assert messages(result)["large"] == (
+            "cpu in flavor default: 5 asked for, at most 4 could ever be had; "
+            "it is never preempted, so it may not borrow"
+        )
+        assert admissions(cycle(builder.pending("other", "a", 5, at=1.0).world)) == ["other"]
+
+    def test_it_waits_while_its_own_queue_uses_the_quota(self) -> None:
+        builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
+        builder.running("own", "a", 3).pending("w", "a", 2, never_reclaimed=True)
+        result = cycle(builder.world)
+        assert outcomes(result) == {"w": "WaitingForQuota"}
+        assert "1 more needed (2 asked for, 1 free); it is never preempted" in messages(result)["w"]
+        builder.world.finish_workload("team/own", 1001.0)
+        assert admissions(cycle(builder.world, 1001.0)) == ["w"]
+
+    def test_it_takes_the_first_flavor_whose_quota_is_its_own(self) -> None:
+        builder = Builder().queue("a", {"one": 2, "two": 4}, "all").queue("b", {"one": 4, "two": 0}, "all")
+        builder.pending("w", "a", 3, never_reclaimed=True)
+        assert flavors(cycle(builder.world), "w") == {"cpu": "two"}
+
+    @pytest.mark.parametrize("fair", [False, True])
+    def test_it_preempts_until_it_does_not_borrow(self, fair: bool) -> None:
+        policy = preemption(within="LowerPriority", reclaim="Any", borrow="LowerPriority")
+        builder = Builder(fair=fair)
+        builder.queue("a", {"default": 4}, "all", preemption=policy).queue("b", {"default": 4}, "all")
+        builder.running("own", "a", 3).pending("w", "a", 2, priority=1, never_reclaimed=True)
+        assert preemptions(cycle(builder.world)) == {"own": "InClusterQueue"}, "though it could borrow beside it"
+
+    @pytest.mark.parametrize("fair", [False, True])
+    def test_it_reclaims_its_own_quota(self, fair: bool) -> None:
+        builder = Builder(fair=fair)
+        builder.queue("a", {"default": 4}, "all", preemption=preemption(reclaim="Any")).queue(
+            "b", {"default": 4}, "all"
+        )
+        builder.running("theirs", "b", 6).pending("w", "a", 4, never_reclaimed=True)
+        assert set(preemptions(cycle(builder.world))) == {"theirs"}
+
+    def test_an_equal_workload_that_may_borrow_is_not_refused_with_it(self) -> None:
+        builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
+        builder.pending("kept", "a", 5, never_reclaimed=True).pending("other", "a", 5, at=1.0)
+        assert outcomes(cycle(builder.world)) == {"kept": "ExceedsMaxQuota"}
+        assert admissions(cycle(builder.world)) == ["other"]
+
+    def test_it_is_looked_at_again_when_it_may_borrow(self) -> None:
+        builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
+        builder.pending("w", "a", 5, never_reclaimed=True)
+        cycle(builder.world)
+        builder.pending("w", "a", 5)
+        assert admissions(cycle(builder.world)) == ["w"]
