@@ -13,6 +13,15 @@ from uuid import UUID
 
 from clusters.client import JsonObject
 from clusters.jobs.kinds import JobKind, Stopping
+from clusters.jobs.owned_keys import CLUSTER_QUEUE_LABEL as CLUSTER_QUEUE_LABEL
+from clusters.jobs.owned_keys import JOB_UID_LABEL as JOB_UID_LABEL
+from clusters.jobs.owned_keys import LOCAL_QUEUE_LABEL as LOCAL_QUEUE_LABEL
+from clusters.jobs.owned_keys import MANAGED_LABEL as MANAGED_LABEL
+from clusters.jobs.owned_keys import POD_SET_LABEL as POD_SET_LABEL
+from clusters.jobs.owned_keys import REPLICA_ANNOTATION as REPLICA_ANNOTATION
+from clusters.jobs.owned_keys import WORKLOAD_ANNOTATION as WORKLOAD_ANNOTATION
+from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL as WORKLOAD_UID_LABEL
+from clusters.jobs.owned_keys import without_owned_keys
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from scheduling.devices.requests.webhook import completed_pod
 from scheduling.model.admission_check import PodSetUpdate
@@ -28,15 +37,7 @@ PLACEMENT_GATE: Final = "kueueweb.io/placement"
 KUEUE_GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"})
 """The gates that Kueue's webhook puts on pods; of a pod that is ours they go with our own."""
 
-MANAGED_LABEL: Final = "kueueweb.io/managed"
-JOB_UID_LABEL: Final = "kueueweb.io/job-uid"
-WORKLOAD_UID_LABEL: Final = "kueueweb.io/workload-uid"
-REPLICA_ANNOTATION: Final = "kueueweb.io/replica"
-WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
-POD_SET_LABEL: Final = "kueue.x-k8s.io/podset"
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
-CLUSTER_QUEUE_LABEL: Final = "kueue.x-k8s.io/cluster-queue-name"
-LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 _HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
 
@@ -127,7 +128,7 @@ class JobSource:
     @property
     def template(self) -> JsonObject:
         """The template of its pods, {metadata, spec}; that of somebody else's job is theirs."""
-        template = self.kind.template(self.manifest)
+        template: JsonObject = without_owned_keys(self.kind.template(self.manifest))
         return template if self.found_in_cluster else completed_pod(template, self.vendors)
 
     @property
@@ -308,13 +309,14 @@ def _partial_count(source: JobSource, pod_set: PodSetAdmission) -> int | None:
 
 def _bare(source: JobSource) -> JsonObject:
     """The manifest as it may be applied: without its status and what only a server writes, with its row's uid."""
-    metadata = {key: value for key, value in source.manifest["metadata"].items() if key not in _SERVER_METADATA}
+    manifest: JsonObject = without_owned_keys(source.manifest)
+    metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_METADATA}
     metadata["labels"] = {**(metadata.get("labels") or {}), **_common_labels(source)}
     return {
         "apiVersion": source.kind.kind.api_version,
         "kind": source.kind.kind.kind,
         "metadata": metadata,
-        "spec": dict(source.manifest.get("spec") or {}),
+        "spec": dict(manifest.get("spec") or {}),
     }
 
 

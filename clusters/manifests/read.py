@@ -8,6 +8,8 @@ from typing import Any
 
 from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.services.apply_result import Submitted
+from clusters.jobs.kinds import JOB_KINDS
+from clusters.jobs.owned_keys import owned_paths
 from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, Kind, group_of, version_of
 from queues.manifests.documents import Document
 from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
@@ -80,6 +82,9 @@ def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Objec
     mistakes = len(report.errors)
     spec = kind.read(top, version_of(api_version))
     top.close()
+    if name in JOB_KINDS:
+        for owned in owned_paths(content, path):
+            report.warn(owned, "is left out: only a scheduler or a device plugin writes it")
     if len(report.errors) > mistakes:
         return None
     return Object(kind, _meta(kind, spec), Submitted(spec, report, api_version, path))

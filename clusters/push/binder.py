@@ -30,7 +30,7 @@ from clusters.push.desired_state import FlavorNodes, Slices, admitted_workload, 
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
 from clusters.push.topology_domains import TopologyDomains
-from gpus.annotations import pod_annotations
+from gpus.annotations import owned_annotations, pod_annotations
 from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
@@ -135,7 +135,11 @@ class Binder:
         names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
         devices = slices.devices.get(node)
         hami = pod_annotations(placement, self._vendors, self._clock(), names=names, devices=devices)
-        self._annotate(pod, placed_pod(pod, workload, replica, hami))
+        theirs = owned_annotations(pod["metadata"].get("annotations") or {}, self._vendors)
+        patch = placed_pod(pod, workload, replica, hami)
+        # What somebody else wrote in a scheduler's name would be believed by the node's device plugin.
+        patch["metadata"]["annotations"] |= {key: None for key in theirs if key not in (*hami, BIND_PHASE, BIND_TIME)}
+        self._annotate(pod, patch)
         locks = locks_of(placement, self._vendors)
         if not self._locks.take(node, pod, locks):
             return 0

@@ -22,7 +22,6 @@ from gpus.annotations.allocation import BIND_PHASE
 from gpus.manifests import configured_vendors
 from gpus.services import (
     ExternalPod,
-    decided_cards,
     forget_external,
     keep_external,
     record_external,
@@ -75,12 +74,11 @@ class _Pod:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What the scheduler's books say of a workload: whether its pods' amounts are on them, on which nodes they are, and
-    which cards, as (node, UUID), they hold."""
+    """What the scheduler's books say of a workload: whether its pods' amounts are on them, and on which nodes they
+    are."""
 
     placed: bool = False
     nodes: frozenset[str] = frozenset()
-    cards: frozenset[tuple[str, str]] = frozenset()
 
 
 _NOTHING: Final = _Decided()
@@ -219,8 +217,7 @@ class PodSync:
             .only(*_KNOWN_COLUMNS)
             .prefetch_related(Prefetch("pod_sets", pod_sets))
         )
-        cards = decided_cards([row.pk for row in rows])
-        return {str(row.uid): _known(row, cards.get(row.pk, frozenset())) for row in rows}
+        return {str(row.uid): _known(row) for row in rows}
 
     def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
         """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
@@ -280,15 +277,15 @@ class PodSync:
         return not decided.placed or bool(pod.node and decided.nodes and pod.node not in decided.nodes)
 
     def _external_of(self, pod: _Pod) -> FoundAllocation | None:
-        """What a pod holds of cards, less what was decided for it. Pods of ours whose annotations somebody else wrote
-        hold other cards than decided, or what nobody can read."""
+        """What a pod holds of devices that nobody decided for it.
+
+        A pod of ours that runs where it was decided holds what was decided, whatever its annotations say: where they
+        say something else `drift/` shows it.
+        """
         decided = self._decided_of(pod)
-        if pod.ended or pod.found is None or not decided.placed:
-            return None if pod.ended else pod.found
-        if not decided.cards:
+        if pod.ended or (decided.placed and (not pod.node or not decided.nodes or pod.node in decided.nodes)):
             return None
-        beyond = tuple(held for held in pod.found.slices if (held.node, held.uuid) not in decided.cards)
-        return replace(pod.found, slices=beyond) if beyond or pod.found.malformed else None
+        return pod.found
 
 
 def _init_done(manifest: JsonObject) -> bool:
@@ -321,7 +318,7 @@ def _has_place(pod_set: PodSet) -> bool:
     return bool(pod_set.nodes) or bool((pod_set.topology_assignment or {}).get("levels"))
 
 
-def _known(row: Workload, cards: frozenset[tuple[str, str]]) -> _Known:
+def _known(row: Workload) -> _Known:
     pod_sets = list(row.pod_sets.all())
     conditions: dict[str, JsonObject] = {entry.get("type", ""): entry for entry in row.conditions}
     readiness = conditions.get(ConditionType.PODS_READY, {})
@@ -334,7 +331,6 @@ def _known(row: Workload, cards: frozenset[tuple[str, str]]) -> _Known:
             and row.status != WorkloadStatus.FINISHED
             and any(_has_place(pod_set) for pod_set in pod_sets),
             frozenset(node for pod_set in pod_sets for node in pod_set.nodes if node),
-            cards,
         ),
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,

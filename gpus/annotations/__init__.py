@@ -23,6 +23,7 @@ from gpus.annotations.inventory import (
 )
 from gpus.annotations.lock import MUTEX_LOCK, NodeLock, handshake_request, plugin_answers
 from gpus.annotations.node import NodeDevices, count_scores, node_devices
+from gpus.annotations.owned import owned_annotations
 
 __all__ = [
     "MUTEX_LOCK",
@@ -47,6 +48,7 @@ __all__ = [
     "found_allocation",
     "handshake_request",
     "node_devices",
+    "owned_annotations",
     "plugin_answers",
     "pod_annotations",
 ]

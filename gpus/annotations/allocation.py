@@ -19,7 +19,7 @@ from gpus.annotations.vendor_extras import TIMES as EXTRA_TIMES
 from gpus.annotations.vendor_extras import Decision, vendor_extras
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.pod_usage import peak_usage
-from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement
+from scheduling.model.device import Device, DeviceRequest, DeviceSlice, MigInstance, MigPlacement
 from scheduling.model.placement import PodPlacement
 from scheduling.model.vendor import DeviceVendor
 
@@ -65,12 +65,14 @@ class MigAllocation:
 class FoundAllocation:
     """What a pod in the cluster says it holds; slots, MiB and cores per card are the pod's peak.
 
-    `malformed` is what could not be read: such a pod counts as all cards of its node until that is resolved.
+    `malformed` is what could not be read: such a pod counts as so many whole devices of its node as it asks for
+    (`asked`; None: as all of them) until that is resolved.
     """
 
     node: str
     slices: tuple[DeviceSlice, ...] = ()
     malformed: str = ""
+    asked: int | None = None
 
 
 def encode_containers(containers: Iterable[Iterable[AllocatedDevice]]) -> str:
@@ -208,20 +210,24 @@ def found_allocation(
     """What a pod in the cluster holds, by its own annotations; None for a pod that HAMi placed nowhere.
 
     `pod` is a `v1.Pod` in manifest form that is neither Succeeded nor Failed. Init containers and the others are taken
-    together as HAMi does, or the others alone once all init containers succeeded (`init_done`).
+    together as HAMi does, or the others alone once all init containers succeeded (`init_done`). Anyone who may write
+    a pod writes its annotations: they are not believed on a pod that asks for no device or runs on another node, nor
+    beyond the number of devices that it asks for.
     """
     annotations: Mapping[str, str] = (pod.get("metadata") or {}).get("annotations") or {}
     node = annotations.get(NODE) or ""
-    if not node:
+    runs_on = (pod.get("spec") or {}).get("nodeName") or node
+    request = pod_device_request(pod, vendors)
+    if not node or node != runs_on or not request.asks_for_devices:
         return None
+    asked = sum(each.count for container in (*request.init_containers, *request.containers) for each in container)
     present = [vendor for vendor in vendors if annotations.get(vendor.annotations.allocated)]
     if not present:
-        asks = pod_device_request(pod, vendors).asks_for_devices
-        return FoundAllocation(node, malformed="it asks for devices and has no allocated annotation" if asks else "")
+        return FoundAllocation(node, (), "it asks for devices and has no allocated annotation", asked)
     try:
         return FoundAllocation(node, _held_slices(pod, annotations, node, present, init_done))
     except AnnotationError as error:
-        return FoundAllocation(node, malformed=str(error))
+        return FoundAllocation(node, (), str(error), asked)
 
 
 def _held_slices(
@@ -263,11 +269,21 @@ def _held_slices(
             )
             for number, container in enumerate(align_containers(entries, asking))
         ]
+        _check_counts(containers, per_container, vendor.common_word)
         if init_done:
             containers[:init_count] = [()] * init_count
         for part in peak_usage(containers, init_count).values():
             held[(vendor.common_word, part.uuid)] = part
     return tuple(held.values())
+
+
+def _check_counts(
+    containers: Sequence[Sequence[DeviceSlice]], asked: Sequence[Sequence[DeviceRequest]], word: str
+) -> None:
+    for held, requests in zip(containers, asked, strict=True):
+        count = sum(each.count for each in requests if each.vendor == word)
+        if len(held) > count:
+            raise AnnotationError(f"{len(held)} {word} devices for a container that asks for {count}")
 
 
 def _encode_device(device: AllocatedDevice) -> str:

@@ -2,7 +2,6 @@
 
 from gpus.services.foreign_allocations import (
     ExternalPod,
-    decided_cards,
     forget_external,
     keep_external,
     record_external,
@@ -15,7 +14,6 @@ __all__ = [
     "ExternalPod",
     "ObservedNode",
     "apply_nodes",
-    "decided_cards",
     "delete_nodes",
     "forget_external",
     "forget_node",

@@ -30,8 +30,9 @@ class ExternalPod:
 def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime | None = None) -> bool:
     """Store what these pods hold, replacing what was stored of them; whether anything changed.
 
-    A pod that can't be read counts as every card of its node until that is resolved. A slice of a card that its node
-    does not list is kept without one. Pods on nodes that are not stored are passed over: the node comes first.
+    A pod that can't be read counts as so many whole devices of its node as it asks for until that is resolved. A slice
+    of a device that its node does not list is kept without one. Pods on nodes that are not stored are passed over: the
+    node comes first.
     """
     with transaction.atomic():
         nodes = _nodes(cluster_id, {pod.allocation.node for pod in pods})
@@ -60,15 +61,6 @@ def forget_external(cluster_id: int, uids: Collection[str]) -> bool:
 def keep_external(cluster_id: int, uids: Collection[str]) -> bool:
     """Forget every pod but these: a whole list of the cluster has been read."""
     return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id).exclude(pod_uid__in=list(uids)))
-
-
-def decided_cards(workload_ids: Collection[int]) -> dict[int, frozenset[tuple[str, str]]]:
-    """The cards that were decided for workloads, as (node, UUID), by the workload's key."""
-    decided = DeviceAllocation.objects.filter(workload__in=list(workload_ids), source=AllocationSource.DECIDED)
-    cards: dict[int, set[tuple[str, str]]] = {}
-    for workload_id, node, uuid in decided.values_list("workload_id", "node__name", "device_uuid"):
-        cards.setdefault(workload_id or 0, set()).add((node, uuid))
-    return {workload_id: frozenset(held) for workload_id, held in cards.items()}
 
 
 def link_external(node: Node) -> set[int]:
@@ -121,7 +113,8 @@ def _rows(cluster_id: int, node: Node, pod: ExternalPod, now: datetime) -> list[
     }
     malformed = pod.allocation.malformed or _out_of_range(pod.allocation)
     if malformed:
-        rows = [_whole_device(device, malformed, common) for device in devices.values()]
+        whole = sorted(devices.values(), key=lambda device: (device.index, device.uuid))[: pod.allocation.asked]
+        rows = [_whole_device(device, malformed, common) for device in whole]
         return sorted(rows, key=lambda row: row.device_uuid)
     rows = [
         DeviceAllocation(

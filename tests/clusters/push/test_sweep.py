@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from uuid import uuid4
 
+import orjson
 import pytest
 from django.db import connection
 
 from accounts.models import Cluster
 from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
+from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
 from queues.models import Job, Pod, Workload
@@ -332,3 +335,35 @@ def a_sweep_waits() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         return bool(cursor.fetchone()[0])
+
+
+def test_what_a_tenant_writes_in_a_scheduler_s_name_never_reaches_a_pod(system: System) -> None:
+    """S2: keys of ours and of every device plugin went to the cluster as they were written."""
+    manifest = gpu_job(run_seconds=1000)
+    template = manifest["spec"]["template"]
+    template.setdefault("metadata", {}).setdefault("annotations", {}).update(
+        {
+            "hami.io/vgpu-node": "node-9",
+            "hami.io/mlu-devices-allocated": "garbage,x;",
+            "hami.io/kunlun-allocated": "garbage,x;",
+            "huawei.com/Ascend910B": "[]",
+            "kueue.x-k8s.io/workload": "another",
+            "kueueweb.io/replica": "7",
+            "hami.io/gpu-scheduler-policy": "binpack",
+        }
+    )
+    template["metadata"]["labels"] = {"kueueweb.io/workload-uid": str(uuid4()), "app": "x"}
+    [applied] = apply_manifests(system.cluster, orjson.dumps(manifest), user=None).objects
+    assert len(applied.warnings) == 7
+    for _ in range(2):
+        system.turn()
+    [pod] = system.pods()
+    metadata, row = pod["metadata"], system.workload()
+    assert not metadata["annotations"].keys() & {
+        "hami.io/mlu-devices-allocated", "hami.io/kunlun-allocated", "huawei.com/Ascend910B",
+    }  # fmt: skip
+    assert metadata["annotations"]["hami.io/vgpu-node"] == pod["spec"]["nodeName"]
+    assert metadata["annotations"]["hami.io/gpu-scheduler-policy"] == "binpack"
+    assert metadata["annotations"]["kueue.x-k8s.io/workload"] == row.name
+    assert metadata["annotations"]["kueueweb.io/replica"] == "0"
+    assert (metadata["labels"]["kueueweb.io/workload-uid"], metadata["labels"]["app"]) == (str(row.uid), "x")

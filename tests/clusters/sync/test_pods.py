@@ -71,29 +71,55 @@ def test_the_cards_that_a_pod_of_ours_names_are_kept_and_compared(system: System
         assert drift.device == held.device_uuid
 
 
-def test_cards_that_a_pod_of_ours_holds_beside_what_was_decided_are_taken(system: System) -> None:
-    def taken() -> list[tuple[str, int, bool]]:
-        found = DeviceAllocation.objects.filter(source="external").order_by("device_uuid")
-        return [(row.device_uuid, row.memory_mib, bool(row.malformed)) for row in found]
-
-    def annotate(text: str) -> None:
-        annotations = {"hami.io/vgpu-devices-allocated": text}
-        system.client.patch(PODS, "team", bound["metadata"]["name"], {"metadata": {"annotations": annotations}})
-        system.watcher.resync()
-
+def test_a_pod_of_ours_takes_nothing_by_its_annotations(system: System) -> None:
+    """S2: who may write a pod's annotations took devices, and closed its node with one that can't be read."""
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
     [bound] = system.pods()
-    held = DeviceAllocation.objects.get(source="decided")
-    assert taken() == [], "what was decided is taken already"
-    cards = Device.objects.filter(node=held.node).order_by("uuid")
-    other = cards.exclude(uuid=held.device_uuid)[0]
-    annotate(f"{other.uuid},NVIDIA,4000,30:;")
-    assert taken() == [(other.uuid, 4000, False)]
-    annotate("GPU-1,NVIDIA,much,50:;")
-    assert taken() == [(card.uuid, card.memory_mib, True) for card in cards], "unreadable: every card of its node"
-    annotate(f"{held.device_uuid},NVIDIA,4000,30:;")
-    assert taken() == []
+    held = DeviceAllocation.objects.get()
+    other = Device.objects.filter(node=held.node).exclude(uuid=held.device_uuid)[0]
+    for text in (f"{other.uuid},NVIDIA,4000,30:;", "GPU-1,NVIDIA,much,50:;", f"{held.device_uuid},NVIDIA,4000,30:;"):
+        annotations = {"hami.io/vgpu-devices-allocated": text, "hami.io/mlu-devices-allocated": "garbage,x;"}
+        system.client.patch(PODS, "team", bound["metadata"]["name"], {"metadata": {"annotations": annotations}})
+        system.watcher.resync()
+        assert DeviceAllocation.objects.get() == held
+
+
+@pytest.mark.parametrize(
+    ("limits", "node"), [({}, "runs"), ({}, "other"), ({"nvidia.com/gpu": "1"}, "other"), ({"nvidia.com/gpu": "1"}, "")]
+)
+def test_annotations_are_not_believed_on_a_pod_that_asks_for_nothing_or_runs_elsewhere(
+    system: System, limits: dict[str, str], node: str
+) -> None:
+    """S2: a Job without devices closed every device of a node on which it did not even run."""
+    names = list(Node.objects.order_by("name").values_list("name", flat=True))
+    annotations = {"hami.io/vgpu-devices-allocated": "garbage,x;"}
+    if node:
+        annotations["hami.io/vgpu-node"] = names[0] if node == "runs" else names[1]
+    theirs = pod("theirs", limits=limits)
+    theirs["metadata"]["annotations"] = annotations
+    theirs["spec"]["nodeName"] = names[0]
+    system.client.create(PODS, theirs)
+    system.watcher.resync()
+    assert not DeviceAllocation.objects.exists()
+
+
+def test_a_pod_whose_annotation_can_not_be_read_holds_as_many_devices_as_it_asks_for(system: System) -> None:
+    """S2: it held all devices of its node."""
+    name = Node.objects.filter(devices__isnull=False).order_by("name")[0].name
+    theirs = pod("theirs", limits={"nvidia.com/gpu": "1"})
+    theirs["metadata"]["annotations"] = {
+        "hami.io/vgpu-node": name, "hami.io/vgpu-devices-allocated": "garbage,x;"
+    }  # fmt: skip
+    theirs["spec"]["nodeName"] = name
+    system.client.create(PODS, theirs)
+    system.watcher.resync()
+    held = DeviceAllocation.objects.get()
+    assert held.device is not None
+    assert (held.memory_mib, bool(held.malformed)) == (held.device.memory_mib, True)
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    assert DeviceAllocation.objects.get(source="decided").device != held.device
 
 
 def test_a_pod_of_ours_on_another_node_takes_its_amounts_there(system: System) -> None:
@@ -190,19 +216,6 @@ def test_what_init_containers_of_others_held_is_free_when_all_succeeded(system: 
         "containers": [container("main", 3000)],
     }
     assert [held(), held(0), held(0, None), held(0, 1), held(0, 0)] == [9000, 9000, 9000, 9000, 3000]
-
-
-def test_an_annotation_that_can_not_be_read_closes_every_card_of_its_node(system: System) -> None:
-    annotations = {"hami.io/vgpu-node": "node-01", "hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,much,50:;"}
-    system.client.create(
-        PODS, pod("theirs", annotations=annotations, schedulerName="x", limits={"nvidia.com/gpu": "1"})
-    )
-    uid = system.client.list(PODS).items[0]["metadata"]["uid"]
-    system.client.bind("default", "theirs", uid, "node-01")
-    system.watcher.resync()
-    system.submit(gpu_job(run_seconds=1000))
-    system.turn()
-    assert DeviceAllocation.objects.get(source="decided").node.name == "node-02"
 
 
 def test_somebody_elses_pod_with_our_label_is_still_somebody_elses(system: System) -> None:

@@ -1,0 +1,71 @@
+"""Labels and annotations that only we or a device plugin write: what a tenant writes of them never reaches a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gpus.annotations import owned_annotations
+from gpus.vendors import VENDORS
+
+MANAGED_LABEL: Final = "kueueweb.io/managed"
+JOB_UID_LABEL: Final = "kueueweb.io/job-uid"
+WORKLOAD_UID_LABEL: Final = "kueueweb.io/workload-uid"
+REPLICA_ANNOTATION: Final = "kueueweb.io/replica"
+WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
+POD_SET_LABEL: Final = "kueue.x-k8s.io/podset"
+CLUSTER_QUEUE_LABEL: Final = "kueue.x-k8s.io/cluster-queue-name"
+LOCAL_QUEUE_LABEL: Final = "kueue.x-k8s.io/local-queue-name"
+_OURS: Final = frozenset(
+    {
+        MANAGED_LABEL, JOB_UID_LABEL, WORKLOAD_UID_LABEL, REPLICA_ANNOTATION, WORKLOAD_ANNOTATION, POD_SET_LABEL,
+        CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL,
+    }
+)  # fmt: skip
+
+
+def owned_keys(metadata: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By `labels` and `annotations`, the keys in there that are not a tenant's to write."""
+    labels, annotations = (
+        found if isinstance(found := metadata.get(field), Mapping) else {} for field in ("labels", "annotations")
+    )
+    found = {
+        "labels": [key for key in labels if key in _OURS],
+        "annotations": sorted(
+            {*(key for key in annotations if key in _OURS), *owned_annotations(annotations, VENDORS)}
+        ),
+    }
+    return {field: keys for field, keys in found.items() if keys}
+
+
+def without_owned_keys(manifest: Any) -> Any:
+    """A manifest, or a part of one, in which every `metadata` is as a tenant may write it: the object's own, and that
+    of each pod template in it."""
+    if isinstance(manifest, list | tuple):
+        return [without_owned_keys(each) for each in manifest]
+    if not isinstance(manifest, Mapping):
+        return manifest
+    return {key: _cleaned(value) if key == "metadata" else without_owned_keys(value) for key, value in manifest.items()}
+
+
+def _cleaned(metadata: Any) -> Any:
+    if not isinstance(metadata, Mapping):
+        return metadata
+    cleaned = dict(metadata)
+    for field, keys in owned_keys(metadata).items():
+        cleaned[field] = {key: value for key, value in metadata[field].items() if key not in keys}
+    return cleaned
+
+
+def owned_paths(manifest: Any, path: str = "") -> Iterator[str]:
+    """Where in a manifest the keys are that are left out of what the cluster is told."""
+    if isinstance(manifest, list | tuple):
+        for number, each in enumerate(manifest):
+            yield from owned_paths(each, f"{path}[{number}]")
+    elif isinstance(manifest, Mapping):
+        for key, value in manifest.items():
+            here = f"{path}.{key}" if path else str(key)
+            if key == "metadata" and isinstance(value, Mapping):
+                yield from (f"{here}.{field}[{name}]" for field, names in owned_keys(value).items() for name in names)
+            else:
+                yield from owned_paths(value, here)
