@@ -29,7 +29,9 @@ test: $(VENV)/.dev frontend ## all tests, on a real PostgreSQL, Valkey, worker a
 	$(BIN)/python -m pytest tests/e2e
 
 .PHONY: fuzz
-fuzz: $(VENV)/.dev ## more than 10,000 hostile requests, manifests and cursors: none may be answered with a server error
+fuzz: $(VENV)/.dev ## properties with time to spare: 2,000 examples each, two leaders, hostile requests (about an hour)
+	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis tests/scheduling tests/queues tests/gpus tests/clusters --hypothesis-profile=long $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) tests/acceptance/test_new_leader.py --hypothesis-profile=long $(ARGS)
 	$(BIN)/python -m pytest tests/kueueweb/test_fuzz.py --hypothesis-profile=long $(ARGS)
 
 .PHONY: test-kubernetes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,8 +40,23 @@ def decisions(results: list[CycleResult]) -> list[object]:
     ]
 
 
+def check_own_quota(world: World, plan: Plan) -> None:
+    """What is never reclaimed holds no more than its ClusterQueue's own quota (T80)."""
+    held: Counter[tuple[str, str]] = Counter()
+    for each in plan.workloads:
+        found = world.workload(each.key)
+        if each.never_reclaimed and found is not None and found.admission is not None:
+            for assignment in found.admission.pod_set_assignments:
+                for resource, flavor in assignment.flavors.items():
+                    held[found.admission.cluster_queue, flavor] += assignment.resource_usage[resource]
+    for (queue, flavor), amount in held.items():
+        (row,) = (row for row in world.cluster_queue_status(queue).usage if row.flavor == flavor)
+        assert amount <= row.nominal, (queue, row)
+
+
 def check_limits(world: World, plan: Plan) -> None:
     """Usage is within what quota, borrowing and lending limits allow, at every node of the tree."""
+    check_own_quota(world, plan)
     for name, rows in usage_rows(world).items():
         kind, node = name.split(" ")
         cohort = next((c for n, _, c, _ in plan.queues if n == node), "") if kind == "queue" else ""

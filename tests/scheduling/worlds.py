@@ -99,6 +99,7 @@ def plans(draw: st.DrawFn, *, fair: bool | None = None) -> Plan:
                 min_count=reduced,
                 priority=draw(st.integers(0, 3)),
                 at=float(draw(st.integers(0, 5))),
+                never_reclaimed=draw(st.integers(0, 5)) == 5,
             )
         )
     return Plan(draw(st.booleans()) if fair is None else fair, cohorts, queues, workloads)
