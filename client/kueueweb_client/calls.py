@@ -1,0 +1,154 @@
+"""Every call of the API as a value: what is asked, and how the answer is read. Both clients send these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from kueueweb_client.errors import ApiError
+from kueueweb_client.types import ApplyResult, Key, Object, Page, WorkloadDetail
+
+T = TypeVar("T")
+BASE: Final = "/api/v1/"
+MAX_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request and the reader of its answer. `path` is below /api/v1/; parameters that are None are left out."""
+
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    body: Any = None
+    """Sent as JSON; text is sent as YAML."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def arguments(self, cluster: str) -> dict[str, Any]:
+        """What `httpx` is given."""
+        found: dict[str, Any] = {
+            "method": self.method,
+            "url": BASE + self.path,
+            "params": {
+                "cluster": cluster,
+                **{key: _text(value) for key, value in self.parameters.items() if value is not None},
+            },
+            "headers": dict(self.headers),
+        }
+        if isinstance(self.body, str):
+            found["content"] = self.body.encode()
+            found["headers"]["Content-Type"] = "application/yaml"
+        elif self.body is not None:
+            found["json"] = self.body
+        return found
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def answer(call: Call[T], response: httpx.Response) -> T:
+    """The answer's value; raises `ApiError` for a refusal."""
+    if response.is_success:
+        return call.read(response)
+    try:
+        content = response.json()
+    except ValueError:
+        content = {}
+    if not isinstance(content, dict):
+        content = {}
+    retry = response.headers.get("Retry-After", "")
+    raise ApiError(
+        response.status_code,
+        content.get("reason", "") or response.reason_phrase,
+        content.get("message", "") or f"the server answered {response.status_code}",
+        content.get("errors", ()),
+        int(retry) if retry.isdigit() else None,
+    )
+
+
+def path(*parts: str) -> str:
+    """The path of an object; each part is escaped."""
+    return "".join(f"{quote(part, safe='')}/" for part in parts if part)
+
+
+def _json(response: httpx.Response) -> Any:
+    return response.json()
+
+
+def page(noun: str, *names: str, **filters: Any) -> Call[Page]:
+    """One page of a list."""
+    return Call("GET", path(noun, *names), _json, {"limit": MAX_PAGE, **filters})
+
+
+def read(noun: str, *names: str) -> Call[Object]:
+    """One object."""
+    return Call("GET", path(noun, *names), _json)
+
+
+def read_with_tag(noun: str, *names: str) -> Call[tuple[Object, str]]:
+    """One object and its ETag ("" where the server gives none)."""
+    return Call("GET", path(noun, *names), lambda response: (response.json(), response.headers.get("ETag", "")))
+
+
+def patch(noun: str, *names: str, changes: Mapping[str, Any], tag: str = "") -> Call[Object]:
+    """Change some fields (JSON merge patch). With a tag, only if nobody has changed the object since."""
+    return Call("PATCH", path(noun, *names), _json, body=dict(changes), headers={"If-Match": tag} if tag else {})
+
+
+def delete(noun: str, *names: str) -> Call[bool]:
+    """Delete an object. The answer is True if it is gone, False if it goes once nothing holds it."""
+    return Call("DELETE", path(noun, *names), lambda response: response.status_code == httpx.codes.NO_CONTENT)
+
+
+def workload(namespace: str, name: str) -> Call[WorkloadDetail]:
+    """One workload, whole."""
+    return Call("GET", path("workloads", namespace, name), _json)
+
+
+def submit(workloads: Sequence[Mapping[str, Any]], *, idempotency_key: str = "") -> Call[list[Key]]:
+    """Submit workloads without a job, all or none."""
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    return Call(
+        "POST", "workloads/", lambda response: response.json()["workloads"], body=list(workloads), headers=headers
+    )
+
+
+def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
+    """`hold`, `release`, `cancel` or `finish` many workloads. The answer names those that changed."""
+    return Call(
+        "POST",
+        f"workloads/{verb}/",
+        lambda response: response.json()["changed"],
+        body={"workloads": list(keys), **more},
+    )
+
+
+def apply(manifests: str, **options: Any) -> Call[ApplyResult]:
+    """Apply manifests (YAML or JSON), all or none. Options: dry_run, set, prune, force."""
+    return Call("POST", "manifests/", _json, options, body=manifests)
+
+
+def manifests(kind: str, *names: str) -> Call[str]:
+    """Objects of a kind as YAML that applies again unchanged."""
+    return Call(
+        "GET",
+        path("manifests", kind, *names),
+        lambda response: response.text,
+        headers={"Accept": "application/yaml, */*"},
+    )
+
+
+def token(username: str, password: str) -> Call[Object]:
+    """A token for a name and a password: {token, expiry}."""
+    return Call("POST", "auth/token/", _json, body={"username": username, "password": password})
+
+
+def log_out() -> Call[None]:
+    """Revoke the token of this call."""
+    return Call("POST", "auth/logout/", lambda _: None)

@@ -1,0 +1,199 @@
+"""apply, diff, delete: what files say."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+import yaml
+
+from kueueweb_client import calls
+from kueueweb_client.cli.session import Namespace, client, namespace_of, noun_of, out, say, warn
+from kueueweb_client.client import Client
+from kueueweb_client.documents import to_yaml
+from kueueweb_client.errors import ApiError, ClientError
+from kueueweb_client.nouns import noun_named
+from kueueweb_client.types import ApplyResult
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+_NOT_FOUND: Final = 404
+_NOT_ALLOWED: Final = 405
+Files = Annotated[
+    list[str],
+    typer.Option("--filename", "-f", help="A file, a folder, or - for standard input; may be given several times."),
+]
+
+
+def texts(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Each file's name and text. Raises `ClientError` for one that is not there."""
+    for name in names:
+        if name == "-":
+            yield "standard input", sys.stdin.read()
+            continue
+        path = Path(name)
+        if not path.exists():
+            raise ClientError(f"{name}: no such file or folder")
+        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES) if path.is_dir() else [path]
+        if not found:
+            raise ClientError(f"{name}: no {', '.join(_SUFFIXES)} file in this folder")
+        for file in found:
+            yield str(file), file.read_text(encoding="utf-8")
+
+
+def documents(names: list[str]) -> list[Mapping[str, Any]]:
+    """All objects of the files, those of a List one by one. Raises `ClientError` for what is not YAML."""
+    found: list[Mapping[str, Any]] = []
+    for source, text in texts(names):
+        try:
+            for document in yaml.safe_load_all(text):
+                if document is None:
+                    continue
+                if not isinstance(document, Mapping) or "kind" not in document:
+                    raise ClientError(f"{source}: Required value: kind")
+                found += document["items"] if document["kind"] == "List" else [document]
+        except yaml.YAMLError as error:
+            raise ClientError(f"{source}: {error}") from error
+    return found
+
+
+def _with_namespace(document: Mapping[str, Any], namespace: str) -> Mapping[str, Any]:
+    """The object with the namespace of the call, where it has none and its kind has one."""
+    noun = noun_named(document["kind"])
+    metadata = document.get("metadata") or {}
+    if not namespace or metadata.get("namespace") or (noun and not noun.namespaced):
+        return document
+    return {**document, "metadata": {**metadata, "namespace": namespace}}
+
+
+def read(names: list[str], namespace: str) -> list[Mapping[str, Any]]:
+    """All objects of the files, each with the namespace of the call where it needs one and has none."""
+    return [_with_namespace(document, namespace) for document in documents(names)]
+
+
+def write_applied(result: ApplyResult) -> None:
+    """A line for each object, as kubectl writes it."""
+    suffix = " (dry run)" if result["dry_run"] else ""
+    for applied in result["objects"]:
+        say(f"{applied['kind'].lower()}/{applied['name']} {applied['outcome']}{suffix}")
+    for warning in result["warnings"]:
+        warn(f"warning: {warning['kind'].lower()}/{warning['name']}: {warning['message']}")
+
+
+def _apply(
+    filename: Files,
+    namespace: Namespace = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and say what would change; store nothing.")] = False,
+    applied_set: Annotated[str, typer.Option("--set", help="Name what is applied together, for --prune.")] = "",
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove what --set applied before and no longer holds.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --prune: end workloads that hold quota, too.")] = False,
+) -> None:
+    """Store the objects of manifests: all of them or, if one has a mistake, none."""
+    if prune and not applied_set:
+        raise typer.BadParameter("--prune needs --set", param_hint="--prune")
+    chosen = {"dry_run": dry_run or None, "set": applied_set or None, "prune": prune or None, "force": force or None}
+    with client() as asked:
+        write_applied(asked.apply(to_yaml(*read(filename, namespace)), **chosen))
+
+
+def _diff(filename: Files, namespace: Namespace = "") -> None:
+    """What an apply would change; exit code 1 if it would change something."""
+    differs = False
+    found = read(filename, namespace)
+    wanted = {_identity(document): document for document in found}
+    with client() as asked:
+        result = asked.apply(to_yaml(*found), dry_run=True)
+        for applied in result["objects"]:
+            if applied["outcome"] == "unchanged":
+                continue
+            differs = True
+            key = (applied["kind"], applied["namespace"], applied["name"])
+            live = _live(asked, *key)
+            name = "/".join(filter(None, key))
+            lines = difflib.unified_diff(
+                _lines(live), _lines(wanted.get(key)), f"live/{name}", f"files/{name}", lineterm=""
+            )
+            for line in lines:
+                out.print(line, markup=False, style={"+": "green", "-": "red"}.get(line[:1], ""))
+    if differs:
+        raise typer.Exit(1)
+
+
+def _identity(document: Mapping[str, Any]) -> tuple[str, str, str]:
+    metadata = document.get("metadata") or {}
+    return document["kind"], metadata.get("namespace", ""), metadata.get("name", "")
+
+
+def _live(asked: Client, kind: str, namespace: str, name: str) -> Any:
+    try:
+        return yaml.safe_load(asked.send(calls.manifests(kind.lower(), namespace, name)))
+    except ApiError as error:
+        if error.status == _NOT_FOUND:
+            return None
+        raise
+
+
+def _lines(document: Any) -> list[str]:
+    if document is None:
+        return []
+    return to_yaml(document, sort_keys=True).splitlines()
+
+
+def _delete(
+    kind: Annotated[str, typer.Argument(help="The kind; with -f, neither it nor a name.")] = "",
+    names: Annotated[list[str] | None, typer.Argument(help="The objects.")] = None,
+    filename: Annotated[
+        list[str] | None, typer.Option("--filename", "-f", help="Delete what these files name.")
+    ] = None,
+    namespace: Namespace = "",
+    ignore_not_found: Annotated[
+        bool, typer.Option("--ignore-not-found", help="What is not there is no error.")
+    ] = False,
+) -> None:
+    """Delete objects. What is held by something else goes once nothing holds it."""
+    keys: list[tuple[str, str, str]] = []
+    if filename:
+        keys = [_identity(_with_namespace(document, namespace)) for document in reversed(documents(filename))]
+    elif kind and names:
+        noun = noun_of(kind)
+        keys = [(noun.kind, namespace_of(namespace) if noun.namespaced else "", name) for name in names]
+    else:
+        raise typer.BadParameter("give a kind and names, or files with -f")
+    with client() as asked:
+        for found_kind, found_namespace, name in keys:
+            _delete_one(asked, found_kind, found_namespace, name, ignore_not_found)
+
+
+def _delete_one(asked: Client, kind: str, namespace: str, name: str, ignore_not_found: bool) -> None:
+    noun = noun_named(kind)
+    parts = tuple(filter(None, (namespace, name)))
+    try:
+        gone = _delete_call(asked, kind, noun.path if noun else "", parts)
+    except ApiError as error:
+        if error.status == _NOT_FOUND and ignore_not_found:
+            return
+        raise
+    say(f'{kind.lower()} "{name}" {"deleted" if gone else "is being deleted; it goes once nothing holds it"}')
+
+
+def _delete_call(asked: Client, kind: str, path: str, parts: tuple[str, ...]) -> bool:
+    """Delete at the kind's own address, and where that takes no DELETE, as a manifest."""
+    if path:
+        try:
+            return asked.send(calls.delete(path, *parts))
+        except ApiError as error:
+            if error.status != _NOT_ALLOWED:
+                raise
+    return asked.send(calls.delete("manifests", kind.lower(), *parts))
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("apply")(_apply)
+    app.command("diff")(_diff)
+    app.command("delete")(_delete)

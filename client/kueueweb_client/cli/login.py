@@ -1,0 +1,128 @@
+"""login, logout, config, version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from kueueweb_client import calls
+from kueueweb_client.cli.session import client, context, say, write_table
+from kueueweb_client.client import Client
+from kueueweb_client.contexts import Context, load, save
+from kueueweb_client.errors import ApiError, ClientError
+
+_config = typer.Typer(help="Servers, tokens, clusters and namespaces that the command knows.", no_args_is_help=True)
+
+
+def _login(
+    url: Annotated[str, typer.Argument(help="The server's address, as in https://kueueweb.example.org")],
+    username: Annotated[str, typer.Option("--username", "-u", help="Asked for if it is left out.")] = "",
+    token: Annotated[str, typer.Option(help="A token instead of a name and a password.", envvar="KUEUEWEB_TOKEN")] = "",
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from standard input.")
+    ] = False,
+    name: Annotated[str, typer.Option(help="The context's name (default: the host).")] = "",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace that is meant without -n.")] = "",
+    cluster: Annotated[str, typer.Option(help="The cluster that is meant without --cluster.")] = "default",
+    ca_file: Annotated[str, typer.Option("--certificate-authority", help="A file of certificates to trust.")] = "",
+) -> None:
+    """Log in to a server, and use it from now on."""
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise typer.BadParameter(f'"{url}" is not an address like https://kueueweb.example.org', param_hint="URL")
+    url = url.rstrip("/")
+    with Client(url, token, cluster=cluster, verify=ca_file or True) as asked:
+        if not token:
+            username = username or typer.prompt("Username")
+            password = input() if password_stdin else typer.prompt("Password", hide_input=True)
+            token = asked.send(calls.token(username, password))["token"]
+    with Client(url, token, cluster=cluster, verify=ca_file or True) as asked:
+        session = asked.read("session")
+        if not session["authenticated"]:
+            raise ApiError(401, "AuthenticationFailed", "the server does not accept this token.")
+        username = session["user"]["username"]
+    name = name or urlsplit(url).netloc
+    save(load().with_context(name, Context(url, token, username, cluster, namespace, ca_file)))
+    say(f'Logged in to {url} as {username}. Context "{name}" is in use.')
+
+
+def _logout() -> None:
+    """Revoke the token of the current context, and forget it."""
+    contexts = load()
+    found = context()
+    with client() as asked:
+        asked.send(calls.log_out())
+    if contexts.current:
+        save(contexts.with_context(contexts.current, replace(found, token="")))
+    say(f"Logged out of {found.url}.")
+
+
+@_config.command("get-contexts")
+def get_contexts() -> None:
+    """List the contexts; the one in use has a star."""
+    contexts = load()
+    write_table(
+        ["CURRENT", "NAME", "SERVER", "USER", "CLUSTER", "NAMESPACE"],
+        [
+            [
+                "*" if name == contexts.current else "",
+                name,
+                found.url,
+                found.username or "-",
+                found.cluster,
+                found.namespace or "-",
+            ]
+            for name, found in contexts.contexts.items()
+        ],
+    )
+
+
+@_config.command("use-context")
+def use_context(name: str) -> None:
+    """Use another context from now on."""
+    save(load().using(name))
+    say(f'Context "{name}" is in use.')
+
+
+@_config.command("delete-context")
+def delete_context(name: str) -> None:
+    """Forget a context. Its token is not revoked: log out for that."""
+    save(load().using(name).without(name))
+    say(f'Context "{name}" is forgotten.')
+
+
+@_config.command("current-context")
+def current_context() -> None:
+    """Write the name of the context in use."""
+    if not (name := load().current):
+        raise ClientError("No context is in use. Log in: kueueweb login URL.")
+    say(name)
+
+
+@_config.command("set-namespace")
+def set_namespace(namespace: str) -> None:
+    """Use this namespace where none is given."""
+    contexts = load()
+    if contexts.current not in contexts.contexts:
+        raise ClientError("No context is in use. Log in: kueueweb login URL.")
+    save(contexts.with_context(contexts.current, replace(contexts.contexts[contexts.current], namespace=namespace)))
+    say(f'Namespace "{namespace}" is used where none is given.')
+
+
+def _version() -> None:
+    """Write the client's version."""
+    try:
+        say(f"kueueweb client {version('kueueweb-client')}")
+    except PackageNotFoundError:
+        say("kueueweb client (not installed)")
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("login")(_login)
+    app.command("logout")(_logout)
+    app.command("version")(_version)
+    app.add_typer(_config, name="config")

@@ -1,0 +1,258 @@
+"""submit, wait, stop, resume, cancel, queue, explain."""
+
+from __future__ import annotations
+
+import uuid
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from kueueweb_client import calls
+from kueueweb_client.cli.files import read, write_applied
+from kueueweb_client.cli.session import Namespace, Output, OutputOption, client, namespace_of, noun_of, say, write_rows
+from kueueweb_client.client import Client
+from kueueweb_client.documents import to_yaml
+from kueueweb_client.errors import ClientError
+from kueueweb_client.nouns import NOUNS, Noun
+from kueueweb_client.types import Key, Workload
+
+
+class Until(StrEnum):
+    """What can be waited for."""
+
+    ADMITTED = "admitted"
+    FINISHED = "finished"
+    DELETED = "deleted"
+
+
+_WORKLOADS = NOUNS[0]
+
+
+def _submit(
+    command: Annotated[list[str] | None, typer.Argument(help="After --: what the container runs.")] = None,
+    filename: Annotated[
+        list[str] | None, typer.Option("--filename", "-f", help="Manifests instead of an image.")
+    ] = None,
+    namespace: Namespace = "",
+    queue: Annotated[str, typer.Option("--queue", "-q", help="The LocalQueue.")] = "",
+    image: Annotated[str, typer.Option(help="The container's image.")] = "",
+    name: Annotated[str, typer.Option(help="The job's name (default: job- and some letters).")] = "",
+    replicas: Annotated[int, typer.Option(min=1, help="Pods that run side by side.")] = 1,
+    cpu: Annotated[str, typer.Option(help="CPUs of each pod; empty: none asked for.")] = "1",
+    memory: Annotated[str, typer.Option(help="Memory of each pod; empty: none asked for.")] = "1Gi",
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each pod, or slices of GPUs.")] = 0,
+    gpu_memory: Annotated[str, typer.Option(help="Memory of each slice: 20Gi, 8000Mi (default: a whole GPU).")] = "",
+    gpu_cores: Annotated[int, typer.Option(min=0, max=100, help="Cores of each slice in percent.")] = 0,
+    priority: Annotated[str, typer.Option(help="A WorkloadPriorityClass.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write the manifest, check it, and store nothing.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has finished.")] = False,
+) -> None:
+    """Submit a job: from manifests, or from an image, its needs and a command."""
+    where = namespace_of(namespace)
+    if filename:
+        text = to_yaml(*read(filename, where))
+    elif image and queue:
+        needs = _needs(cpu, memory, gpus, gpu_memory, gpu_cores)
+        name = name or f"job-{uuid.uuid4().hex[:8]}"
+        text = to_yaml(_job(where, name, queue, image, replicas, needs, priority, command or []))
+    else:
+        raise typer.BadParameter("give -f FILE, or --image and --queue")
+    if dry_run:
+        say(text.rstrip())
+    with client() as asked:
+        result = asked.apply(text, dry_run=dry_run or None)
+        write_applied(result)
+        if wait and not dry_run:
+            for applied in result["objects"]:
+                _wait_for_job(asked, applied["namespace"], applied["name"])
+
+
+def _needs(cpu: str, memory: str, gpus: int, gpu_memory: str, gpu_cores: int) -> dict[str, str]:
+    needs = {name: amount for name, amount in (("cpu", cpu), ("memory", memory)) if amount}
+    if (gpu_memory or gpu_cores) and not gpus:
+        raise typer.BadParameter("--gpu-memory and --gpu-cores need --gpus", param_hint="--gpus")
+    if gpus:
+        needs["nvidia.com/gpu"] = str(gpus)
+    if gpu_memory:
+        needs["nvidia.com/gpumem"] = str(_mib(gpu_memory))
+    if gpu_cores:
+        needs["nvidia.com/gpucores"] = str(gpu_cores)
+    return needs
+
+
+def _mib(text: str) -> int:
+    for suffix, size in (("Gi", 1024), ("Mi", 1)):
+        if text.endswith(suffix) and text.removesuffix(suffix).isdigit():
+            return int(text.removesuffix(suffix)) * size
+    raise typer.BadParameter(f'"{text}" is not an amount like 20Gi or 8000Mi', param_hint="--gpu-memory")
+
+
+def _job(
+    namespace: str,
+    name: str,
+    queue: str,
+    image: str,
+    replicas: int,
+    needs: dict[str, str],
+    priority: str,
+    command: list[str],
+) -> dict[str, Any]:
+    labels = {"kueue.x-k8s.io/queue-name": queue}
+    if priority:
+        labels["kueue.x-k8s.io/priority-class"] = priority
+    container: dict[str, Any] = {"name": "main", "image": image, "resources": {"requests": needs, "limits": needs}}
+    if command:
+        container["command"] = command
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"namespace": namespace, "name": name, "labels": labels},
+        "spec": {
+            "suspend": True,
+            "parallelism": replicas,
+            "completions": replicas,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+
+
+def _wait_for_job(asked: Client, namespace: str, job: str) -> None:
+    for row in asked.workloads(namespace=namespace, search=job):
+        if (row.get("owner") or {}).get("name", row["name"]) == job:
+            found = asked.wait(namespace, row["name"], timeout_seconds=float("inf"))
+            say(f"workload/{row['name']} {found['reason'] if found else 'deleted'}")
+            return
+    raise ClientError(f"job/{job} has no workload")
+
+
+def _wait(
+    name: str,
+    namespace: Namespace = "",
+    until: Annotated[Until, typer.Option("--for", help="What to wait for.")] = Until.FINISHED,
+    timeout: Annotated[float, typer.Option(help="Seconds before it gives up, with exit code 124.")] = 600,
+) -> None:
+    """Wait for a workload. Exit code 1 if it failed, 124 if it took too long."""
+    with client() as asked:
+        found = asked.wait(namespace_of(namespace), name, until=until.value, timeout_seconds=timeout)
+    say(f"workload/{name} {found['status'] if found else 'deleted'}")
+
+
+def _keys(namespace: str, names: list[str]) -> list[Key]:
+    where = namespace_of(namespace)
+    return [{"namespace": where, "name": name} for name in names]
+
+
+def _act(verb: str, word: str, namespace: str, names: list[str]) -> None:
+    keys = _keys(namespace, names)
+    with client() as asked:
+        changed = {key["name"] for key in asked.send(calls.act(verb, keys))}
+        for key in keys:
+            if key["name"] in changed:
+                say(f"workload/{key['name']} {word}")
+        for key in keys:
+            if key["name"] not in changed:  # say why: the single call answers with its reason
+                asked.send(
+                    calls.Call("POST", calls.path("workloads", key["namespace"], key["name"], verb), lambda _: None)
+                )
+
+
+def _stop_policy(noun: Noun, names: list[str], namespace: str, policy: str, word: str) -> None:
+    with client() as asked:
+        for name in names:
+            parts = (namespace_of(namespace), name) if noun.namespaced else (name,)
+            asked.send(calls.patch(noun.path, *parts, changes={"stop_policy": policy}))
+            say(f"{noun.kind.lower()}/{name} {word}")
+
+
+def _stop(
+    kind: Annotated[str, typer.Argument(help="workload, clusterqueue or localqueue")],
+    names: list[str],
+    namespace: Namespace = "",
+    keep_already_running: Annotated[bool, typer.Option(help="Queues: admit nothing new, but evict nothing.")] = False,
+) -> None:
+    """Stop workloads (they are evicted and wait), or queues (everything in them is evicted and waits)."""
+    noun = _stoppable(kind)
+    if noun is _WORKLOADS:
+        _act("hold", "stopped", namespace, names)
+    else:
+        _stop_policy(noun, names, namespace, "Hold" if keep_already_running else "HoldAndDrain", "stopped")
+
+
+def _resume(
+    kind: Annotated[str, typer.Argument(help="workload, clusterqueue or localqueue")],
+    names: list[str],
+    namespace: Namespace = "",
+) -> None:
+    """Let stopped workloads or queues go on."""
+    noun = _stoppable(kind)
+    if noun is _WORKLOADS:
+        _act("release", "resumed", namespace, names)
+    else:
+        _stop_policy(noun, names, namespace, "None", "resumed")
+
+
+def _stoppable(kind: str) -> Noun:
+    noun = noun_of(kind)
+    if noun.path not in ("workloads", "cluster-queues", "local-queues"):
+        raise typer.BadParameter(f"a {noun.kind} cannot be stopped; workloads, ClusterQueues and LocalQueues can")
+    return noun
+
+
+def _cancel(names: list[str], namespace: Namespace = "") -> None:
+    """End workloads for good."""
+    _act("cancel", "cancelled", namespace, names)
+
+
+def _queue(
+    name: Annotated[str, typer.Argument(help="A ClusterQueue, or a workload with --workload.")],
+    workload: Annotated[bool, typer.Option("--workload", help="Show who is ahead of this workload.")] = False,
+    namespace: Namespace = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many to show.")] = 100,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Who waits in a ClusterQueue, in order; or a workload's position and who is ahead of it."""
+    with client() as asked:
+        if not workload:
+            page = asked.send(calls.page("workloads", cluster_queue=name, ordering="position", limit=limit))
+            write_rows(_WORKLOADS, page["results"], output, all_namespaces=True)
+            return
+        found = asked.workload(namespace_of(namespace), name)
+        ahead: list[Workload] = []
+        for row in asked.workloads(cluster_queue=found["cluster_queue"], ordering="position"):
+            if row["uid"] == found["uid"]:
+                say(f"workload/{name} is number {row['position']} in ClusterQueue {found['cluster_queue']}.")
+                write_rows(_WORKLOADS, ahead[:limit], output, all_namespaces=True)
+                return
+            ahead.append(row)
+        say(f"workload/{name} does not wait in a queue: {found['status']}. {found['message']}")
+
+
+def _explain(name: str, namespace: Namespace = "") -> None:
+    """Why a workload is where it is: its state, its conditions, and what it lacks."""
+    where = namespace_of(namespace)
+    with client() as asked:
+        found = asked.workload(where, name)
+    say(f"{found['status']}: {found['reason'] or 'no reason yet'}")
+    say(found["message"] or "Not evaluated yet.")
+    for condition in found["conditions"]:
+        say(f"  {condition['type']}={condition['status']} {condition['reason']}: {condition['message']}")
+    for held in found["devices"]:
+        where_held = f"{held['pod_set']}[{held['replica']}] {held['container']}"
+        what = f"{held['memory_mib']} MiB, {held['cores_percent']} % of {held['uuid']}"
+        say(f"  {where_held}: {what} on {held['node']}")
+    if found["push_error"]:
+        say(f"The cluster refused it: {found['push_error']}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("submit", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False})(_submit)
+    app.command("wait")(_wait)
+    app.command("stop")(_stop)
+    app.command("resume")(_resume)
+    app.command("cancel")(_cancel)
+    app.command("queue")(_queue)
+    app.command("explain")(_explain)

@@ -1,0 +1,267 @@
+"""The two clients: the same calls, waits and watches, blocking and asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeVar, cast
+
+import httpx
+
+from kueueweb_client import calls
+from kueueweb_client.calls import Call, answer
+from kueueweb_client.errors import ApiError, Failed, Timeout, Unreachable
+from kueueweb_client.types import ApplyResult, Event, Key, Object, Workload, WorkloadDetail
+
+T = TypeVar("T")
+Goal = Literal["admitted", "finished", "deleted"]
+
+_PAUSE_SECONDS: Final = 1.0
+_TOO_MANY: Final = 429
+_NOT_FOUND: Final = 404
+_MAX_PAUSE_SECONDS: Final = 60
+
+
+def _headers(token: str) -> dict[str, str]:
+    return {"Authorization": f"Token {token}"} if token else {}
+
+
+def _reached(workload: Mapping[str, Any], until: Goal) -> bool:
+    """Whether the workload has reached the goal. Raises `Failed` if it ended without success."""
+    if workload["status"] == "Finished":
+        if workload["reason"] != "Succeeded" and until != "deleted":
+            raise Failed(
+                f"Workload {workload['namespace']}/{workload['name']} ended: "
+                f"{workload['reason']}: {workload['message']}"
+            )
+        return until in ("admitted", "finished")
+    return until == "admitted" and workload["status"] == "Admitted"
+
+
+def _late(namespace: str, name: str, until: Goal, last: str) -> Timeout:
+    return Timeout(f"Workload {namespace}/{name} is not {until} yet: {last}")
+
+
+def _state(workload: Mapping[str, Any]) -> str:
+    return f"{workload['status']}. {workload['message']}".strip()
+
+
+class _Pages:
+    """The filters of the next page of a list."""
+
+    def __init__(self, *names: str, **filters: Any) -> None:
+        self._names = names
+        self._filters = filters
+        self.more = True
+
+    def call(self) -> Call[Any]:
+        return calls.page(*self._names, **self._filters)
+
+    def take(self, page: Mapping[str, Any]) -> list[Any]:
+        self._filters["after"] = page["next"]
+        self.more = page["next"] is not None
+        return cast("list[Any]", page["results"])
+
+
+class Client:
+    """A blocking client. `url` is the server's address, `token` one of its API tokens, `cluster` the cluster's name.
+
+    Each call raises `ApiError` when the server refuses it, and `Unreachable` when there is no answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        cluster: str = "default",
+        timeout_seconds: float = 30,
+        verify: bool | str = True,
+    ) -> None:
+        self.cluster = cluster
+        self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout_seconds, verify=verify)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Send a call of `kueueweb_client.calls`. A 429 is sent again when the server says so, once."""
+        try:
+            response = self._http.request(**call.arguments(self.cluster))
+            if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():
+                time.sleep(min(int(response.headers["Retry-After"]), _MAX_PAUSE_SECONDS))
+                response = self._http.request(**call.arguments(self.cluster))
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
+        return answer(call, response)
+
+    def rows(self, *names: str, **filters: Any) -> Iterator[Any]:
+        """Every row of a list (`workloads`, `cluster-queues`, `nodes` ...), page after page."""
+        pages = _Pages(*names, **filters)
+        while pages.more:
+            yield from pages.take(self.send(pages.call()))
+
+    def workloads(self, **filters: Any) -> Iterator[Workload]:
+        """Workloads; the filters are the server's: namespace, status, cluster_queue, search ..."""
+        return self.rows("workloads", **filters)
+
+    def workload(self, namespace: str, name: str) -> WorkloadDetail:
+        """One workload, whole."""
+        return self.send(calls.workload(namespace, name))
+
+    def events(self, namespace: str, name: str) -> Iterator[Event]:
+        """The steps of a workload's life."""
+        return self.rows("workloads", namespace, name, "events")
+
+    def read(self, noun: str, *names: str) -> Object:
+        """One object."""
+        return self.send(calls.read(noun, *names))
+
+    def apply(self, manifests: str, **options: Any) -> ApplyResult:
+        """Apply manifests, all or none."""
+        return self.send(calls.apply(manifests, **options))
+
+    def submit(self, *workloads: Mapping[str, Any], idempotency_key: str = "") -> Sequence[Key]:
+        """Submit workloads without a job, all or none."""
+        return self.send(calls.submit(workloads, idempotency_key=idempotency_key))
+
+    def cancel(self, *keys: Key) -> Sequence[Key]:
+        """End workloads for good; answers with those that changed."""
+        return self.send(calls.act("cancel", keys))
+
+    def hold(self, *keys: Key) -> Sequence[Key]:
+        """Evict and keep workloads from being admitted; answers with those that changed."""
+        return self.send(calls.act("hold", keys))
+
+    def release(self, *keys: Key) -> Sequence[Key]:
+        """Let held workloads be admitted again; answers with those that changed."""
+        return self.send(calls.act("release", keys))
+
+    def watch(self, namespace: str, name: str, *, pause_seconds: float = _PAUSE_SECONDS) -> Iterator[WorkloadDetail]:
+        """The workload now, and again each time that its state changes; ends with it."""
+        seen = ""
+        while True:
+            found = self.workload(namespace, name)
+            if (state := f"{found['status']} {found['reason']} {found['message']}") != seen:
+                seen = state
+                yield found
+            if found["status"] == "Finished":
+                return
+            time.sleep(pause_seconds)
+
+    def wait(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        until: Goal = "finished",
+        timeout_seconds: float = 600,
+        pause_seconds: float = _PAUSE_SECONDS,
+    ) -> WorkloadDetail | None:
+        """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                found = self.workload(namespace, name)
+            except ApiError as error:
+                if error.status == _NOT_FOUND and until == "deleted":
+                    return None
+                raise
+            if _reached(found, until):
+                return found
+            if time.monotonic() > deadline:
+                raise _late(namespace, name, until, _state(found))
+            time.sleep(pause_seconds)
+
+
+class AsyncClient:
+    """The same as `Client`, for asyncio."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        cluster: str = "default",
+        timeout_seconds: float = 30,
+        verify: bool | str = True,
+    ) -> None:
+        self.cluster = cluster
+        self._http = httpx.AsyncClient(base_url=url, headers=_headers(token), timeout=timeout_seconds, verify=verify)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call of `kueueweb_client.calls`. A 429 is sent again when the server says so, once."""
+        try:
+            response = await self._http.request(**call.arguments(self.cluster))
+            if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():
+                await asyncio.sleep(min(int(response.headers["Retry-After"]), _MAX_PAUSE_SECONDS))
+                response = await self._http.request(**call.arguments(self.cluster))
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
+        return answer(call, response)
+
+    async def rows(self, *names: str, **filters: Any) -> AsyncIterator[Any]:
+        """Every row of a list, page after page."""
+        pages = _Pages(*names, **filters)
+        while pages.more:
+            for row in pages.take(await self.send(pages.call())):
+                yield row
+
+    async def workload(self, namespace: str, name: str) -> WorkloadDetail:
+        """One workload, whole."""
+        return await self.send(calls.workload(namespace, name))
+
+    async def apply(self, manifests: str, **options: Any) -> ApplyResult:
+        """Apply manifests, all or none."""
+        return await self.send(calls.apply(manifests, **options))
+
+    async def submit(self, *workloads: Mapping[str, Any], idempotency_key: str = "") -> Sequence[Key]:
+        """Submit workloads without a job, all or none."""
+        return await self.send(calls.submit(workloads, idempotency_key=idempotency_key))
+
+    async def wait(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        until: Goal = "finished",
+        timeout_seconds: float = 600,
+        pause_seconds: float = _PAUSE_SECONDS,
+    ) -> WorkloadDetail | None:
+        """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`."""
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                found = await self.workload(namespace, name)
+            except ApiError as error:
+                if error.status == _NOT_FOUND and until == "deleted":
+                    return None
+                raise
+            if _reached(found, until):
+                return found
+            if time.monotonic() > deadline:
+                raise _late(namespace, name, until, _state(found))
+            await asyncio.sleep(pause_seconds)

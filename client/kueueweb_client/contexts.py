@@ -1,0 +1,109 @@
+"""Where the command line keeps servers and tokens: contexts, as kubectl does, in one file that only its owner reads.
+
+KUEUEWEB_CONFIG names another file. KUEUEWEB_URL, KUEUEWEB_TOKEN, KUEUEWEB_CLUSTER and KUEUEWEB_NAMESPACE come before
+what it says.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kueueweb_client.errors import ClientError
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A server, who we are there, and which cluster and namespace are meant without a word."""
+
+    url: str
+    token: str = ""
+    username: str = ""
+    cluster: str = "default"
+    namespace: str = ""
+    ca_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """All contexts by name, and the one in use."""
+
+    current: str = ""
+    contexts: dict[str, Context] = field(default_factory=dict)
+
+    def with_context(self, name: str, context: Context) -> Contexts:
+        """These with one more, which is in use from now on."""
+        return Contexts(name, {**self.contexts, name: context})
+
+    def without(self, name: str) -> Contexts:
+        """These without one."""
+        left = {key: value for key, value in self.contexts.items() if key != name}
+        return Contexts("" if self.current == name else self.current, left)
+
+    def using(self, name: str) -> Contexts:
+        """These with another one in use. Raises `ClientError` for a name that is not there."""
+        if name not in self.contexts:
+            raise ClientError(f'There is no context "{name}". Known: {", ".join(sorted(self.contexts)) or "none"}.')
+        return replace(self, current=name)
+
+
+def config_file() -> Path:
+    """The file of the contexts."""
+    if named := os.environ.get("KUEUEWEB_CONFIG"):
+        return Path(named)
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "kueueweb" / "config.yaml"
+
+
+def load() -> Contexts:
+    """The contexts of the file. Raises `ClientError` for a file that is not one of ours."""
+    file = config_file()
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        contexts = {name: Context(**values) for name, values in (content.get("contexts") or {}).items()}
+    except FileNotFoundError:
+        return Contexts()
+    except (yaml.YAMLError, TypeError, AttributeError) as error:
+        raise ClientError(f"{file} cannot be read: {error}. Mend it, or remove it and log in again.") from error
+    return Contexts(content.get("current", ""), contexts)
+
+
+def save(contexts: Contexts) -> None:
+    """Write the file; it is its owner's alone from its first byte, and never half written."""
+    file = config_file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    written: dict[str, Any] = {
+        "current": contexts.current,
+        "contexts": {name: asdict(context) for name, context in contexts.contexts.items()},
+    }
+    new = file.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as output:
+        yaml.safe_dump(written, output, sort_keys=False)
+    new.replace(file)
+
+
+def current(name: str = "") -> Context:
+    """The context in use: the named one, else the file's, with the environment's values before its own."""
+    contexts = load()
+    if name:
+        contexts = contexts.using(name)
+    found = contexts.contexts.get(contexts.current, Context(url=""))
+    values = {
+        key: os.environ[variable]
+        for key, variable in (
+            ("url", "KUEUEWEB_URL"),
+            ("token", "KUEUEWEB_TOKEN"),
+            ("cluster", "KUEUEWEB_CLUSTER"),
+            ("namespace", "KUEUEWEB_NAMESPACE"),
+        )
+        if os.environ.get(variable)
+    }
+    found = replace(found, **values)
+    if not found.url:
+        raise ClientError("No server is known. Log in: kueueweb login URL, or set KUEUEWEB_URL and KUEUEWEB_TOKEN.")
+    return found

@@ -1,0 +1,101 @@
+"""The shapes that the server answers with; `docs/openapi.json` of kueueweb has every field."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+WorkloadStatus = Literal["Pending", "QuotaReserved", "Admitted", "Evicted", "Finished"]
+Object = dict[str, Any]
+"""An object of a kind that has no type of its own here."""
+
+
+class Workload(TypedDict):
+    """A workload in a list. Times are RFC 3339 or None."""
+
+    uid: str
+    namespace: str
+    name: str
+    queue_name: str
+    cluster_queue: str
+    priority: int
+    priority_class: str
+    status: WorkloadStatus
+    active: bool
+    submitted_by: str
+    reason: str
+    message: str
+    position: NotRequired[int]
+    created_at: str
+    admitted_at: str | None
+    finished_at: str | None
+    owner: Object | None
+    pod_sets: list[Object]
+
+
+class Condition(TypedDict):
+    """A condition of a workload or queue, as Kubernetes writes it."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    last_transition_time: str
+
+
+class WorkloadDetail(Workload):
+    """One workload, whole."""
+
+    conditions: list[Condition]
+    devices: list[Object]
+    push_error: str
+
+
+class Event(TypedDict):
+    """A step in a workload's life."""
+
+    id: int
+    at: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    actor: str
+
+
+class AppliedObject(TypedDict):
+    """What became of one object of an apply."""
+
+    kind: str
+    namespace: str
+    name: str
+    outcome: Literal["created", "configured", "unchanged", "pruned"]
+
+
+class ApplyWarning(TypedDict):
+    """Something that was taken, but that its author should know of."""
+
+    kind: str
+    namespace: str
+    name: str
+    message: str
+
+
+class ApplyResult(TypedDict):
+    """What an apply did, or would do."""
+
+    dry_run: bool
+    objects: list[AppliedObject]
+    warnings: list[ApplyWarning]
+
+
+class Key(TypedDict):
+    """The name of a workload."""
+
+    namespace: str
+    name: str
+
+
+class Page(TypedDict):
+    """One page of a list; `next` is the cursor of the next one."""
+
+    results: list[Any]
+    next: str | None
