@@ -7,6 +7,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import type { LiveDevice, Session, WorkloadDetail } from "../src/api/types.ts";
 import { makeFixture, SIZES, totals } from "./fixtures/cluster.ts";
 import { fillDevices } from "./fixtures/devices.ts";
+import { makeExplanation } from "./fixtures/explanation.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
 const sizeName = process.argv[2] ?? "full";
@@ -79,6 +80,7 @@ function workloadAnswer(
   if (workload === undefined) refuse(response, 404, "NotFound", "There is no such workload.");
   else if (verb === undefined) answer(response, workload);
   else if (verb === "events") answer(response, page(makeEvents(workload)));
+  else if (verb === "explanation") answer(response, makeExplanation(workload));
   else if (verb === "priority")
     refuse(response, 409, "Conflict", "The workload changed meanwhile. Look again, then decide.");
   else {
@@ -138,8 +140,15 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   }
   if (!loggedIn) return refuse(response, 401, "NotAuthenticated", "Log in first.");
   if (kind === "overview") return answer(response, overview());
-  if (kind === "decisions")
-    return answer(response, page(fixture.decisions.slice(0, Number(url.searchParams.get("limit")))));
+  if (kind === "decisions") {
+    const wanted = url.searchParams.get("workload");
+    const action = url.searchParams.get("action");
+    const rows = fixture.decisions.filter(
+      (row) =>
+        (wanted === null || row.workload_name === wanted) && (action === null || row.action === action),
+    );
+    return answer(response, page(rows.slice(0, Number(url.searchParams.get("limit")))));
+  }
   if (kind === "workloads" && first === undefined) return answer(response, listWorkloads(url.searchParams));
   if (kind === "workloads" && second === undefined) {
     const { workloads } = JSON.parse(text) as { workloads: unknown[] };

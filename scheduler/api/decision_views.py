@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from scheduler.models import Decision, SchedulingCycle
+from scheduling.model.vocabulary import DecisionKind
 
 _DECISION_FIELDS: Final = (
     "id", "decided_at", "epoch", "cycle", "action", "namespace", "workload_name", "workload_uid", "cluster_queue_name",
@@ -86,8 +87,8 @@ class DecisionListView(ClusterView):
         page = self.paginate_queryset(self.filter_queryset(found).values(*_DECISION_FIELDS)) or []
         for row in page:
             row["cluster_queue"] = row.pop("cluster_queue_name")
-            if not self.access.sees_everything:
-                row["detail"] = {}  # it names workloads of others: whom this one preempted, or who preempted it
+            if not self.access.sees_everything and row["action"] != DecisionKind.ADMIT:
+                row["detail"] = {}  # it names workloads of others: which one was preempted, or for which one
         return self.get_paginated_response(page)
 
 

@@ -42,7 +42,10 @@ def test_a_workload_that_cannot_be_placed_says_what_is_missing(
     main = page.get_by_role("main")
     expect(main.get_by_role("heading", level=1)).to_contain_text(name)
     expect(main).to_contain_text("WaitingForDevices")
-    expect(main).to_contain_text(re.compile("CardInsufficientMemory"))
+    why = main.get_by_role("region", name="Why it waits")
+    expect(why).to_contain_text("Quota is free, but none of")
+    expect(why).to_contain_text("too little device memory free")
+    expect(why).to_contain_text("CardInsufficientMemory")
 
 
 def test_a_running_workload_shows_its_card_and_ends_on_request(
@@ -58,6 +61,8 @@ def test_a_running_workload_shows_its_card_and_ends_on_request(
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name=re.compile("Cancel")).last.click()
     expect(main).to_contain_text("Finished")
+    expect(main).to_contain_text("Where it ran last")
+    expect(main).to_contain_text(re.compile("GPU-[0-9a-f]{8}"))
 
 
 def test_a_tenant_sees_the_own_namespace_only(page: Page, log_in: Callable[[str], None], admin: Api) -> None:

@@ -15,6 +15,52 @@ export function latestDecisionsQuery(cluster: string, limit: number) {
   });
 }
 
+/** Where a workload was placed last, from the log: it outlives the workload. Null where it never was. */
+export interface PastPlacement {
+  at: string;
+  uid: string;
+  clusterQueue: string;
+  devices: { node: string; uuid: string; memoryMib: number; coresPercent: number }[];
+}
+
+export function lastPlacementQuery(
+  cluster: string,
+  { namespace, name }: { namespace: string; name: string },
+) {
+  const params = { query: { cluster, namespace, workload: name, action: "Admit", limit: 1 } };
+  return queryOptions({
+    queryKey: ["decisions", cluster, "placement", namespace, name] as const,
+    queryFn: async ({ signal }): Promise<PastPlacement | null> => {
+      const [found] = (await answer(api.GET("/api/v1/decisions/", { params, signal }))).results;
+      if (found === undefined) return null;
+      const devices = (found.detail.devices ?? []) as [string, string, number, number][];
+      return {
+        at: found.decided_at,
+        uid: found.workload_uid,
+        clusterQueue: found.cluster_queue,
+        devices: devices.map(([node, uuid, memoryMib, coresPercent]) => ({
+          node,
+          uuid,
+          memoryMib,
+          coresPercent,
+        })),
+      };
+    },
+  });
+}
+
+/** What was decided on one workload, the newest first. */
+export function workloadDecisionsQuery(
+  cluster: string,
+  { namespace, name }: { namespace: string; name: string },
+) {
+  const params = { query: { cluster, namespace, workload: name, limit: 100 } };
+  return queryOptions({
+    queryKey: ["decisions", cluster, "workload", namespace, name] as const,
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/decisions/", { params, signal })),
+  });
+}
+
 /** All of them, the newest first. */
 export function decisionsQuery(cluster: string, filters: DecisionFilters) {
   return infiniteQueryOptions({

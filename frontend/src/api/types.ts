@@ -30,6 +30,8 @@ export type Decision = Schemas["Decision"];
 /** What an apply did, or with a dry run would do. */
 export type ApplyResult = Schemas["ApplyResult"];
 export type Overview = Schemas["Overview"];
+export type Explanation = Schemas["Explanation"];
+export type FlavorVerdict = Schemas["FlavorVerdict"];
 export type LargestRequest = Schemas["LargestRequest"];
 export type MoveAdvice = Schemas["MoveAdvice"];
 export type ErrorBody = Schemas["Error"];

@@ -65,16 +65,15 @@ export function workloadQuery(cluster: string, { namespace, name }: WorkloadRefe
   });
 }
 
-/** Its place among all that wait in its ClusterQueue, from 1; null when it is not among them. */
-export function positionQuery(cluster: string, { namespace, name }: WorkloadReference, queue: string) {
-  const search = `${namespace}/${name}`;
-  const params = { query: { cluster, cluster_queue: queue, ordering: "position" as const, search } };
+/** Why it waits, as data. */
+export function explanationQuery(cluster: string, { namespace, name }: WorkloadReference) {
+  const params = { path: { namespace, name }, query: { cluster } };
   return queryOptions({
-    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "position", queue] as const,
-    queryFn: async ({ signal }) => {
-      const { results } = await answer(api.GET("/api/v1/workloads/", { params, signal }));
-      return results.find((row) => row.namespace === namespace && row.name === name)?.position ?? null;
-    },
+    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "explanation"] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/workloads/{namespace}/{name}/explanation/", { params, signal })),
+    // Another workload that ends or arrives changes it too.
+    refetchInterval: 10_000,
   });
 }
 

@@ -22,29 +22,32 @@ def decisions(cluster: Cluster) -> None:
             cluster_name="default",
             epoch=1,
             cycle=index,
-            action="Admit",
+            action="Preempt" if index < 2 else "Admit",
             namespace=namespace,
             workload_name=f"w{index}",
             workload_uid=uuid4(),
             cluster_queue_name="research",
             reason="QuotaReserved",
-            detail={"preemptor": "team-b/secret"},
+            detail={"preemptor": "team-b/secret"} if index < 2 else {"devices": [["n1", "GPU-1", 8192, 30]]},
         )
 
 
 def test_the_newest_first(alice: SchemaClient, decisions: None) -> None:
     page = alice.get(URL, {"limit": 2}).json()
     assert [row["workload_name"] for row in page["results"]] == ["w2", "w1"]
-    assert page["results"][0]["detail"] == {"preemptor": "team-b/secret"}
+    assert page["results"][1]["detail"] == {"preemptor": "team-b/secret"}
     rest = alice.get(URL, {"limit": 2, "after": page["next"]}).json()
     assert [row["workload_name"] for row in rest["results"]] == ["w0"]
     found = alice.get(URL, {"namespace": "team-a", "since": (EPOCH + timedelta(minutes=1)).isoformat()}).json()
     assert [row["workload_name"] for row in found["results"]] == ["w2"]
 
 
-def test_of_others(bob: SchemaClient, decisions: None) -> None:
+def test_a_tenant_reads_where_a_workload_ran_and_not_who_preempted_it(bob: SchemaClient, decisions: None) -> None:
     rows = bob.get(URL).json()["results"]
-    assert [(row["workload_name"], row["detail"]) for row in rows] == [("w2", {}), ("w0", {})]
+    assert [(row["workload_name"], row["detail"]) for row in rows] == [
+        ("w2", {"devices": [["n1", "GPU-1", 8192, 30]]}),
+        ("w0", {}),
+    ]
 
 
 def test_cycles(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:

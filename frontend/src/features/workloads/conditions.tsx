@@ -35,6 +35,20 @@ export function AdmissionChecks({ checks }: { checks: WorkloadDetail["admission_
   );
 }
 
+const BAD_WHEN_TRUE = [
+  "Evicted",
+  "Preempted",
+  "PodsFailed",
+  "DeactivationTarget",
+  "BlockedOnPreemptionGates",
+];
+
+/** Green is what lets it run; that it was evicted is no good news, though the condition is True. */
+export function conditionColor({ type, status }: Pick<Condition, "type" | "status">): string {
+  if (status !== "True") return "var(--kw-muted)";
+  return BAD_WHEN_TRUE.includes(type) ? "var(--kw-over)" : "var(--kw-good)";
+}
+
 export function Conditions({ conditions }: { conditions: Condition[] }) {
   return (
     <Panel title="Conditions" flush>
@@ -57,7 +71,7 @@ export function Conditions({ conditions }: { conditions: Condition[] }) {
                 <Table.Tr key={condition.type}>
                   <Table.Td style={{ whiteSpace: "nowrap" }}>
                     {condition.type}
-                    <Text fz="xs" c={condition.status === "True" ? "teal" : "var(--kw-muted)"} fw={600}>
+                    <Text fz="xs" c={conditionColor(condition)} fw={600}>
                       {condition.status}
                     </Text>
                   </Table.Td>

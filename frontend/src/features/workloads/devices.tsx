@@ -1,24 +1,24 @@
-/** The named slices of named cards that it holds. */
+/** Where it runs: the pods, and which slice of which device each of their containers holds. */
 import { Table, Text } from "@mantine/core";
 import { useLive } from "@/api/cluster";
 import type { AllocatedDevice, WorkloadDetail } from "@/api/types";
-import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
 import { Panel } from "@/components/panel";
 import { formatMib } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
+import { DeviceLink, NodeLink } from "./references";
 import classes from "./workloads.module.css";
 
 export function Devices({ workload }: { workload: WorkloadDetail }) {
   if (workload.devices.length === 0) return null;
   return (
-    <Panel title="Devices held" flush>
+    <Panel title="Where it runs" flush>
       <div className={classes.scroll}>
         <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Pod and container</Table.Th>
-              <Table.Th>Card</Table.Th>
+              <Table.Th>Node and device</Table.Th>
               <Table.Th>Memory</Table.Th>
               <Table.Th>Cores</Table.Th>
             </Table.Tr>
@@ -51,10 +51,12 @@ function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: 
         </Text>
       </Table.Td>
       <Table.Td>
-        <TextLink to="/gpus" search={{ node: device.node }} fz="inherit">
-          {device.node}
-          {card !== undefined && ` · card ${card.index}`}
-        </TextLink>
+        <NodeLink name={device.node} />{" "}
+        <DeviceLink
+          node={device.node}
+          uuid={device.uuid}
+          label={card === undefined ? "device" : `device ${card.index}`}
+        />
         <Text fz="xs" c="var(--kw-muted)" title={device.uuid} truncate maw={220}>
           {device.uuid}
         </Text>

@@ -14,16 +14,16 @@ export function Events({ workload }: { workload: Workload }) {
   const events = useQuery(workloadEventsQuery(useCluster(), workload));
   const newestFirst = events.data?.results.toSorted((a, b) => b.at.localeCompare(a.at) || b.id - a.id);
   return (
-    <Panel title="Time line">
+    <Panel title="Events">
       {events.isPending && <Skeleton height={160} />}
       {events.error !== null && (
         <ErrorState
-          title="The time line cannot be shown"
+          title="The events cannot be shown"
           message={events.error.message}
           onRetry={() => void events.refetch()}
         />
       )}
-      {newestFirst?.length === 0 && <EmptyState icon="clock" title="Nothing happened yet" />}
+      {newestFirst?.length === 0 && <EmptyState icon="clock" title="No events yet" />}
       {newestFirst?.map((event) => (
         <div key={event.id} className={classes.event} data-warning={event.type === "Warning" || undefined}>
           <Text fz="sm" fw={600}>

@@ -1,59 +1,96 @@
-/** The first thing that the owner of a waiting workload wants to know. */
-import { Code, Text } from "@mantine/core";
+/** The state in one sentence, and for one that waits the reasons in tables: what its owner wants to know first. */
+import { Box, Code, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
-import type { WorkloadDetail } from "@/api/types";
-import { positionQuery } from "@/api/workloads";
-import { Icon } from "@/components/icon";
+import type { Explanation, WorkloadDetail } from "@/api/types";
+import { explanationQuery } from "@/api/workloads";
+import { Icon, type IconName } from "@/components/icon";
 import { useNow } from "@/lib/clock";
-import { explainPendingReason } from "@/lib/pending-reason";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
+import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
+import { stateSentence } from "./state-sentence";
 import classes from "./workloads.module.css";
 
-const HEADINGS = {
-  Pending: "Why it waits",
-  QuotaReserved: "Why it has not started",
-  Evicted: "Why it was evicted",
-} as const;
+const LOOKS: Record<WorkloadDetail["status"], { icon: IconName; accent: string }> = {
+  Pending: { icon: "clock", accent: "var(--mantine-color-yellow-6)" },
+  QuotaReserved: { icon: "clock", accent: "var(--mantine-color-blue-6)" },
+  Admitted: { icon: "play", accent: "var(--mantine-color-teal-6)" },
+  Evicted: { icon: "alert", accent: "var(--kw-over)" },
+  Finished: { icon: "check", accent: "var(--kw-foreign)" },
+};
+const CANNOT_START = { icon: "alert", accent: "var(--mantine-color-red-6)" } as const;
 
-export function WhyItWaits({ workload }: { workload: WorkloadDetail }) {
-  const now = useNow();
-  const explanation = explainPendingReason(workload.reason);
-  const waited = workload.status === "Evicted" ? null : secondsBetween(workload.queued_at, null, now);
-  const position = useQuery({
-    ...positionQuery(useCluster(), workload, workload.cluster_queue),
-    enabled: workload.status === "Pending" && workload.cluster_queue !== "",
-  }).data;
-  if (workload.status === "Admitted" || workload.status === "Finished") return null;
-  const { requeue_at: requeueAt } = workload;
-  const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
+export function StateOfWorkload({ workload }: { workload: WorkloadDetail }) {
+  const waits = workload.status === "Pending";
+  const found = useQuery({ ...explanationQuery(useCluster(), workload), enabled: waits });
+  const explanation = waits ? found.data : undefined;
   return (
-    <section
-      className={classes.why}
-      aria-label={HEADINGS[workload.status]}
-      style={{
-        ["--accent" as string]: workload.status === "Evicted" ? "var(--kw-over)" : "var(--kw-borrowed)",
-      }}
-    >
-      <Icon name="clock" size={22} />
-      <Text fw={650} component="h2" fz="md">
-        {HEADINGS[workload.status]}
-        {explanation !== "" && `: ${explanation}`}
-      </Text>
-      <Text fz="sm" style={{ overflowWrap: "anywhere", whiteSpace: "pre-line" }}>
-        {workload.message || "The scheduler has said nothing about it yet."}
-      </Text>
-      <Text fz="xs" c="var(--kw-muted)" className="kw-number">
-        {workload.reason !== "" && <Code>{workload.reason}</Code>}
-        {position !== undefined && position !== null && ` number ${formatCount(position)} in its queue ·`}
-        {waited !== null && ` waiting for ${formatDuration(waited)}`}
-        {retry !== null && ` · may be tried again in ${formatDuration(retry)}`}
-      </Text>
-      {workload.reason === "WaitingForDevices" && (
-        <Moves namespace={workload.namespace} name={workload.name} />
+    <Stack gap="md" mb="md" component="section" aria-label={waits ? "Why it waits" : "State"}>
+      <Banner workload={workload} explanation={explanation} />
+      {waits && (
+        <ExplanationTables
+          explanation={found.data}
+          error={found.error}
+          onRetry={() => void found.refetch()}
+        />
       )}
-    </section>
+    </Stack>
+  );
+}
+
+function Banner({
+  workload,
+  explanation,
+}: {
+  workload: WorkloadDetail;
+  explanation: Explanation | undefined;
+}) {
+  const now = useNow();
+  const { icon, accent } = explanation?.state === "CannotStart" ? CANNOT_START : LOOKS[workload.status];
+  return (
+    <div className={classes.why} style={{ ["--accent" as string]: accent }}>
+      <Icon name={icon} size={22} />
+      <Text fw={650} component="h2" fz="md" style={{ overflowWrap: "anywhere" }}>
+        {stateSentence(workload, explanation, now)}
+      </Text>
+      {explanation !== undefined && explanation.remedy !== "" && <Text fz="sm">{explanation.remedy}</Text>}
+      <Facts workload={workload} explanation={explanation} now={now} />
+      {explanation?.rule === "Devices" && (
+        <Box style={{ gridColumn: 2 }}>
+          <Moves namespace={workload.namespace} name={workload.name} />
+        </Box>
+      )}
+    </div>
+  );
+}
+
+function Facts({
+  workload,
+  explanation,
+  now,
+}: {
+  workload: WorkloadDetail;
+  explanation: Explanation | undefined;
+  now: number;
+}) {
+  const { requeue_at: requeueAt } = workload;
+  const waited = workload.status === "Pending" ? secondsBetween(workload.queued_at, null, now) : null;
+  const retry = requeueAt === null ? null : Math.max(0, (Date.parse(requeueAt) - now) / 1000);
+  const facts = [
+    explanation !== undefined &&
+      explanation.position > 0 &&
+      `number ${formatCount(explanation.position)} of ${formatCount(explanation.waiting)} in its queue`,
+    waited !== null && `waiting for ${formatDuration(waited)}`,
+    retry !== null && workload.status !== "Finished" && `may be tried again in ${formatDuration(retry)}`,
+  ].filter((fact) => fact !== false);
+  return (
+    <Text fz="xs" c="var(--kw-muted)" className="kw-number">
+      {workload.reason !== "" && workload.reason !== workload.status && (
+        <Code fz="xs">{workload.reason}</Code>
+      )}{" "}
+      {facts.join(" · ")}
+    </Text>
   );
 }

@@ -1,6 +1,7 @@
 /** What one workload is, why it waits or where it runs, and what happened to it. */
 import { Box, Grid, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import type { WorkloadDetail } from "@/api/types";
 import { workloadQuery } from "@/api/workloads";
@@ -13,11 +14,13 @@ import { Panel } from "@/components/panel";
 import { AdmissionChecks, Conditions } from "./conditions";
 import { Devices } from "./devices";
 import { Events } from "./events";
+import { GoneWorkload } from "./gone-workload";
 import { Lifecycle } from "./lifecycle";
 import { Manifest } from "./manifest";
 import { PodSets } from "./pod-sets";
 import { Use } from "./use";
-import { WhyItWaits } from "./why-it-waits";
+import { WhereItRan } from "./where-it-ran";
+import { StateOfWorkload } from "./why-it-waits";
 import { WorkloadActions } from "./workload-actions";
 import { WorkloadStatusBadge } from "./workload-columns";
 
@@ -29,6 +32,14 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
       <Icon name="back" size={14} /> Workloads
     </TextLink>
   );
+  if (workload.error instanceof ApiError && workload.error.status === 404) {
+    return (
+      <>
+        <PageHeader title={name} trail={trail} />
+        <GoneWorkload namespace={namespace} name={name} />
+      </>
+    );
+  }
   if (workload.data === undefined) {
     return (
       <>
@@ -58,7 +69,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
           Not renewed: {workload.error.message}
         </Text>
       )}
-      <WhyItWaits workload={workload.data} />
+      <StateOfWorkload workload={workload.data} />
       {workload.data.push_error !== "" && (
         <Box mb="md">
           <ErrorState
@@ -68,15 +79,18 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
         </Box>
       )}
       <Stack gap="md">
-        <Panel title="Life">
+        <Devices workload={workload.data} />
+        {workload.data.devices.length === 0 && workload.data.status !== "Pending" && (
+          <WhereItRan namespace={namespace} name={name} />
+        )}
+        <Panel title="Lifecycle">
           <Lifecycle workload={workload.data} />
         </Panel>
         <Grid gap="md">
           <Grid.Col span={{ base: 12, lg: 7 }}>
             <Stack gap="md">
-              <PodSets podSets={workload.data.pod_sets} />
-              <Devices workload={workload.data} />
               <Use workload={workload.data} />
+              <PodSets podSets={workload.data.pod_sets} />
               <AdmissionChecks checks={workload.data.admission_checks} />
               <Conditions conditions={workload.data.conditions} />
             </Stack>
@@ -98,7 +112,10 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
     <Group gap="xs" c="var(--kw-muted)" fz="sm">
       <WorkloadStatusBadge workload={workload} />
       <span>
-        in <b>{workload.namespace}</b>
+        in namespace{" "}
+        <TextLink to="/workloads" search={{ namespace: workload.namespace }} fz="inherit" underline="always">
+          {workload.namespace}
+        </TextLink>
       </span>
       {workload.cluster_queue !== "" && (
         <span>
@@ -111,7 +128,7 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
           >
             {workload.cluster_queue}
           </TextLink>{" "}
-          {workload.queue_name !== "" && <>by way of {workload.queue_name}</>}
+          {workload.queue_name !== "" && <>through LocalQueue {workload.queue_name}</>}
         </span>
       )}
       <span className="kw-number">
@@ -120,7 +137,7 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
       </span>
       {workload.owner !== null && (
         <span>
-          of {workload.owner.kind} {workload.owner.name}
+          owned by {workload.owner.kind} {workload.owner.name}
         </span>
       )}
       <span>

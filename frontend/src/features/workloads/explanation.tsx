@@ -1,0 +1,320 @@
+/** Why a workload waits, in tables: quota by flavor, nodes and devices by what refuses them, who is ahead, who holds it. */
+import { Code, Grid, Skeleton, Stack, Table, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+import type { Explanation, FlavorVerdict } from "@/api/types";
+import { BadgeDot } from "@/components/badge-dot";
+import { ErrorState } from "@/components/error-state";
+import { Panel } from "@/components/panel";
+import { formatAmountShort, formatCount } from "@/lib/quantity";
+import { nearestWords, refusalWords } from "@/lib/refusal-words";
+import { NodeLink, QueueLink, WorkloadLink } from "./references";
+import classes from "./workloads.module.css";
+
+const VERDICTS: Record<FlavorVerdict["rule"], { label: string; color: string }> = {
+  None: { label: "Fits", color: "teal" },
+  Quota: { label: "Lacks quota", color: "yellow" },
+  MaximumQuota: { label: "Above its maximum", color: "red" },
+  FlavorMatch: { label: "Does not match", color: "gray" },
+  TopologyFlavor: { label: "Needs one topology", color: "gray" },
+  CoveredResources: { label: "Not covered", color: "red" },
+  Topology: { label: "No room in its topology", color: "yellow" },
+  Devices: { label: "No devices", color: "yellow" },
+  NamespaceQuota: { label: "ResourceQuota exceeded", color: "yellow" },
+  Queueing: { label: "Not queued", color: "gray" },
+  Validation: { label: "Refused", color: "red" },
+  QueueOrder: { label: "Waits its turn", color: "yellow" },
+};
+
+export interface ExplanationTablesProps {
+  explanation: Explanation | undefined;
+  error: Error | null;
+  onRetry: () => void;
+}
+
+export function ExplanationTables({ explanation, error, onRetry }: ExplanationTablesProps) {
+  if (explanation === undefined) {
+    if (error === null) return <Skeleton height={180} />;
+    return <ErrorState title="The explanation cannot be shown" message={error.message} onRetry={onRetry} />;
+  }
+  const { flavors, ahead, contenders, queue_holders, workload_holders, victims } = explanation;
+  const refusing = flavors.filter(({ nodes, domains }) => nodes !== null || domains > 0);
+  const others = [ahead, contenders, queue_holders, workload_holders, victims].some(
+    (rows) => rows.length > 0,
+  );
+  if (flavors.length === 0 && !others) return null;
+  return (
+    <Grid gap="md">
+      <Grid.Col span={{ base: 12, lg: others ? 7 : 12 }}>
+        <Stack gap="md">
+          {flavors.length > 0 && <FlavorTable flavors={flavors} />}
+          {refusing.map((verdict) => (
+            <NodeTable key={`${verdict.pod_sets.join()} ${verdict.flavor}`} verdict={verdict} />
+          ))}
+        </Stack>
+      </Grid.Col>
+      {others && (
+        <Grid.Col span={{ base: 12, lg: 5 }}>
+          <Stack gap="md">
+            <Victims victims={victims} />
+            <Order explanation={explanation} />
+            <Holders explanation={explanation} />
+          </Stack>
+        </Grid.Col>
+      )}
+    </Grid>
+  );
+}
+
+function PlainTable({ head, children }: { head: ReactNode; children: ReactNode }) {
+  return (
+    <div className={classes.scroll}>
+      <Table fz="sm" verticalSpacing={5} horizontalSpacing="md" layout="auto">
+        <Table.Thead>
+          <Table.Tr>{head}</Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>{children}</Table.Tbody>
+      </Table>
+    </div>
+  );
+}
+
+function FlavorTable({ flavors }: { flavors: FlavorVerdict[] }) {
+  const groups = new Set(flavors.map(({ pod_sets }) => pod_sets.join(", ")));
+  return (
+    <Panel title="Quota, by flavor" flush>
+      <PlainTable
+        head={
+          <>
+            <Table.Th>Flavor and resource</Table.Th>
+            <Table.Th ta="right">Asked</Table.Th>
+            <Table.Th ta="right">Free</Table.Th>
+            <Table.Th ta="right">Lacking</Table.Th>
+            <Table.Th ta="right" title="Used of the ClusterQueue's own quota">
+              Used / quota
+            </Table.Th>
+          </>
+        }
+      >
+        {flavors.map((verdict) => (
+          <FlavorRows
+            key={`${verdict.pod_sets.join()} ${verdict.flavor}`}
+            verdict={verdict}
+            withPodSets={groups.size > 1}
+          />
+        ))}
+      </PlainTable>
+    </Panel>
+  );
+}
+
+function FlavorRows({ verdict, withPodSets }: { verdict: FlavorVerdict; withPodSets: boolean }) {
+  const { flavor, pod_sets, resources, rule, message } = verdict;
+  const shown = rule === "FlavorMatch" || rule === "TopologyFlavor" ? [] : resources;
+  return (
+    <>
+      <Table.Tr className={classes.groupRow}>
+        <Table.Td colSpan={5}>
+          <span className={classes.groupHead}>
+            <b>{flavor}</b>
+            {withPodSets && <span className={classes.second}>for {pod_sets.join(", ")}</span>}
+            <BadgeDot {...VERDICTS[rule]} />
+          </span>
+          {shown.length === 0 && message !== "" && <Text fz="xs">{message}</Text>}
+        </Table.Td>
+      </Table.Tr>
+      {shown.map((need) => {
+        const amount = (value: number) => formatAmountShort(need.resource, value);
+        return (
+          <Table.Tr key={need.resource} data-lacking={need.lacking > 0 || undefined}>
+            <Table.Td pl={28}>{need.resource}</Table.Td>
+            <Table.Td ta="right">{amount(need.asked)}</Table.Td>
+            <Table.Td
+              ta="right"
+              title={need.borrowable > 0 ? `${amount(need.borrowable)} of it can be borrowed` : undefined}
+            >
+              {amount(need.free)}
+            </Table.Td>
+            <Table.Td ta="right" fw={need.lacking > 0 ? 650 : undefined}>
+              {need.asked > need.maximum ? (
+                <Text
+                  span
+                  fz="inherit"
+                  c="var(--kw-over)"
+                  title={`At most ${amount(need.maximum)} can be had`}
+                >
+                  {amount(need.lacking)}
+                </Text>
+              ) : need.lacking > 0 ? (
+                amount(need.lacking)
+              ) : (
+                "–"
+              )}
+            </Table.Td>
+            <Table.Td ta="right" c="var(--kw-muted)">
+              {amount(need.used)} / {amount(need.nominal)}
+            </Table.Td>
+          </Table.Tr>
+        );
+      })}
+    </>
+  );
+}
+
+function NodeTable({ verdict }: { verdict: FlavorVerdict }) {
+  const { nodes, flavor, domains, domains_refused: refused } = verdict;
+  return (
+    <Panel title={`Nodes and devices, flavor ${flavor}`} flush>
+      {nodes !== null && (
+        <>
+          <PlainTable
+            head={
+              <>
+                <Table.Th>Refused because</Table.Th>
+                <Table.Th ta="right">Nodes of {formatCount(nodes.nodes)}</Table.Th>
+                <Table.Th ta="right">Devices</Table.Th>
+              </>
+            }
+          >
+            {nodes.refused.map(({ reason, nodes: count, devices }) => (
+              <Table.Tr key={reason}>
+                <Table.Td>
+                  {refusalWords(reason)} <Code fz="xs">{reason}</Code>
+                </Table.Td>
+                <Table.Td ta="right">{formatCount(count)}</Table.Td>
+                <Table.Td ta="right">{devices === 0 ? "–" : formatCount(devices)}</Table.Td>
+              </Table.Tr>
+            ))}
+          </PlainTable>
+          {nodes.nearest_node !== null && (
+            <Text fz="sm" px="md" py={8}>
+              Nearest: <NodeLink name={nodes.nearest_node} /> ({nearestWords(nodes.nearest_reason)})
+            </Text>
+          )}
+        </>
+      )}
+      {Object.entries(refused).map(([reason, count]) => (
+        <Text key={reason} fz="sm" px="md" py={6}>
+          {formatCount(count)} of {formatCount(domains)} topology domains: {reason}
+        </Text>
+      ))}
+    </Panel>
+  );
+}
+
+function Victims({ victims }: { victims: Explanation["victims"] }) {
+  if (victims.length === 0) return null;
+  return (
+    <Panel title="Would be preempted for it" flush>
+      <PlainTable
+        head={
+          <>
+            <Table.Th>Workload</Table.Th>
+            <Table.Th>Queue</Table.Th>
+            <Table.Th ta="right">Priority</Table.Th>
+          </>
+        }
+      >
+        {victims.map((victim, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
+          <Table.Tr key={place} title={victim.reason}>
+            <Table.Td>
+              <WorkloadLink name={victim.workload} />
+            </Table.Td>
+            <Table.Td>
+              <QueueLink name={victim.cluster_queue} />
+            </Table.Td>
+            <Table.Td ta="right">{victim.priority}</Table.Td>
+          </Table.Tr>
+        ))}
+      </PlainTable>
+    </Panel>
+  );
+}
+
+function Order({ explanation }: { explanation: Explanation }) {
+  const { ahead, contenders, position, waiting, strict } = explanation;
+  if (ahead.length === 0 && contenders.length === 0) return null;
+  const more = position - 1 - ahead.length;
+  return (
+    <Panel title="Ahead of it" flush>
+      <Text fz="sm" px="md" pb={6} c="var(--kw-muted)">
+        Number {formatCount(position)} of {formatCount(waiting)} in its queue.{" "}
+        {strict
+          ? "StrictFIFO: those ahead start first."
+          : "BestEffortFIFO: it starts first if it fits and they do not."}
+      </Text>
+      <PlainTable
+        head={
+          <>
+            <Table.Th>Workload</Table.Th>
+            <Table.Th>Queue</Table.Th>
+            <Table.Th ta="right">Priority</Table.Th>
+          </>
+        }
+      >
+        {[...ahead, ...contenders].map((other, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
+          <Table.Tr key={place}>
+            <Table.Td>
+              <WorkloadLink name={other.workload} />
+            </Table.Td>
+            <Table.Td>
+              <QueueLink name={other.cluster_queue} />
+            </Table.Td>
+            <Table.Td ta="right">{other.priority}</Table.Td>
+          </Table.Tr>
+        ))}
+      </PlainTable>
+      {more > 0 && (
+        <Text fz="xs" px="md" py={6} c="var(--kw-muted)">
+          and {formatCount(more)} more in its queue
+        </Text>
+      )}
+    </Panel>
+  );
+}
+
+function Holders({ explanation }: { explanation: Explanation }) {
+  const { queue_holders: queues, workload_holders: workloads } = explanation;
+  const keys = [...new Set(queues.map(({ flavor, resource }) => `${resource} in ${flavor}`))];
+  return keys.map((key) => (
+    <Panel key={key} title={`Who holds ${key}`} flush>
+      <PlainTable
+        head={
+          <>
+            <Table.Th>Queue or workload</Table.Th>
+            <Table.Th ta="right">Holds</Table.Th>
+            <Table.Th ta="right">Borrowed</Table.Th>
+          </>
+        }
+      >
+        {queues
+          .filter(({ flavor, resource }) => `${resource} in ${flavor}` === key)
+          .map((row, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: those that are not in reach have no name
+            <Table.Tr key={`queue ${place}`}>
+              <Table.Td fw={550}>
+                <QueueLink name={row.cluster_queue} />
+              </Table.Td>
+              <Table.Td ta="right">{formatAmountShort(row.resource, row.used)}</Table.Td>
+              <Table.Td ta="right">
+                {row.borrowed > 0 ? formatAmountShort(row.resource, row.borrowed) : "–"}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        {workloads
+          .filter(({ flavor, resource }) => `${resource} in ${flavor}` === key)
+          .map((row, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
+            <Table.Tr key={`workload ${place}`}>
+              <Table.Td pl={28}>
+                <WorkloadLink name={row.workload} />
+              </Table.Td>
+              <Table.Td ta="right">{formatAmountShort(row.resource, row.amount)}</Table.Td>
+              <Table.Td />
+            </Table.Tr>
+          ))}
+      </PlainTable>
+    </Panel>
+  ));
+}

@@ -1,0 +1,59 @@
+/** A workload that is deleted: its decisions and where it ran, which are kept; or that it never was. */
+import { Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { workloadDecisionsQuery } from "@/api/decisions";
+import type { WorkloadReference } from "@/api/workloads";
+import { Ago } from "@/components/ago";
+import { EmptyState } from "@/components/empty-state";
+import { TextLink } from "@/components/link";
+import { Panel } from "@/components/panel";
+import { decisionLook } from "@/lib/decision-action";
+import { WhereItRan } from "./where-it-ran";
+import classes from "./workloads.module.css";
+
+export function GoneWorkload({ namespace, name }: WorkloadReference) {
+  const decisions = useQuery(workloadDecisionsQuery(useCluster(), { namespace, name }));
+  const rows = decisions.data?.results ?? [];
+  return (
+    <Stack gap="md">
+      <Panel>
+        <EmptyState
+          icon="workloads"
+          title={rows.length > 0 ? "This workload was deleted" : `There is no workload ${namespace}/${name}`}
+          action={
+            <TextLink to="/workloads" search={{ namespace }} fz="sm" mt="xs">
+              Workloads in {namespace}
+            </TextLink>
+          }
+        >
+          {rows.length > 0
+            ? "What the scheduler decided about it is kept, and shown below."
+            : "It may belong to a namespace that you cannot see, or its name is misspelled."}
+        </EmptyState>
+      </Panel>
+      <WhereItRan namespace={namespace} name={name} />
+      {rows.length > 0 && (
+        <Panel title="Decisions">
+          {rows.map((decision) => (
+            <div
+              key={decision.id}
+              className={classes.event}
+              data-warning={["Preempt", "Evict"].includes(decision.action) || undefined}
+            >
+              <Text fz="sm" fw={600}>
+                {decisionLook(decision.action).label}
+              </Text>
+              <Text fz="sm" style={{ overflowWrap: "anywhere" }}>
+                {decision.message || decision.reason}
+              </Text>
+              <Text fz="xs" c="var(--kw-muted)">
+                <Ago time={decision.decided_at} /> in ClusterQueue {decision.cluster_queue}
+              </Text>
+            </div>
+          ))}
+        </Panel>
+      )}
+    </Stack>
+  );
+}

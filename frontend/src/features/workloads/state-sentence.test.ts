@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import type { Explanation, FlavorVerdict } from "@/api/types";
+import { nearestFlavor, waitingSentence } from "./state-sentence";
+
+const need = (resource: string, asked: number, free: number, maximum = asked) => ({
+  resource,
+  asked,
+  nominal: maximum,
+  used: 0,
+  borrowable: 0,
+  free,
+  lacking: Math.max(0, asked - free),
+  maximum,
+});
+
+const verdict = (
+  flavor: string,
+  rule: FlavorVerdict["rule"],
+  ...resources: FlavorVerdict["resources"]
+): FlavorVerdict => ({
+  pod_sets: ["main"],
+  flavor,
+  rule,
+  message: "",
+  resources,
+  nodes: null,
+  domains: 0,
+  domains_refused: {},
+});
+
+const explanation = (change: Partial<Explanation>): Explanation => ({
+  state: "Waits",
+  rule: "Quota",
+  reason: "WaitingForQuota",
+  message: "What the scheduler said.",
+  remedy: "",
+  cluster_queue: "q",
+  strict: false,
+  position: 1,
+  waiting: 1,
+  ahead: [],
+  contenders: [],
+  flavors: [],
+  queue_holders: [],
+  workload_holders: [],
+  victims: [],
+  ...change,
+});
+
+describe("the sentence", () => {
+  it("names the nearest flavor and what it lacks, with units", () => {
+    const flavors = [
+      verdict("far", "Quota", need("cpu", 8000, 0)),
+      verdict("near", "Quota", need("cpu", 8000, 6500), need("nvidia.com/gpumem", 24_576, 0)),
+      verdict("nearest", "Quota", need("cpu", 8000, 6500), need("nvidia.com/gpumem", 24_576, 12_288)),
+      verdict("never", "MaximumQuota", need("cpu", 8000, 7900, 7900)),
+    ];
+    expect(nearestFlavor(flavors)?.flavor).toBe("nearest");
+    expect(waitingSentence(explanation({ flavors }))).toBe(
+      "It waits for quota: flavor nearest lacks 1.5 cpu and 12 GiB of nvidia.com/gpumem.",
+    );
+  });
+
+  it("tells one that can never start from one that waits", () => {
+    const flavors = [verdict("a", "MaximumQuota", need("cpu", 99_000, 4000, 4000))];
+    expect(waitingSentence(explanation({ state: "CannotStart", rule: "MaximumQuota", flavors }))).toBe(
+      "It cannot start: it asks for 99 cpu, and its queue can have at most 4 in flavor a.",
+    );
+    expect(waitingSentence(explanation({ state: "CannotStart", rule: "FlavorMatch" }))).toBe(
+      "It cannot start. What the scheduler said.",
+    );
+  });
+
+  it("counts whom it preempts", () => {
+    const victims = [{ workload: "a/b", cluster_queue: "q", priority: 0, reason: "InClusterQueue" }];
+    expect(waitingSentence(explanation({ state: "Preempts", victims }))).toBe(
+      "It starts once 1 workload that it preempts has stopped.",
+    );
+  });
+});

@@ -1,0 +1,55 @@
+/** The devices of a workload that no longer holds any: from the decision log, which outlives it. */
+import { Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { lastPlacementQuery } from "@/api/decisions";
+import type { WorkloadReference } from "@/api/workloads";
+import { Ago } from "@/components/ago";
+import { Panel } from "@/components/panel";
+import { formatMib } from "@/lib/quantity";
+import { DeviceLink, NodeLink } from "./references";
+import classes from "./workloads.module.css";
+
+export function WhereItRan(reference: WorkloadReference) {
+  const placement = useQuery(lastPlacementQuery(useCluster(), reference)).data;
+  if (placement === undefined || placement === null || placement.devices.length === 0) return null;
+  return (
+    <Panel
+      title="Where it ran last"
+      aside={
+        <Text fz="xs" c="var(--kw-muted)">
+          admitted <Ago time={placement.at} />
+        </Text>
+      }
+      flush
+    >
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={5} horizontalSpacing="md" layout="auto">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Node</Table.Th>
+              <Table.Th>Device</Table.Th>
+              <Table.Th ta="right">Memory</Table.Th>
+              <Table.Th ta="right">Cores</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {placement.devices.map(({ node, uuid, memoryMib, coresPercent }, place) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: two containers may hold the same of one device
+              <Table.Tr key={place}>
+                <Table.Td>
+                  <NodeLink name={node} />
+                </Table.Td>
+                <Table.Td>
+                  <DeviceLink node={node} uuid={uuid} label={uuid} />
+                </Table.Td>
+                <Table.Td ta="right">{formatMib(memoryMib)}</Table.Td>
+                <Table.Td ta="right">{coresPercent === 0 ? "not limited" : `${coresPercent} %`}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}
