@@ -10,9 +10,10 @@ threshold, or the shares do not add up, best fit decides.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from scheduling.topology.best_fit import Candidate, Placed, checked, descend, domains_with_leader, in_order
 from scheduling.topology.capacities import Capacities
@@ -33,21 +34,13 @@ class _Balance:
 
 @dataclass(frozen=True, slots=True)
 class _Greedy:
-    """Domains filled one after the other, the largest first, until they hold the group; the leader's comes first."""
+    """How many domains hold the group, filled one after the other, the largest first and the leader's before them;
+    `threshold` is the largest share that each of them can have, `beside_leader` what the last one holds beside the
+    leader where it is not the leader's."""
 
     count: int
-    leading: Candidate | None
-    last: Candidate | None
-    """The last one without the leader; None where the leader's domain holds the group."""
-
-    def threshold(self, wanted: int) -> int:
-        """The largest share that each of them can have."""
-        shares = [wanted // self.count]
-        if self.leading is not None:
-            shares.append(self.leading.units_with_leader)
-        if self.last is not None:
-            shares.append(self.last.units)
-        return min(shares)
+    threshold: int
+    beside_leader: int
 
 
 def place_balanced(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Placed | None:
@@ -87,9 +80,9 @@ def _balance(
     greedy = _fill_greedily(plan, capacities, level, numbers)
     if greedy is None:
         return None
-    thresholds = [greedy.threshold(plan.wanted)]
-    if plan.leaders and greedy.last is not None and greedy.last.units_with_leader < thresholds[0]:
-        thresholds.append(greedy.last.units_with_leader)  # leaves room for the leader in the last domain
+    thresholds = [greedy.threshold]
+    if greedy.beside_leader < greedy.threshold:
+        thresholds.append(greedy.beside_leader)  # leaves room for the leader in the last domain
     for threshold in thresholds:
         if threshold < least:
             return None
@@ -106,20 +99,37 @@ def _children(tree: TopologyTree, level: int, numbers: Iterable[int]) -> list[in
 
 def _fill_greedily(plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]) -> _Greedy | None:
     """How many domains hold the group, the fullest taken first; None where all of them do not."""
-    left, count = plan.wanted, 0
-    leading: Candidate | None = None
     if plan.leaders:
-        leading = domains_with_leader(plan, capacities, level, numbers)[0]
-        if not leading.leaders:
-            return None
-        left, count = left - leading.units_with_leader, 1
-        numbers = [number for number in numbers if number != leading.number]
+        return _fill_beside_leader(plan, capacities, level, numbers)
+    slices = capacities.slices[level]
+    left = plan.wanted
+    for count, units in enumerate(sorted((slices[number] for number in numbers), reverse=True), 1):
+        left -= units
+        if left <= 0:
+            threshold = min(plan.wanted // count, units)
+            return _Greedy(count, threshold, threshold)
+    return None
+
+
+def _fill_beside_leader(
+    plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]
+) -> _Greedy | None:
+    leading = domains_with_leader(plan, capacities, level, numbers)[0]
+    if not leading.leaders:
+        return None
+    left, count = plan.wanted - leading.units_with_leader, 1
     last: Candidate | None = None
-    for domain in in_order(plan, capacities, level, numbers):
+    for domain in in_order(plan, capacities, level, [number for number in numbers if number != leading.number]):
         if left <= 0 or domain.units == 0:
             break
         left, count, last = left - domain.units, count + 1, domain
-    return None if left > 0 else _Greedy(count, leading, last)
+    if left > 0:
+        return None
+    threshold = min(plan.wanted // count, leading.units_with_leader)
+    if last is None:
+        return _Greedy(count, threshold, threshold)
+    threshold = min(threshold, last.units)
+    return _Greedy(count, threshold, min(threshold, last.units_with_leader))
 
 
 def _without_smaller(
@@ -127,71 +137,113 @@ def _without_smaller(
 ) -> Capacities:
     """The counts without the domains that hold less than the threshold; a domain that holds it only without the leader
     seats none."""
-    pruned = capacities.copy()
     if plan.level < tree.last_level:
-        _prune(plan, tree, pruned, plan.level + 1, _children(tree, plan.level, siblings), threshold)
-    _prune(plan, tree, pruned, plan.level, siblings, threshold)
-    return pruned
+        children = _children(tree, plan.level, siblings)
+        capacities = _pruned(plan, tree, capacities, plan.level + 1, children, threshold)
+    return _pruned(plan, tree, capacities, plan.level, siblings, threshold)
 
 
-def _prune(
-    plan: PlacementPlan, tree: TopologyTree, pruned: Capacities, level: int, numbers: Iterable[int], threshold: int
-) -> None:
-    changed: list[int] = []
-    for number in numbers:
-        leaves = tree.leaves_below(level, number)
-        if pruned.slices[level][number] < threshold:
-            pruned.clear(leaves)
-        elif plan.leaders and pruned.leaders[level][number] and pruned.slices_with_leader[level][number] < threshold:
-            pruned.clear_leaders(leaves)
-        else:
-            continue
-        changed += leaves
-    pruned.sum_up(changed)
+def _pruned(
+    plan: PlacementPlan,
+    tree: TopologyTree,
+    capacities: Capacities,
+    level: int,
+    numbers: Iterable[int],
+    threshold: int,
+) -> Capacities:
+    slices, beside, leaders = (
+        counts[level] for counts in (capacities.slices, capacities.slices_with_leader, capacities.leaders)
+    )
+    smaller = [number for number in numbers if slices[number] < threshold]
+    without_leader = [
+        number
+        for number in (numbers if plan.leaders else ())
+        if slices[number] >= threshold > beside[number] and leaders[number]
+    ]
+    if not smaller and not without_leader:
+        return capacities
+    found = capacities.copy()
+    cleared, seatless = (
+        list(chain.from_iterable(tree.leaves_below(level, number) for number in each))
+        for each in (smaller, without_leader)
+    )
+    found.clear(cleared)
+    found.clear_leaders(seatless)
+    found.sum_up(cleared + seatless)
+    return found
 
 
 def _chosen_level(plan: PlacementPlan, tree: TopologyTree, best: _Balance) -> tuple[int, Sequence[int]]:
-    """The level whose domains share the group, and those of them that may: below the smallest set of siblings."""
+    """The level whose domains share the group, and those of them that may: below the smallest set of siblings, of equal
+    ones the most evenly free."""
     if plan.level >= plan.slices.level:
         return plan.level, best.siblings
     capacities, level = best.capacities, plan.level
     leaders, beside = capacities.leaders[level], capacities.slices_with_leader[level]
-    order = sorted(
-        best.siblings,
-        key=lambda number: (-leaders[number], -beside[number], -_evenness(tree, capacities, level, number), number),
-    )
-    return level + 1, _children(tree, level, _smallest_set(plan, capacities, level, order))
+
+    def rank(number: int) -> tuple[float, ...]:
+        return (-leaders[number], -beside[number], -_evenness(tree, capacities, level, number), number)
+
+    return level + 1, _children(tree, level, _smallest_set(plan, capacities, level, best.siblings, rank))
 
 
 def _evenness(tree: TopologyTree, capacities: Capacities, level: int, number: int) -> float:
     """How evenly the domain's room is spread over its children, in bits."""
-    room = [capacities.pods[level + 1][child] for child in tree.children[level][number]]
+    children = tree.children[level][number]
+    room = capacities.pods[level + 1][children.start : children.stop]
     total = sum(room)
     return -sum(part / total * math.log2(part / total) for part in room if part)
 
 
-def _smallest_set(plan: PlacementPlan, capacities: Capacities, level: int, order: Sequence[int]) -> list[int]:
-    """As few domains as hold the group, of these the ones with the least room left over; earlier domains where that is
-    equal. Empty where no set holds it.
+def _smallest_set(
+    plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int], rank: Callable[[int], Any]
+) -> list[int]:
+    """As few domains as hold the group, of these the ones with the least room left over; where that is equal, those of
+    a lower rank. Empty where no set holds it."""
+    held = _fill_greedily(plan, capacities, level, numbers)
+    if held is None:
+        return []
+    need = plan.wanted * plan.slices.size
+    if held.count == 1:
+        return _smallest_domain(plan, capacities, level, numbers, need, rank)
+    return _smallest_combination(plan, capacities, level, sorted(numbers, key=rank), need, held.count)
+
+
+def _smallest_domain(
+    plan: PlacementPlan,
+    capacities: Capacities,
+    level: int,
+    numbers: Sequence[int],
+    need: int,
+    rank: Callable[[int], Any],
+) -> list[int]:
+    seats = capacities.leaders[level] if plan.leaders else capacities.slices[level]
+    pods = capacities.pods_with_leader[level]
+    enough = [number for number in numbers if seats[number] and pods[number] >= need]
+    least = min((pods[number] for number in enough), default=0)
+    tied = [number for number in enough if pods[number] == least]
+    return [min(tied, key=rank)] if len(tied) > 1 else tied
+
+
+def _smallest_combination(
+    plan: PlacementPlan, capacities: Capacities, level: int, order: Sequence[int], need: int, size: int
+) -> list[int]:
+    """The same for several domains, in this order.
 
     The numbers of pods that sets of domains hold are kept as the bits of an integer, by the number of domains and of
     leaders seated; `reached[i]` is what the first i domains reach. A set that holds the group takes no other domain.
     """
-    held = _fill_greedily(plan, capacities, level, order)
-    if held is None:
-        return []
-    need = plan.wanted * plan.slices.size
-    sums = [[0] * (plan.leaders + 1) for _ in range(held.count + 1)]
+    sums = [[0] * (plan.leaders + 1) for _ in range(size + 1)]
     sums[0][0] = 1
     reached = [sums]
     for number in order:
         before = reached[-1]
         after = [list(row) for row in before]
-        for count in range(held.count):
+        for count in range(size):
             for seated, rest, pods in _ways(plan, capacities, level, number):
                 after[count + 1][seated] |= _unfinished(plan, before, count, rest, need) << pods
         reached.append(after)
-    enough = reached[-1][held.count][plan.leaders] >> need
+    enough = reached[-1][size][plan.leaders] >> need
     if not enough:
         return []
     total = need + (enough & -enough).bit_length() - 1
@@ -241,7 +293,7 @@ def _trace(
 def _share_out(plan: PlacementPlan, best: _Balance, level: int, numbers: Sequence[int]) -> list[Candidate]:
     """The threshold for each domain of the smallest set, and what is left over for the first ones; empty where that
     does not add up to the group."""
-    chosen = _smallest_set(plan, best.capacities, level, sorted(numbers))
+    chosen = _smallest_set(plan, best.capacities, level, numbers, lambda number: number)
     extra = plan.wanted - best.threshold * len(chosen)
     if not chosen or extra < 0:
         return []
