@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
@@ -59,7 +59,7 @@ from clusters.push.desired_state import (
 )
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
-from queues.models import Workload
+from queues.models import Pod, Workload
 from queues.services.pod_groups import POD_GROUP
 from queues.services.workloads import record_finished, record_stopped
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
@@ -68,6 +68,10 @@ _log = logging.getLogger(__name__)
 
 _BATCH: Final = 200
 _LIST_FROM: Final = 20
+_FIRST_RETRY_SECONDS: Final = 1.0
+_MAX_RETRY_SECONDS: Final = 300.0
+_MAX_DOUBLINGS: Final = 9
+_MAX_ERROR: Final = 1024
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -121,7 +125,10 @@ class _Sweep:
 
     def tell(self) -> None:
         """Pushes each unpushed workload, in the order of their keys; one that is refused does not hold up others."""
-        unpushed = Workload.objects.filter(cluster=self._cluster, push_sequence__gt=F("pushed_sequence"))
+        due = (
+            Q(push_retry_at=None) | Q(push_retry_at__lte=self._now()) | Q(push_sequence__gt=F("push_refused_sequence"))
+        )
+        unpushed = Workload.objects.filter(due, cluster=self._cluster, push_sequence__gt=F("pushed_sequence"))
         after = 0
         while True:
             rows = list(with_jobs(unpushed.filter(pk__gt=after)).order_by("pk")[:_BATCH])
@@ -145,9 +152,8 @@ class _Sweep:
         except ClusterUnreachable:
             raise
         except ClusterError as refusal:
-            _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, refusal)
-            self._mark_refused(row, str(refusal))
-            return
+            if not self._give_up(row, refusal):
+                return
         self._told.append((row.pk, row.push_sequence))
 
     def _mark_pushed(self) -> None:
@@ -157,7 +163,8 @@ class _Sweep:
         with unnoticed_transaction() as cursor:
             cursor.execute(
                 """
-                UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = ''
+                UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = '',
+                    push_failures = 0, push_retry_at = NULL
                 FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
                 WHERE workload.id = told.id AND workload.pushed_sequence < told.sequence
                 """,
@@ -166,10 +173,31 @@ class _Sweep:
         self._report.pushed += len(self._told)
         self._told.clear()
 
-    def _mark_refused(self, row: Workload, error: str) -> None:
+    def _give_up(self, row: Workload, refusal: ClusterError) -> bool:
+        """Ends a workload that the cluster will never start; another is told again, each time after a longer while."""
+        _log.warning("Cluster %s refuses workload %s/%s: %s", self._cluster.name, row.namespace, row.name, refusal)
+        if _is_for_good(refusal) and runs(row) and not self._is_there(row):
+            key = (row.namespace, row.name)
+            reason = FinishedReason.FAILED_TO_START
+            record_finished(self._cluster, [key], reason, _in_one_line(refusal), actor="scheduler", now=self._now())
+            return True
         self._report.failed += 1
+        again = row.push_failures + 1 if row.push_sequence == row.push_refused_sequence else 1
+        wait = min(_FIRST_RETRY_SECONDS * 2 ** min(again - 1, _MAX_DOUBLINGS), _MAX_RETRY_SECONDS)
         with unnoticed_transaction():
-            Workload.objects.filter(pk=row.pk).exclude(push_error=error).update(push_error=error)
+            Workload.objects.filter(pk=row.pk).update(
+                push_error=_in_one_line(refusal),
+                push_failures=again,
+                push_refused_sequence=row.push_sequence,
+                push_retry_at=self._now() + timedelta(seconds=wait),
+            )
+        return False
+
+    def _is_there(self, row: Workload) -> bool:
+        source = job_source(row.job) if row.job is not None else None
+        if source is not None and self._client.get(source.kind.kind, source.namespace, source.name) is not None:
+            return True
+        return Pod.objects.filter(workload=row).exists()
 
     def _look_up(self, rows: Sequence[Workload]) -> None:
         """For many jobs of a kind one list costs less than asking for each; few are asked for when it is their turn."""
@@ -211,10 +239,7 @@ class _Sweep:
     def _start(self, source: JobSource, row: Workload) -> None:
         there = self._there(source)
         if source.kind.workload_per_pod:
-            # Many workloads, one job: what it says is told once a sweep.
-            if source.uid not in self._applied:
-                self._apply(source.kind.kind, waiting_job(source))
-                self._applied.add(source.uid)
+            self._tell_of_replicas(source)
             return
         if there is None and source.found_in_cluster:
             return  # whoever made it has deleted it: the watcher sees to its workload
@@ -229,6 +254,12 @@ class _Sweep:
         if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):
             self._reset_start_time(source)
         self._apply(source.kind.kind, manifest)
+
+    def _tell_of_replicas(self, source: JobSource) -> None:
+        """Many workloads, one job: what it says is told once a sweep."""
+        if source.uid not in self._applied:
+            self._apply(source.kind.kind, waiting_job(source))
+            self._applied.add(source.uid)
 
     def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
         """One of ours is made; one that is found is taken over, and loses its gates when it gets its place."""
@@ -258,6 +289,7 @@ class _Sweep:
                 if not is_gated(there) or there["metadata"].get("deletionTimestamp"):
                     self._delete_pod(there)
             case Stopping.DELETE_POD:
+                self._tell_of_replicas(source)  # first, or the pod is replaced at once
                 for pod in self._pods_of(row):
                     metadata = pod["metadata"]
                     self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
@@ -390,6 +422,19 @@ class _Sweep:
             return True
         progress = source.kind.progress(there)
         return progress.finished is not None or (progress.active == 0 and _suspension_was_seen(there))
+
+
+def _is_for_good(refusal: ClusterError) -> bool:
+    """Whether the cluster will never take it, however often it is asked: it can't read it, does not serve its kind, or
+    holds a rule against it."""
+    if refusal.not_found:
+        return "could not find the requested resource" in refusal.message
+    return refusal.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+def _in_one_line(refusal: ClusterError) -> str:
+    """The cluster's words, as long as Kubernetes keeps a message."""
+    return " ".join(str(refusal).split())[:_MAX_ERROR]
 
 
 def is_job_of(there: JsonObject, source: JobSource) -> bool:

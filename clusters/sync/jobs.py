@@ -17,7 +17,7 @@ from accounts.events import request_push
 from accounts.exceptions import Conflict, ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
-from clusters.client import JsonObject, Listing, WatchEvent
+from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
 from clusters.jobs.kinds import MAIN_POD_SET, JobKind, Progress, Stopping
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.sync.followed_labels import FOLLOWED, relabelled
@@ -39,9 +39,10 @@ _SIZES: Final = ("parallelism", "completions")
 class JobSync:
     """Keeps the workloads of one kind of job in step with the jobs of one cluster."""
 
-    def __init__(self, cluster: Cluster, kind: JobKind) -> None:
+    def __init__(self, cluster: Cluster, kind: JobKind, client: ClusterClient) -> None:
         self._cluster = cluster
         self._kind = kind
+        self._client = client
         self._refused: set[str] = set()
         self._refused_labels: dict[str, JsonObject] = {}
         self._now: datetime | None = None
@@ -178,6 +179,9 @@ class JobSync:
         rows = self._rows(jobs)
         lost = [row for row in rows.values() if not row.deletion_requested_at]
         self._without_job(lost)
+        withdrawn = [row.pk for row in rows.values() if row.deletion_requested_at]
+        left = Workload.objects.filter(job__in=withdrawn, deletion_requested_at=None)
+        self._end_orphans(list(left.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "name")))
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Jobs that should be in the cluster and were not in a whole list of it."""
@@ -194,7 +198,17 @@ class JobSync:
             .select_related("job")
         )
         missing = {row.job.pk: row.job for row in rows if row.job is not None and row_key(row.job) not in there}
-        self._without_job(missing.values())
+        self._without_job([row for row in missing.values() if self._is_gone(row)])
+
+    def _is_gone(self, row: Job) -> bool:
+        """Whether the cluster says of this one job that it is not there: a list may be older than the rows, and a job
+        that was made in between is not in it."""
+        try:
+            there = self._client.get(self._kind.kind, row.namespace, row.name)
+        except ClusterError as error:
+            _log.info("Whether %s is gone from cluster %s is not known: %s", row, self._cluster.name, error)
+            return False
+        return there is None or row_key(row) not in keys_of(there)
 
     def _without_job(self, rows: Collection[Job]) -> None:
         """OwnerNotFound for jobs that were not ours, or that go by themselves once ended; ours are pushed anew."""
@@ -207,13 +221,15 @@ class JobSync:
             else:
                 again.append(row.uid)
         if orphaned:
-            message = "The job is no longer in the cluster"
-            reason = FinishedReason.OWNER_NOT_FOUND
-            record_finished(self._cluster, orphaned, reason, message, actor=_ACTOR, now=self._now)
+            self._end_orphans(orphaned)
             self._free_names(found)
         if again:
             raise_push(self._cluster, again)
             request_push(self._cluster.name)
+
+    def _end_orphans(self, keys: Sequence[tuple[str, str]]) -> None:
+        message, reason = "The job is no longer in the cluster", FinishedReason.OWNER_NOT_FOUND
+        record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
 
     def _free_names(self, rows: Iterable[Job]) -> None:
         """Jobs that others made and that are gone: another one may have the name now."""

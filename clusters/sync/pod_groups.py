@@ -15,7 +15,7 @@ from accounts.events import request_push
 from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from accounts.services.apply_result import Submitted
-from clusters.client import JsonObject
+from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
@@ -41,8 +41,8 @@ class PodGroupSync(JobSync):
     How a workload that is one pod ends is seen by `PodSync`, which knows the pods of all workloads.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster, JOB_KINDS["Pod"])
+    def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
+        super().__init__(cluster, JOB_KINDS["Pod"], client)
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
@@ -190,7 +190,7 @@ class PodGroupSync(JobSync):
             | Q(group__workloads__in=told)
             | Q(group__isnull=False, deletion_requested_at__isnull=False)
         )
-        self._without_pods([row for row in rows.distinct() if row_key(row) not in there])
+        self._without_pods([row for row in rows.distinct() if row_key(row) not in there and self._is_gone(row)])
 
     def _without_pods(self, rows: Sequence[Job]) -> None:
         """Pods that are gone: those that others made take their place along, those that were to go leave, ours come

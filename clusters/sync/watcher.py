@@ -58,12 +58,12 @@ class Watcher:
         self._nodes = NodeSync(cluster)
         self._pods = PodSync(cluster)
         limits = {kind: (LimitsSync(cluster, kind),) for kind in LIMIT_KINDS}
-        jobs = {row.kind: (JobSync(cluster, row),) for row in JOB_KINDS.values() if row.kind != PODS}
+        jobs = {row.kind: (JobSync(cluster, row, client),) for row in JOB_KINDS.values() if row.kind != PODS}
         self._syncs: dict[Kind, tuple[NodeSync | LimitsSync | JobSync | PodSync | PodGroupSync, ...]] = {
             NODES: (self._nodes,),
             **limits,
             **jobs,
-            PODS: (self._pods, PodGroupSync(cluster)),
+            PODS: (self._pods, PodGroupSync(cluster, client)),
         }
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
 

@@ -82,6 +82,11 @@ class Workload(NamespacedObject):
     )
     pushed_sequence = models.BigIntegerField(default=0, help_text="The last of them that the cluster has heard.")
     push_error = models.TextField(blank=True)
+    push_failures = models.PositiveSmallIntegerField(default=0, help_text="Refusals of the present decision in a row.")
+    push_refused_sequence = models.BigIntegerField(default=0)
+    push_retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a decision that was refused is told again."
+    )
 
     objects = WorkloadQuerySet.as_manager()
 

@@ -141,7 +141,8 @@ def change_priority(
 def cancel(
     cluster: Cluster, keys: Keys, *, actor: str, withdraw_jobs: bool = True, now: datetime | None = None
 ) -> list[tuple[str, str]]:
-    """End workloads for good; their jobs leave the cluster, unless `withdraw_jobs` is off: a Deployment scales down.
+    """End workloads for good; their jobs leave the cluster, but for those of which other workloads go on: a Deployment
+    has a replica less for each workload that ends. `withdraw_jobs` is off where the job has changed already.
 
     One that holds no quota is finished at once (reason Cancelled). One that does is deactivated: the engine evicts it,
     and it is finished when the cluster says that its pods stopped; its devices are not free before that.
@@ -394,21 +395,36 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
 
 
 def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
-    """Mark the jobs of ended workloads for removal, and have the cluster hear of it."""
+    """Mark the jobs of ended workloads for removal, and have the cluster hear of it.
+
+    A job of which other workloads go on (a Deployment, each of whose pods is one) loses a replica for each that ended.
+    """
     keys = list(keys)
+    parameters: list[Any] = [[key[0] for key in keys], [key[1] for key in keys], cluster.pk]
     with connection.cursor() as cursor:
         cursor.execute(
             """
             WITH ended AS (
-                UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1
-                FROM unnest(%s::text[], %s::text[]) AS key (namespace, name)
-                WHERE workload.cluster_id = %s AND workload.namespace = key.namespace AND workload.name = key.name
-                    AND workload.job_id IS NOT NULL
-                RETURNING workload.job_id
+                SELECT workload.job_id, count(*) AS count
+                FROM queues_workload AS workload JOIN unnest(%s::text[], %s::text[]) AS key (namespace, name)
+                    ON workload.namespace = key.namespace AND workload.name = key.name
+                WHERE workload.cluster_id = %s AND workload.job_id IS NOT NULL
+                GROUP BY workload.job_id
+            ), told AS (
+                UPDATE queues_workload AS workload SET push_sequence = push_sequence + 1
+                FROM ended WHERE workload.job_id = ended.job_id
+            ), shared AS (
+                SELECT DISTINCT job_id FROM queues_workload JOIN ended USING (job_id)
+                WHERE status <> 'Finished' AND deletion_requested_at IS NULL AND ending IS NULL
             )
-            UPDATE queues_job SET deletion_requested_at = %s FROM ended WHERE queues_job.id = ended.job_id
+            UPDATE queues_job AS job SET
+                manifest = CASE WHEN shared.job_id IS NULL THEN job.manifest ELSE
+                    jsonb_set(job.manifest, '{spec,replicas}', to_jsonb(greatest(
+                        0, coalesce((job.manifest #>> '{spec,replicas}')::int, 1) - ended.count))) END,
+                deletion_requested_at = CASE WHEN shared.job_id IS NULL THEN %s ELSE job.deletion_requested_at END
+            FROM ended LEFT JOIN shared USING (job_id) WHERE job.id = ended.job_id
             """,
-            [[key[0] for key in keys], [key[1] for key in keys], cluster.pk, now],
+            [*parameters, now],
         )
     request_push(cluster.name)
 

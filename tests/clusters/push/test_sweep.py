@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from uuid import uuid4
 
 import orjson
@@ -11,7 +12,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
+from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, WatchEvent, connect
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
@@ -367,3 +368,88 @@ def test_what_a_tenant_writes_in_a_scheduler_s_name_never_reaches_a_pod(system: 
     assert metadata["annotations"]["kueue.x-k8s.io/workload"] == row.name
     assert metadata["annotations"]["kueueweb.io/replica"] == "0"
     assert (metadata["labels"]["kueueweb.io/workload-uid"], metadata["labels"]["app"]) == (str(row.uid), "x")
+
+
+class TestRefusals:
+    """J4: a job that the API server refuses kept quota and devices for ever, and was told again without a pause."""
+
+    def test_what_is_refused_for_good_ends_with_the_server_s_words(self, system: System) -> None:
+        manifest = gpu_job(run_seconds=1000)
+        manifest["spec"]["template"]["spec"]["restartPolicy"] = "Sometimes"
+        system.submit(manifest)
+        Job.objects.update(manifest=manifest)
+        system.turn()
+        row = system.workload()
+        assert (row.status, row.reason) == ("Finished", "FailedToStart")
+        assert "restartPolicy" in row.message
+        assert not DeviceAllocation.objects.exists()
+
+    def test_what_may_pass_is_told_again_after_longer_and_longer(self, system: System) -> None:
+        system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        theirs = job("train", run_seconds=10_000)
+        theirs["metadata"]["namespace"] = "team"
+        system.client.create(JOBS, theirs)
+        system.submit(gpu_job(run_seconds=1000))
+        system.engine.run()
+        tried = []
+        for _ in range(40):
+            if system.push().failed:
+                tried.append(system.now())
+            system.advance(1)
+        waits = [after - before for before, after in pairwise(tried)]
+        assert waits == sorted(waits)
+        assert len(tried) < 8
+        assert system.workload().push_error == "AlreadyExists: another job of this name is in the cluster"
+        system.client.delete(JOBS, "team", "train")
+        system.advance(60)
+        system.turn()
+        assert (system.workload().push_error, system.workload().push_failures) == ("", 0)
+
+
+class TestReplicas:
+    """J1: cancelling one replica removed its Deployment, and its siblings held what they had for ever."""
+
+    def test_a_cancelled_replica_leaves_the_others(self, system: System) -> None:
+        system.apply(deployment(3))
+        for _ in range(3):
+            system.turn()
+        first, *others = Workload.objects.order_by("pk")
+        assert len(system.pods()) == 3
+        cancel(system.cluster, [(first.namespace, first.name)], actor="alice")
+        for _ in range(4):
+            system.turn()
+        there = system.client.get(DEPLOYMENTS, "team", "web")
+        assert there is not None
+        assert there["spec"]["replicas"] == 2
+        states = {row.name: (row.status, row.reason) for row in Workload.objects.all()}
+        assert states[first.name] == ("Finished", "Cancelled")
+        assert {states[row.name][0] for row in others} == {"Admitted"}
+        running = {pod["metadata"]["labels"]["kueueweb.io/workload-uid"] for pod in system.pods()}
+        assert running == {str(row.uid) for row in others}
+        assert DeviceAllocation.objects.count() == 2
+
+    def test_with_the_last_replica_the_deployment_goes_and_its_name_is_free(self, system: System) -> None:
+        system.apply(deployment(2))
+        for _ in range(2):
+            system.turn()
+        cancel(system.cluster, list(Workload.objects.values_list("namespace", "name")), actor="alice")
+        for _ in range(4):
+            system.turn()
+        assert system.client.get(DEPLOYMENTS, "team", "web") is None
+        assert not DeviceAllocation.objects.exists()
+        system.apply(deployment(1))
+
+    def test_siblings_of_a_deployment_that_is_gone_end(self, system: System) -> None:
+        system.apply(deployment(2))
+        for _ in range(2):
+            system.turn()
+        Job.objects.update(deletion_requested_at=system.moment())
+        there = system.client.get(DEPLOYMENTS, "team", "web")
+        assert there is not None
+        system.watcher.resync()
+        system.client.delete(DEPLOYMENTS, "team", "web")
+        system.watcher.apply([(DEPLOYMENTS, WatchEvent("DELETED", there))])
+        for _ in range(4):
+            system.turn()
+        assert set(Workload.objects.values_list("status", "reason")) == {("Finished", "OwnerNotFound")}
+        assert not DeviceAllocation.objects.exists()

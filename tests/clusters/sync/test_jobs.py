@@ -167,3 +167,18 @@ def test_a_namesake_of_a_job_whose_end_was_missed_is_another_one(found: System) 
     first, second = Workload.objects.order_by("pk")
     assert (first.reason, second.status) == ("OwnerNotFound", "Pending")
     assert Job.objects.get(name="train").pk == second.job_id
+
+
+def test_a_list_that_is_older_than_the_rows_ends_nothing(system: System) -> None:
+    """J3: a job that was pushed after the list was taken was not in it, and its workload was ended."""
+    listing = system.client.list(JOBS)
+    manifest = gpu_job(run_seconds=1000)
+    manifest["spec"]["ttlSecondsAfterFinished"] = 60
+    system.submit(manifest)
+    for _ in range(2):
+        system.turn()
+    system.watcher.apply([(JOBS, listing)])
+    assert (system.workload().status, system.workload().ending) == ("Admitted", None)
+    system.client.delete(JOBS, "team", "train")
+    system.watcher.apply([(JOBS, system.client.list(JOBS))])
+    assert system.workload().ending["reason"] == "OwnerNotFound"
