@@ -181,4 +181,4 @@ def test_a_list_that_is_older_than_the_rows_ends_nothing(system: System) -> None
     assert (system.workload().status, system.workload().ending) == ("Admitted", None)
     system.client.delete(JOBS, "team", "train")
     system.watcher.apply([(JOBS, system.client.list(JOBS))])
-    assert system.workload().ending["reason"] == "OwnerNotFound"
+    assert (system.workload().ending or {})["reason"] == "OwnerNotFound"
