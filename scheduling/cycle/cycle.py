@@ -257,9 +257,9 @@ class Cycle:
         return found
 
     def _fits_now(self, entry: Entry) -> tuple[bool, bool]:
-        assignment = entry.assignment
+        assignment, may_borrow = entry.assignment, entry.info.may_borrow
         for cell, amount in () if entry.is_second_pass else assignment.usage.items():
-            if amount > max(0, cell.room(borrowing=entry.info.may_borrow)):
+            if amount > max(0, cell.available() if may_borrow else cell.room(borrowing=False)):
                 return False, False
         if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
             return False, True

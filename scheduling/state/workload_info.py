@@ -159,6 +159,7 @@ class WorkloadInfo:
         "key",
         "keys",
         "last_assignment",
+        "may_borrow",
         "order",
         "outcome",
         "placement",
@@ -204,6 +205,8 @@ class WorkloadInfo:
         self.has_namespace_device_quota = has_namespace_device_quota
         self._scheduling_hash: SchedulingHash | None = None
         self._exceeded: str | None = None
+        self.may_borrow = not workload.never_reclaimed
+        """Whether it may use quota beyond that of its ClusterQueue: what is never reclaimed would never go back."""
         self.last_assignment: LastAssignment | None = None
         self.changes: tuple[Callable[[Workload], Workload], ...] = ()
         self.outcome = _last_outcome(workload)
@@ -278,11 +281,6 @@ class WorkloadInfo:
             pods = (replace(pod, requests=requests.get(pod.pod_set, pod.requests)) for pod in stated.pods)
             stated = Placement(tuple(pods))
         self.placement = stated
-
-    @property
-    def may_borrow(self) -> bool:
-        """Whether it may use quota beyond that of its ClusterQueue: what is never reclaimed would never go back."""
-        return not self.workload.never_reclaimed
 
     def can_be_reduced(self) -> bool:
         """Whether some pod set may be admitted with fewer pods."""
