@@ -13,8 +13,8 @@ from scheduling.model.vendor import (
     CapacityShape,
     ChipModel,
     ChipTemplate,
-    DeviceGroups,
     DeviceVendor,
+    FitKind,
     FitRules,
     InventoryEncoding,
     LockRule,
@@ -49,13 +49,8 @@ def _by_word(word: str) -> dict[str, str]:
     }
 
 
-_NETWORKS = FitRules(
-    split_modes=True,
-    groups=DeviceGroups.ATTRIBUTE,
-    group_attribute="NetworkID",
-    node_score=NodeScore.SAME_GROUP,
-    group_weight=10,
-)
+_SPLIT = FitRules(kind=FitKind.ASCEND, split_modes=True)
+_NETWORKS = replace(_SPLIT, group_attribute="NetworkID", node_score=NodeScore.SAME_GROUP, group_weight=10)
 
 
 def _ascend(word: str, model: ChipModel, rules: FitRules = _NETWORKS) -> DeviceVendor:
@@ -105,18 +100,18 @@ ASCEND = (
     _ascend(
         "Ascend910C",
         _chip("910C", 65_536, 20, ("vir05_1c_16g", 16_384, 5), ("vir10_3c_32g", 32_768, 10)),
-        replace(_NETWORKS, groups=DeviceGroups.MODULES, module_size=2),
+        replace(_NETWORKS, module_size=2),
     ),
     _ascend(
         "Ascend310P",
         _chip("310P", 21_527, 8, ("vir01", 3072, 1), ("vir02", 6144, 2), ("vir04", 12_288, 4), capacity=24_576),
-        FitRules(split_modes=True),
+        _SPLIT,
     ),
 )
 
 
 def _iluvatar(chip: str) -> DeviceVendor:
-    """A chip of Iluvatar's; several cards are whole cards."""
+    """A chip of Iluvatar's; several devices are given with all their cores."""
     return DeviceVendor(
         common_word=chip,
         resources=VendorResources(
@@ -127,7 +122,7 @@ def _iluvatar(chip: str) -> DeviceVendor:
         ),
         annotations=VendorAnnotations(**_by_word(chip), register=f"hami.io/node-{chip}-register"),
         inventory=InventoryEncoding.STRING,
-        defaults=RequestDefaults(whole_devices_from_count=2),
+        defaults=RequestDefaults(all_cores_from_count=2),
         additions=PodAdditions(container_name_env="SOL_CONTINER_NAME"),
     )
 
@@ -176,7 +171,7 @@ MOORE_THREADS = DeviceVendor(
         amounts_are_totals=True,
     ),
     annotations=VendorAnnotations(allocated="hami.io/mthreads-vgpu-devices-allocated", **_uuids("mthreads.ai")),
-    defaults=RequestDefaults(whole_devices_from_count=2, whole_device_cores=16, whole_device_memory=96),
+    defaults=RequestDefaults(all_cores_from_count=2, whole_device_cores=16, whole_device_memory=96),
     rules=FitRules(one_device_per_pod=True),
     capacity=CapacityShape("mthreads", slots=100, cores_per_device=16, devices_from_cores=True),
     lock=None,
@@ -213,7 +208,7 @@ METAX_GPU = DeviceVendor(
         count_losses="metax-tech.com/gpu.topology.losses",
         count_scores="metax-tech.com/gpu.topology.scores",
     ),
-    rules=FitRules(whole_devices=True, node_score=NodeScore.COUNT_TABLE),
+    rules=FitRules(whole_devices=True, one_device_per_pod=True, node_score=NodeScore.COUNT_TABLE),
     capacity=CapacityShape("metax", memory_mib=64 * _GIB),
     lock=None,
 )
@@ -225,6 +220,7 @@ METAX_SGPU = DeviceVendor(
         memory="metax-tech.com/vmemory",
         cores="metax-tech.com/vcore",
         bare_memory_unit_mib=_GIB,
+        limits_only=True,
     ),
     annotations=VendorAnnotations(
         **_allocation("metax-sgpu"),
@@ -237,7 +233,11 @@ METAX_SGPU = DeviceVendor(
     inventory=InventoryEncoding.METAX_JSON,
     defaults=RequestDefaults(cores_percent=100),
     rules=FitRules(
-        tenant_classes=True, groups=DeviceGroups.ZONES, group_attribute="LinkZone", node_score=NodeScore.TENANTS
+        kind=FitKind.METAX_SGPU,
+        cores_above_100=True,
+        score_includes_request=True,
+        group_attribute="LinkZone",
+        node_score=NodeScore.TENANTS,
     ),
 )
 
@@ -245,7 +245,8 @@ ENFLAME_GCU = DeviceVendor(
     common_word="GCU",
     resources=VendorResources(count="enflame.com/gcu"),
     annotations=VendorAnnotations(**_allocation("enflame-gcu"), **_uuids("enflame.com")),
-    rules=FitRules(whole_devices=True),
+    rules=FitRules(kind=FitKind.ENFLAME_GCU, whole_devices=True, mutex=False),
+    hami_rules={"uuid_filter": False},
     capacity=CapacityShape("GCU", memory_mib=100),
     lock=None,
 )
@@ -256,7 +257,7 @@ ENFLAME_DRS = DeviceVendor(
         count="enflame.com/drs-gcu",
         memory="enflame.com/gcu-memory",
         cores="enflame.com/gcu-core",
-        cores_allowed=(0, 100),
+        cores_allowed=(1, 100),
         count_is_slices=True,
     ),
     annotations=VendorAnnotations(
@@ -265,16 +266,37 @@ ENFLAME_DRS = DeviceVendor(
         **_uuids("enflame.com"),
     ),
     inventory=InventoryEncoding.DRS_JSON,
-    rules=FitRules(hardware_profiles=True, one_device_per_pod=True, exclusive_cores=False, cores_exhausted=False),
+    rules=FitRules(
+        kind=FitKind.ENFLAME_DRS,
+        hardware_profiles=True,
+        one_device_per_pod=True,
+        exclusive_cores=False,
+        cores_exhausted=False,
+    ),
+    hami_rules={"one_device_per_pod": False},
     lock=None,
 )
+
+_XPU_UUIDS = {"other_use_uuid": "hami.io/use-xpu-uuid", "other_nouse_uuid": "hami.io/no-use-xpu-uuid"}
+_OF_A_SERVER = (1, 2, 4, 8)
+"""What the eight devices of a Kunlun server are given in."""
 
 KUNLUN = DeviceVendor(
     common_word="kunlun",
     resources=VendorResources(count="kunlunxin.com/xpu"),
-    annotations=VendorAnnotations(allocated="hami.io/kunlun-allocated", **_uuids("baidu.com")),
-    rules=FitRules(whole_devices=True, counts=(1, 2, 4, 8), groups=DeviceGroups.HALVES, node_score=NodeScore.BUBBLES),
-    capacity=CapacityShape("kunlun", memory_mib=96 * _GIB),
+    annotations=VendorAnnotations(allocated="hami.io/kunlun-allocated", **_uuids("baidu.com"), **_XPU_UUIDS),
+    defaults=RequestDefaults(whole_device_cores=0),
+    rules=FitRules(
+        kind=FitKind.KUNLUN_XPU,
+        whole_devices=True,
+        mutex=False,
+        exclusive_cores=False,
+        cores_exhausted=False,
+        counts=_OF_A_SERVER,
+        node_score=NodeScore.HALVES,
+    ),
+    hami_rules={"counts": ()},
+    capacity=CapacityShape("kunlun", memory_mib=96 * _GIB, two_numa_nodes=True, hami_slots=100),
     lock=None,
 )
 
@@ -285,17 +307,21 @@ KUNLUN_VXPU = DeviceVendor(
         **_allocation("xpu"),
         register="hami.io/node-register-xpu",
         handshake="hami.io/node-handshake-xpu",
-        use_uuid="hami.io/use-xpu-uuid",
-        nouse_uuid="hami.io/no-use-xpu-uuid",
+        **_uuids("baidu.com"),
+        **_XPU_UUIDS,
     ),
     inventory=InventoryEncoding.JSON,
-    rules=FitRules(equal_slices=True),
+    rules=FitRules(
+        kind=FitKind.KUNLUN_VXPU,
+        exclusive_cores=False,
+        cores_exhausted=False,
+        cores_follow_memory=True,
+        counts=_OF_A_SERVER,
+    ),
+    hami_rules={"counts": ()},
     rounding=MemoryRounding.TEMPLATE,
     model=_chip("vXPU", 98_304, 100, ("quarter", 24_576, 0), ("half", 49_152, 0)),
 )
-
-_TORUS = (1, 4, 8, 16)
-"""What the sixteen devices of a Trainium server with a two-dimensional torus are given in."""
 
 AWS_NEURON = DeviceVendor(
     common_word="AWSNeuron",
@@ -306,16 +332,15 @@ AWS_NEURON = DeviceVendor(
         nouse_uuid="aws.amazon.com/nouse-neuron-uuid",
     ),
     rules=FitRules(
+        kind=FitKind.AWS_NEURON,
         whole_devices=True,
         exclusive_cores=False,
         cores_exhausted=False,
         cores_are_bits=True,
-        groups=DeviceGroups.CONSECUTIVE,
         family_attribute="AWSNodeType",
-        family_counts=(("trn1.32", _TORUS), ("trn1n.32", _TORUS)),
     ),
     capacity=CapacityShape(
-        "AWSNeuron", slots=2, memory_mib=100, core_bits=2, family_label="node.kubernetes.io/instance-type"
+        "AWSNeuron", cores_per_device=2, cores_are_bits=True, family_label="node.kubernetes.io/instance-type"
     ),
     lock=None,
 )
@@ -332,14 +357,18 @@ VASTAI = DeviceVendor(
         **_uuids("vastaitech.com"),
     ),
     inventory=InventoryEncoding.JSON,
+    defaults=RequestDefaults(whole_device_cores=0),
     rules=FitRules(
+        kind=FitKind.VASTAI,
         type_filter=True,
         whole_devices=True,
-        groups=DeviceGroups.ATTRIBUTE,
+        slots_only=True,
         group_attribute="AIC",
-        node_score=NodeScore.SAME_GROUP,
+        node_score=NodeScore.DIES,
         group_weight=1,
     ),
+    device_cores=100,
+    hami_rules={"type_filter": False},
 )
 
 BIREN = DeviceVendor(
@@ -354,7 +383,10 @@ BIREN = DeviceVendor(
         **_uuids("birentech.com"),
     ),
     inventory=InventoryEncoding.JSON,
-    rules=FitRules(type_filter=True, whole_devices=True),
+    defaults=RequestDefaults(whole_device_cores=0),
+    rules=FitRules(type_filter=True, whole_devices=True, slots_only=True),
+    device_cores=100,
+    hami_rules={"type_filter": False},
 )
 
 VENDORS: tuple[DeviceVendor, ...] = (

@@ -30,7 +30,7 @@ from clusters.push.desired_state import FlavorNodes, Slices, admitted_workload, 
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
 from clusters.push.topology_domains import TopologyDomains
-from gpus.annotations import owned_annotations, pod_annotations
+from gpus.annotations import owned_annotations, pod_annotations, webhook_annotations
 from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
@@ -132,9 +132,9 @@ class Binder:
             domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
             return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
         placement = slices.placement(row, pod_set, replica, node)
-        names = [each["name"] for key in ("initContainers", "containers") for each in pod["spec"].get(key) or ()]
         devices = slices.devices.get(node)
-        hami = pod_annotations(placement, self._vendors, self._clock(), names=names, devices=devices)
+        hami = pod_annotations(placement, self._vendors, self._clock(), manifest=pod, devices=devices)
+        hami |= webhook_annotations(placement, self._vendors, pod)
         theirs = owned_annotations(pod["metadata"].get("annotations") or {}, self._vendors)
         patch = placed_pod(pod, workload, replica, hami)
         # What somebody else wrote in a scheduler's name would be believed by the node's device plugin.

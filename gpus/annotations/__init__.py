@@ -1,6 +1,8 @@
 """HAMi's wire formats, both directions, pure: what nodes and pods carry in their annotations."""
 
 from gpus.annotations.allocation import (
+    NODE,
+    TIMES,
     AllocatedDevice,
     FoundAllocation,
     MigAllocation,
@@ -10,8 +12,8 @@ from gpus.annotations.allocation import (
     encode_containers,
     encode_mig_allocations,
     found_allocation,
-    pod_annotations,
 )
+from gpus.annotations.decided import pod_annotations, webhook_annotations
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.inventory import (
     decode_cordoned,
@@ -27,6 +29,8 @@ from gpus.annotations.owned import owned_annotations
 
 __all__ = [
     "MUTEX_LOCK",
+    "NODE",
+    "TIMES",
     "AllocatedDevice",
     "AnnotationError",
     "FoundAllocation",
@@ -51,4 +55,5 @@ __all__ = [
     "owned_annotations",
     "plugin_answers",
     "pod_annotations",
+    "webhook_annotations",
 ]

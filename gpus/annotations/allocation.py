@@ -16,11 +16,9 @@ from gpus.annotations.enflame import ASSIGNED_CONTAINERS, assigned_slices
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.json_text import load_json
 from gpus.annotations.vendor_extras import TIMES as EXTRA_TIMES
-from gpus.annotations.vendor_extras import Decision, vendor_extras
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.pod_usage import peak_usage
-from scheduling.model.device import Device, DeviceRequest, DeviceSlice, MigInstance, MigPlacement
-from scheduling.model.placement import PodPlacement
+from scheduling.model.device import DeviceRequest, DeviceSlice, MigInstance, MigPlacement
 from scheduling.model.vendor import DeviceVendor
 
 NODE = "hami.io/vgpu-node"
@@ -142,66 +140,13 @@ def decode_mig_allocations(text: str) -> tuple[MigAllocation, ...]:
         raise AnnotationError(f"not a list of MIG allocations: {error}") from error
 
 
-def pod_annotations(
-    pod: PodPlacement,
-    vendors: Iterable[DeviceVendor],
-    decided_at: float,
-    *,
-    names: Sequence[str] = (),
-    devices: Mapping[str, Device] | None = None,
-) -> dict[str, str]:
-    """What to write on a pod so that the vendors' device plugins give it exactly these slices.
-
-    Both keys of a vendor get the same value; every container has its entry, the empty ones too. `decided_at` is in
-    seconds since the epoch, `names` are the containers' names, init containers first, and `cards` describe the cards of
-    the node by UUID: some plugins want to know more than HAMi's does. Empty for a pod without devices: such a pod is
-    none of HAMi's.
-    """
-    if not pod.slices:
-        return {}
-    found = {NODE: pod.node, TIME: str(int(decided_at))}
-    for vendor in vendors:
-        containers = [[part for part in container if part.vendor == vendor.common_word] for container in pod.containers]
-        if not any(containers):
-            continue
-        text = encode_containers(
-            [
-                AllocatedDevice(part.uuid, _word(vendor, part, devices), part.memory_mib, part.cores_percent)
-                for part in container
-            ]
-            for container in containers
-        )
-        for key in (vendor.annotations.to_allocate, vendor.annotations.allocated):
-            if key:
-                found[key] = text
-        found |= vendor_extras(Decision(vendor, pod.node, containers, decided_at, names, devices))
-    instances = [
-        MigAllocation(number, position, part.uuid, part.mig)
-        for number, container in enumerate(pod.containers)
-        for position, part in enumerate(container)
-        if part.mig is not None
-    ]
-    if instances:
-        found[MIG_ALLOCATIONS] = encode_mig_allocations(instances)
-    return found
-
-
 def _are_profiles(vendors: Iterable[DeviceVendor]) -> bool:
     return any(vendor.rules.hardware_profiles for vendor in vendors)
 
 
-def _slots(vendor: DeviceVendor, device: AllocatedDevice, slices: int) -> int:
-    """How many slots of its card an allocated device takes; `slices` is what its container was assigned."""
-    if vendor.rules.cores_are_bits:
-        return max(device.cores_percent.bit_count(), 1)
+def _slots(vendor: DeviceVendor, slices: int) -> int:
+    """How many slots of its device an allocated part takes; `slices` is what its container was assigned."""
     return max(slices, 1) if vendor.rules.hardware_profiles else 1
-
-
-def _word(vendor: DeviceVendor, part: DeviceSlice, devices: Mapping[str, Device] | None) -> str:
-    """What names the kind of a card: the vendor's word or, of vendors that want it, the card's model."""
-    device = (devices or {}).get(part.uuid)
-    model = device.type if vendor.model_in_allocations and device is not None else ""
-    return model if model and not _RESERVED.search(model) else vendor.common_word
 
 
 def found_allocation(
@@ -261,7 +206,7 @@ def _held_slices(
                     device.cores_percent,
                     vendor=vendor.common_word,
                     mig=instances.get((number, position)),
-                    slots=_slots(vendor, device, slices.get(names[number], 1)),
+                    slots=_slots(vendor, slices.get(names[number], 1)),
                     qos_policy=constraints.qos_policy,
                     app_class=constraints.app_class,
                 )

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.json_text import load_json
-from scheduling.model.device import Device, MigProfile
+from scheduling.model.device import Device, DeviceSlice, MigProfile
 
 ASSIGNED_CONTAINERS = "assigned-containers"
 MINOR = "Minor"
@@ -23,18 +24,20 @@ _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 _GIB = 1024
 
 
-def decode_devices_drs(text: str, vendor: str, node: str) -> tuple[Device, ...]:
-    """Read `enflame.com/gcu-drs-capacity`. A card's UUID is `<node>-<vendor>-<minor>`. Raises AnnotationError.
+def decode_devices_drs(text: str, vendor: str, node: str, *, as_hami: bool = False) -> tuple[Device, ...]:
+    """Read `enflame.com/gcu-drs-capacity`. A device's UUID is `<node>-enflame-drs-<index>`. Raises AnnotationError.
 
-    A profile's cores are its share of the card's slices, rounded up. So that all slices can be given out one by one,
-    a card counts as many cores and as much memory as its slices can have in all.
+    A device has the memory of the largest profile. A profile's cores are its share of the slices of the largest,
+    rounded up; so that all slices can be given out one by one, a device counts as many cores as they can have in all,
+    but in HAMi (`as_hami`), where it has 100.
     """
     found = _object(text)
     profiles = _profiles(found.get("profiles"))
     entries = found.get("devices")
     if not isinstance(entries, list):
         raise AnnotationError("devices is not an array")
-    return tuple(_device(entry, f"device {number}", profiles, vendor, node) for number, entry in enumerate(entries))
+    devices = (_device(entry, f"device {number}", profiles, vendor, node) for number, entry in enumerate(entries))
+    return tuple(replace(device, cores_percent=100) if as_hami else device for device in devices)
 
 
 def encode_devices_drs(devices: Iterable[Device]) -> str:
@@ -68,16 +71,10 @@ def profile_id(device: Device, name: str) -> str:
     return device.attributes.get(_PROFILE_ID + name, "")
 
 
-def held_profile(device: Device, slots: int, memory_mib: int) -> MigProfile | None:
-    """The profile of a slice of the card, by what it takes; None if none takes that."""
-    return next(
-        (
-            profile
-            for profile in device.mig_profiles
-            if profile.slice_count == slots and profile.memory_mib == memory_mib
-        ),
-        None,
-    )
+def held_profile(device: Device, part: DeviceSlice) -> MigProfile | None:
+    """The profile of a slice of the device, by its memory and cores; None if none has that."""
+    held = (part.memory_mib, part.cores_percent)
+    return next((each for each in device.mig_profiles if (each.memory_mib, each.cores_percent) == held), None)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -107,22 +104,22 @@ def _device(entry: object, where: str, ids: Mapping[tuple[str, int, int], str], 
         raise AnnotationError(f"{where} is not an object")
     index, minor = (_number(entry.get(key), f"{key} of {where}") for key in ("index", "minor"))
     slices = _number(entry.get("capacity"), f"capacity of {where}")
-    fitting = {profile: identifier for profile, identifier in ids.items() if profile[1] <= slices}
+    largest = max((count for _, count, _ in ids), default=0)
     profiles = tuple(
-        MigProfile(name, memory, -(-100 * count // slices), count, ())
-        for name, count, memory in sorted(fitting, key=lambda profile: profile[1:])
+        MigProfile(name, memory, -(-100 * count // largest), count, ())
+        for name, count, memory in sorted(ids, key=lambda profile: profile[1:])
     )
     return Device(
-        f"{node}-{vendor}-{minor}",
+        f"{node}-enflame-drs-{index}",
         index,
         vendor,
         vendor,
         slices,
-        max((slices * profile.memory_mib // profile.slice_count for profile in profiles), default=0),
-        slices * -(-100 // slices) if slices else 0,
+        max((profile.memory_mib for profile in profiles), default=0),
+        slices * -(-100 // largest) if largest else 100,
         mode="",
         mig_profiles=profiles,
-        attributes={MINOR: str(minor), **{_PROFILE_ID + name: key for (name, _, _), key in fitting.items()}},
+        attributes={MINOR: str(minor), **{_PROFILE_ID + name: key for (name, _, _), key in ids.items()}},
     )
 
 

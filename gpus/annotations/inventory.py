@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpus.annotations.enflame import decode_devices_drs, encode_devices_drs
@@ -143,13 +144,15 @@ def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, 
     no card: names that are too long, hold control characters or separators of pods' annotations, numbers below 0."""
     match vendor.inventory:
         case InventoryEncoding.DRS_JSON:
-            devices = decode_devices_drs(text, vendor.common_word, node)
+            devices = decode_devices_drs(text, vendor.common_word, node, as_hami=vendor.rules.as_hami)
         case InventoryEncoding.STRING:
             devices = decode_devices_string(text, vendor.common_word)
         case InventoryEncoding.METAX_JSON:
             devices = decode_devices_metax(text, vendor.common_word)
         case _:
             devices = decode_devices_json(text, vendor.common_word)
+    if vendor.device_cores:
+        devices = tuple(replace(device, cores_percent=vendor.device_cores) for device in devices)
     for device in devices:
         texts = ((device.uuid, 128), (device.type, 128), (device.mode, 32))
         if any(len(word) > most or not word.isprintable() for word, most in texts):

@@ -17,6 +17,8 @@ from scheduling.model.vendor import NVIDIA, DeviceVendor, InventoryEncoding
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 _LARGEST: Final = 2**31
+_MAX_BITS: Final = 16
+"""More cores than any device has whose cores are bits."""
 _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
@@ -103,14 +105,14 @@ def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]
         keys = vendor.annotations
         texts = [annotations.get(key, "") if key else "" for key in (keys.count_losses, keys.count_scores)]
         if any(texts):
-            found[vendor.common_word] = CountScores(*(_count_table(text) for text in texts))
+            found[vendor.common_word] = CountScores(*(_count_table(text) if text else None for text in texts))
     return found
 
 
 def _count_table(text: str) -> dict[int, int]:
-    """`{"1": 100, "2": 200}`: number of cards -> amount."""
+    """`{"1": 100, "2": 200}`: number of devices -> amount."""
     try:
-        found = load_json(text or "{}")
+        found = load_json(text)
     except AnnotationError:
         return {}
     if not isinstance(found, dict):
@@ -123,42 +125,48 @@ def _count_table(text: str) -> dict[int, int]:
 
 
 def _split(device: Device, override: str | None, vendor: DeviceVendor) -> Device:
-    """The card with how it is split: as its node says, else as its vendor's settings do. Softly split cards are given
-    by percent of their cores, whatever number of cores their chip has."""
+    """The device with how it is split: as its node says, else as its vendor's settings do. Softly split devices are
+    shared by percent of their cores, whatever number of cores their chip has; HAMi's scores go on by that number."""
     soft = vendor.rules.soft_split if override not in ("true", "false") else override == "true"
     attributes = {**device.attributes, SPLIT: SOFT_SPLIT if soft else HARD_SPLIT}
     by_chip = vendor.model is not None and device.cores_percent == vendor.model.cores
-    return replace(device, attributes=attributes, cores_percent=100 if soft and by_chip else device.cores_percent)
+    percent = soft and by_chip and not vendor.rules.as_hami
+    return replace(device, attributes=attributes, cores_percent=100 if percent else device.cores_percent)
 
 
 def devices_from_capacity(
     node: str, capacity: Mapping[str, int], vendor: DeviceVendor, labels: Mapping[str, str] = NO_LABELS
 ) -> tuple[Device, ...]:
-    """The cards that a node's capacity implies, for vendors that publish no list.
+    """The devices that a node's capacity implies, for vendors that publish no list.
 
-    Their number is the capacity of the count resource or, where the vendor counts cores, cores per card; memory is
-    shared evenly.
+    Their number is the capacity of the count resource or, where the vendor counts cores, cores per device, a rest
+    rounded up; memory is shared evenly.
     """
-    shape = vendor.capacity
+    shape, names, word = vendor.capacity, vendor.resources, vendor.common_word
     if shape is None:
         return ()
-    cores = capacity.get(vendor.resources.cores, 0) if shape.devices_from_cores else 0
-    devices = cores // shape.cores_per_device if shape.devices_from_cores else capacity.get(vendor.resources.count, 0)
-    if devices <= 0:
+    cores, per_device = capacity.get(names.cores, 0), shape.cores_per_device
+    count = -(-cores // per_device) if shape.devices_from_cores else capacity.get(names.count, 0)
+    if count <= 0:
         return ()
     family = labels.get(shape.family_label) if shape.family_label else None
-    memory = shape.memory_mib or capacity.get(vendor.resources.memory, 0) * vendor.resources.memory_unit_mib // devices
+    memory = shape.memory_mib or capacity.get(names.memory, 0) * names.memory_unit_mib // count
+    if shape.devices_from_cores and not shape.memory_mib:
+        memory = capacity.get(names.memory, 0) * names.memory_unit_mib * per_device // cores
+    if shape.cores_are_bits:
+        per_device = min(cores // count or per_device, _MAX_BITS)
     return tuple(
         Device(
             f"{node}-{shape.infix}-{number}",
             number,
-            vendor.common_word,
-            vendor.common_word,
-            shape.slots,
+            word,
+            word,
+            per_device if shape.cores_are_bits else shape.slots,
             memory,
-            (1 << shape.core_bits) - 1 if shape.core_bits else shape.cores_per_device,
+            (1 << per_device) - 1 if shape.cores_are_bits else per_device,
+            numa=int(shape.two_numa_nodes and number >= count // 2),
             mode="",
             attributes={vendor.rules.family_attribute: family} if family else {},
         )
-        for number in range(devices)
+        for number in range(count)
     )

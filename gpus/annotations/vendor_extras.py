@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpus.annotations.enflame import ASSIGNED_CONTAINERS, MINOR, held_profile, profile_id
-from scheduling.model.device import SOFT_SPLIT, SPLIT, Device, DeviceSlice
+from scheduling.devices.requests.requests import ONLINE, QOS_POLICIES
+from scheduling.model.device import HAMI_CORE_MODE, Device, DeviceSlice
 from scheduling.model.vendor import DeviceVendor
 
 _PREDICATE_TIME = "predicate-time"
@@ -21,7 +23,7 @@ TIMES = (_PREDICATE_TIME, _MTHREADS_TIME, _METAX_TIME, _ENFLAME_TIME, _NEURON_TI
 EXTRAS = (
     *TIMES, ASSIGNED_CONTAINERS, "CAMBRICON_DSMLU_ASSIGNED", "CAMBRICON_DSMLU_ASSIGHED", "CAMBRICON_DSMLU_PROFILE",
     "mthreads.com/gpu-index", "mthreads.com/predicate-node", "mthreads.com/request-gpu-num",
-    "metax-tech.com/gpu-devices-allocated", "enflame.com/gcu-assigned", "enflame.com/gcu-assigned-index",
+    "metax-tech.com/gpu-devices-allocated", "enflame.com/gcu-assigned", "enflame.com/gcu-assigned-id", "enflame.com/gcu-assigned-index",
     "enflame.com/gcu-assigned-minor", "enflame.com/gcu-request-size", "BAIDU_COM_DEVICE_IDX", "AWS_NEURON_IDS",
     "NEURON_ALLOCATED", "NEURON_RESOURCE_TYPE", "aws.amazon.com/predicate-node",
 )  # fmt: skip
@@ -32,38 +34,54 @@ _NANOSECONDS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Which slices of a vendor's cards each container of a pod gets, on which node, and since when.
+    """Which slices of a vendor's devices each container of a pod gets, on which node, and since when.
 
-    `names` are the containers' names in the same order, as far as they are known; `cards` are the node's cards by UUID,
-    as far as they are known; `decided_at` is in seconds since the epoch.
+    `entries` are containers' numbers, init containers first, and their slices. `manifest` is the pod, `devices` are the
+    node's by UUID, as far as they are known; `decided_at` is in seconds since the epoch.
     """
 
     vendor: DeviceVendor
     node: str
-    containers: Sequence[Sequence[DeviceSlice]]
+    entries: Sequence[tuple[int, Sequence[DeviceSlice]]]
     decided_at: float
-    names: Sequence[str] = ()
-    devices: Mapping[str, Device] | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    devices: Mapping[str, Device] = field(default_factory=dict)
 
     @property
     def slices(self) -> list[DeviceSlice]:
         """The slices of all containers."""
-        return [part for container in self.containers for part in container]
+        return [part for _, entry in self.entries for part in entry]
+
+    @property
+    def last_slices(self) -> Sequence[DeviceSlice]:
+        """The slices of the last container that has any."""
+        return next(entry for _, entry in reversed(self.entries) if entry)
 
     @property
     def nanoseconds(self) -> str:
         """When it was decided, in nanoseconds since the epoch."""
         return str(int(self.decided_at * _NANOSECONDS))
 
-    def device(self, part: DeviceSlice) -> Device | None:
-        """The card of a slice."""
-        return (self.devices or {}).get(part.uuid)
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """What the pod itself says."""
+        found: Mapping[str, str] = (self.manifest.get("metadata") or {}).get("annotations") or {}
+        return found
 
-    def named_containers(self) -> Iterator[tuple[str, Sequence[DeviceSlice]]]:
-        """The containers that hold slices, with their names."""
-        for number, container in enumerate(self.containers):
-            if container:
-                yield self.names[number] if number < len(self.names) else str(number), container
+    def device(self, part: DeviceSlice) -> Device | None:
+        """The device of a slice."""
+        return self.devices.get(part.uuid)
+
+    def container(self, number: int) -> Mapping[str, Any]:
+        """A container of the pod, nothing where it is not known."""
+        spec = self.manifest.get("spec") or {}
+        containers = [each for key in ("initContainers", "containers") for each in spec.get(key) or ()]
+        found: Mapping[str, Any] = containers[number] if number < len(containers) else {}
+        return found
+
+    def held(self) -> Iterator[tuple[int, Sequence[DeviceSlice]]]:
+        """The containers that hold slices."""
+        return ((number, entry) for number, entry in self.entries if entry)
 
 
 def vendor_extras(decision: Decision) -> dict[str, str]:
@@ -73,117 +91,141 @@ def vendor_extras(decision: Decision) -> dict[str, str]:
     return write(decision) if write is not None else {}
 
 
+def webhook_extras(decision: Decision) -> dict[str, str]:
+    """What HAMi's webhook adds for the vendor's plugin."""
+    write = _BY_WEBHOOK.get(decision.vendor.common_word)
+    return write(decision) if write is not None else {}
+
+
 def _ascend(decision: Decision) -> dict[str, str]:
-    """Per card the template that it is cut to (none: the whole card), or memory and cores in the soft split."""
-    model = decision.vendor.model
-    templates = {} if model is None else {cut.memory_mib: cut.name for cut in model.templates}
-    whole = 0 if model is None else model.memory_mib
-    devices = []
-    for part in decision.slices:
-        entry: dict[str, str | int] = {"UUID": part.uuid}
-        device = decision.device(part)
-        soft = part.cores_percent > 0 if device is None else device.attributes.get(SPLIT) == SOFT_SPLIT
-        if soft or (part.memory_mib != whole and part.memory_mib not in templates):
-            entry |= {"memory": part.memory_mib, "core": part.cores_percent}
-        elif part.memory_mib in templates:
-            entry["temp"] = templates[part.memory_mib]
-        devices.append({key: value for key, value in entry.items() if value})
+    """Per device its memory and cores, and where the hardware splits it the template (none: the whole device)."""
+    vendor = decision.vendor
+    soft = decision.annotations.get(vendor.annotations.mode) == HAMI_CORE_MODE
+    templates = {} if vendor.model is None or soft else {cut.memory_mib: cut.name for cut in vendor.model.templates}
+    entries = [
+        {
+            "UUID": part.uuid,
+            "temp": templates.get(part.memory_mib),
+            "memory": part.memory_mib,
+            "core": part.cores_percent,
+        }
+        for part in decision.slices
+    ]
     return {
         _PREDICATE_TIME: str(int(decision.decided_at)),
-        f"huawei.com/{decision.vendor.common_word}": json.dumps(devices, separators=(",", ":")),
+        f"huawei.com/{vendor.common_word}": _json([_present(entry) for entry in entries]),
     }
 
 
 def _cambricon(decision: Decision) -> dict[str, str]:
-    """The profile `card_cores_units` of the first card. Plugins in the field look for either spelling of the key."""
+    """The profile `device_cores_units` of the first device."""
     first = decision.slices[0]
     units = first.memory_mib // decision.vendor.resources.memory_unit_mib
     return {
         "CAMBRICON_DSMLU_ASSIGNED": "false",
-        "CAMBRICON_DSMLU_ASSIGHED": "false",
         "CAMBRICON_DSMLU_PROFILE": f"{first.index}_{first.cores_percent}_{units}",
     }
 
 
 def _moore_threads(decision: Decision) -> dict[str, str]:
-    """The cards' indexes, the node, and when; and how many where a container has several."""
-    found = {
-        "mthreads.com/gpu-index": _indexes(decision),
+    """The devices' indexes, the node, and when."""
+    return {
+        "mthreads.com/gpu-index": _indexes(decision.last_slices),
         "mthreads.com/predicate-node": decision.node,
         _MTHREADS_TIME: decision.nanoseconds,
     }
-    most = max(len(container) for container in decision.containers)
-    if most > 1:
-        found["mthreads.com/request-gpu-num"] = str(most)
-    return found
+
+
+def _several_moore_threads(decision: Decision) -> dict[str, str]:
+    """How many devices, where a container has several."""
+    counts = [len(entry) for _, entry in decision.entries if len(entry) > 1]
+    return {"mthreads.com/request-gpu-num": str(counts[-1])} if counts else {}
 
 
 def _metax_sgpu(decision: Decision) -> dict[str, str]:
-    """Per container its cards, with compute and memory; the policy that they are shared under, and when."""
+    """Per container its devices, with compute and memory, and when."""
     held = [
-        [{"uuid": part.uuid, "compute": part.cores_percent, "vRam": part.memory_mib} for part in container]
-        for container in decision.containers
+        [_present({"uuid": part.uuid, "compute": part.cores_percent, "vRam": part.memory_mib}) for part in entry]
+        for _, entry in decision.entries
     ]
-    found = {
-        "metax-tech.com/gpu-devices-allocated": json.dumps(held, separators=(",", ":")),
-        _METAX_TIME: decision.nanoseconds,
-    }
-    policy = decision.slices[0].qos_policy
-    if policy:
-        found[decision.vendor.annotations.qos_policy] = policy
-    return found
+    return {"metax-tech.com/gpu-devices-allocated": _json(held), _METAX_TIME: decision.nanoseconds}
+
+
+def _metax_policy(decision: Decision) -> dict[str, str]:
+    """The policy that the devices are shared under, but for online pods."""
+    keys = decision.vendor.annotations
+    if decision.annotations.get(keys.app_class) == ONLINE or keys.qos_policy in decision.annotations:
+        return {}
+    return {keys.qos_policy: QOS_POLICIES[0]}
 
 
 def _enflame_drs(decision: Decision) -> dict[str, str]:
-    """The one card of the pod, and per container the profile that the plugin makes an instance of."""
+    """The device of the first container, and per container the profile that the plugin makes an instance of."""
+    assigned = {}
+    requests = []
+    for number, entry in decision.held():
+        part, device = entry[0], decision.device(entry[0])
+        profile = None if device is None else held_profile(device, part)
+        slices = part.slots if profile is None else profile.slice_count
+        found: dict[str, bool | int | str] = {"allocated": False, "request": slices}
+        if device is not None and profile is not None:
+            found |= {"profileID": profile_id(device, profile.name), "profileName": profile.name}
+        assigned[str(decision.container(number).get("name") or number)] = found
+        requests.append(slices)
     first = decision.slices[0]
     device = decision.device(first)
-    assigned = {}
-    for name, container in decision.named_containers():
-        for part in container:
-            entry: dict[str, bool | int | str] = {"allocated": False, "request": part.slots}
-            profile = None if device is None else held_profile(device, part.slots, part.memory_mib)
-            if device is not None and profile is not None:
-                entry |= {"profileID": profile_id(device, profile.name), "profileName": profile.name}
-            assigned[name] = entry
+    index = str(first.index)
     return {
-        ASSIGNED_CONTAINERS: json.dumps(assigned, separators=(",", ":")),
+        ASSIGNED_CONTAINERS: _json(dict(sorted(assigned.items()))),
         "enflame.com/gcu-assigned": "false",
-        "enflame.com/gcu-assigned-index": str(first.index),
-        "enflame.com/gcu-assigned-minor": str(first.index) if device is None else device.attributes[MINOR],
+        "enflame.com/gcu-assigned-id": index,
+        "enflame.com/gcu-assigned-index": index,
+        "enflame.com/gcu-assigned-minor": index if device is None else device.attributes[MINOR],
         _ENFLAME_TIME: decision.nanoseconds,
-        "enflame.com/gcu-request-size": str(sum(part.slots for part in decision.slices)),
+        "enflame.com/gcu-request-size": str(requests[0]),
     }
 
 
 def _kunlun(decision: Decision) -> dict[str, str]:
-    """The cards' indexes."""
-    return {"BAIDU_COM_DEVICE_IDX": _indexes(decision)}
+    """The devices' indexes."""
+    return {"BAIDU_COM_DEVICE_IDX": _indexes(decision.last_slices)}
 
 
 def _neuron(decision: Decision) -> dict[str, str]:
-    """The devices' indexes, or where single cores are held the numbers of cores; the node, and when."""
-    per_device = decision.vendor.resources.cores_per_count
+    """The indexes of the devices, or the numbers of the cores of containers that ask for cores; the node, and when."""
+    resources = decision.vendor.resources
     found = {
-        "AWS_NEURON_IDS": _indexes(decision),
         _NEURON_TIME: decision.nanoseconds,
         "NEURON_ALLOCATED": "false",
         "aws.amazon.com/predicate-node": decision.node,
     }
-    if any(part.cores_percent.bit_count() < per_device for part in decision.slices):
-        cores = (
-            part.index * per_device + bit
-            for part in decision.slices
-            for bit in range(per_device)
+    numbers: list[int] = []
+    for number, entry in decision.held():
+        limits = (decision.container(number).get("resources") or {}).get("limits") or {}
+        if resources.count in limits:
+            numbers += [part.index for part in entry]
+            continue
+        found["NEURON_RESOURCE_TYPE"] = resources.cores
+        numbers += [
+            part.index * resources.cores_per_count + bit
+            for part in entry
+            for bit in range(resources.cores_per_count)
             if part.cores_percent & 1 << bit
-        )
-        found["AWS_NEURON_IDS"] = ",".join(map(str, cores))
-        found["NEURON_RESOURCE_TYPE"] = decision.vendor.resources.cores
-    return found
+        ]
+    return {**found, "AWS_NEURON_IDS": ",".join(map(str, numbers))}
 
 
-def _indexes(decision: Decision) -> str:
-    return ",".join(str(part.index) for part in decision.slices)
+def _indexes(slices: Sequence[DeviceSlice]) -> str:
+    return ",".join(str(part.index) for part in slices)
+
+
+def _present(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is neither zero nor empty, as Go's encoders write it."""
+    return {key: value for key, value in entry.items() if value}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 _BY_WORD: dict[str, Callable[[Decision], dict[str, str]]] = {
@@ -193,4 +235,8 @@ _BY_WORD: dict[str, Callable[[Decision], dict[str, str]]] = {
     "Enflame": _enflame_drs,
     "kunlun": _kunlun,
     "AWSNeuron": _neuron,
+}
+_BY_WEBHOOK: dict[str, Callable[[Decision], dict[str, str]]] = {
+    "Mthreads": _several_moore_threads,
+    "Metax-SGPU": _metax_policy,
 }

@@ -16,7 +16,6 @@ from scheduling.model.vendor import (
     NVIDIA,
     ChipModel,
     ChipTemplate,
-    DeviceGroups,
     DeviceVendor,
     VendorAnnotations,
 )
@@ -175,7 +174,7 @@ def _configured(vendor: DeviceVendor, settings: Mapping[str, Any]) -> DeviceVend
         zones_by_default=settings.get("zones", vendor.rules.zones_by_default),
     )
     if vendor.common_word in _SUPER_POD_CHIPS and not settings.get("modules"):
-        rules = replace(rules, groups=DeviceGroups.ATTRIBUTE, module_size=1)
+        rules = replace(rules, module_size=1)
     additions = replace(
         vendor.additions,
         runtime_class=settings.get("runtime_class") or vendor.additions.runtime_class,

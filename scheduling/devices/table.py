@@ -11,13 +11,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.devices.fit.device_fit import matches_type, matches_uuid, of_vendor
 from scheduling.devices.fit.device_state import DeviceState, Tenant, tenant_of
-from scheduling.devices.fit.fit import matches_type, matches_uuid, of_vendor
 from scheduling.devices.requests.cores import devices_with_cores
-from scheduling.model.device import MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
+from scheduling.devices.requests.requests import ONLINE
+from scheduling.devices.vendors.ascend import SOFT_SPLIT_CORES
+from scheduling.model.device import HAMI_CORE_MODE, MIG_MODE, DeviceRequest, DeviceSlice, MigInstance
 from scheduling.model.node import CPU, MEMORY, PODS, Node
 from scheduling.model.placement import DeviceConstraints
-from scheduling.model.vendor import FitRules
+from scheduling.model.vendor import FitKind, FitRules
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -29,6 +31,22 @@ _NOT_LIMITING_IF_MISSING = frozenset({CPU, MEMORY, PODS})
 SLOTS, CORES, MEMORY_MIB = 0, 1, 2
 
 _MAX_CHANGES = 100_000
+
+
+_FOR_ONE = (FitKind.ENFLAME_GCU, FitKind.KUNLUN_XPU)
+"""The kinds whose devices one container has at a time, whatever else is asked for."""
+
+
+def filtering(request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints) -> DeviceConstraints:
+    """The constraints that the vendor looks at for the request."""
+    if rules.uuid_filter and not ignores_filters(request, rules):
+        return constraints
+    return replace(constraints, use_uuids=(), nouse_uuids=())
+
+
+def ignores_filters(request: DeviceRequest, rules: FitRules) -> bool:
+    """Whether UUIDs and `mutex` are not looked at: HAMi does so for several Neuron devices."""
+    return rules.as_hami and rules.kind is FitKind.AWS_NEURON and request.count > 1
 
 
 class ChangeLog:
@@ -247,25 +265,53 @@ class DeviceTable:
         Exact but for what looks beyond one card: NUMA groups, namespace quota, MIG places and vendor rules, where it
         may say yes too often, never no.
         """
-        slots, cores, memory = self.totals[:, rows]
-        used_slots, used_cores, used_memory = self.used[:, rows]
-        serving = self.device_mask(request.vendor, constraints, rules.type_filter)[rows] & self.healthy[rows]
-        serving &= ~self.cordoned[rows]
-        serving &= used_slots + request.slots <= slots
-        free_memory = memory - used_memory
-        if request.memory_mib or request.memory_percentage > 100:
-            serving &= free_memory >= request.memory_mib
-        else:
-            serving &= free_memory >= memory * request.memory_percentage // 100
-        wanted = min(request.cores_percent, 100)
-        serving &= devices_with_cores(request, rules, cores, used_cores)
-        if rules.mutex and mutex:
+        used_slots: Integers = self.used[SLOTS, rows]
+        mask = self.device_mask(request.vendor, filtering(request, rules, constraints), rules.type_filter)
+        serving: Booleans = mask[rows] & self.healthy[rows] & ~self.cordoned[rows]
+        if rules.kind in _FOR_ONE:
             serving &= used_slots == 0
-        if rules.exclusive_cores and wanted == 100:
-            serving &= (used_slots == 0) | (cores != 100)
-        if rules.cores_exhausted and wanted == 0:
-            serving &= (used_cores != cores) | (cores == 0)
+            return serving
+        serving &= used_slots + (1 if rules.hardware_profiles else request.slots) <= self.totals[SLOTS, rows]
+        if rules.mutex and mutex and not ignores_filters(request, rules):
+            serving &= used_slots == 0
+        if not rules.slots_only and not rules.hardware_profiles:
+            serving &= self._with_memory(request, rows)
+            serving &= self._with_cores(request, rules, constraints, rows)
         return serving
+
+    def total_cores(self, rules: FitRules, constraints: DeviceConstraints, rows: slice | Integers) -> Integers | None:
+        """The cores that the devices have for a pod; None where its vendor does not look at cores."""
+        if rules.slots_only or rules.hardware_profiles or constraints.app_class == ONLINE:
+            return None
+        totals: Integers = self.totals[CORES, rows]
+        soft = rules.split_modes and constraints.mode == HAMI_CORE_MODE
+        return np.full_like(totals, SOFT_SPLIT_CORES) if soft else totals
+
+    def _with_memory(self, request: DeviceRequest, rows: slice | Integers) -> Booleans:
+        total = self.totals[MEMORY_MIB, rows]
+        wanted: Integers | int = request.memory_mib
+        if not request.memory_mib and request.memory_percentage <= 100:
+            wanted = total * request.memory_percentage // 100
+        enough: Booleans = total - self.used[MEMORY_MIB, rows] >= wanted
+        return enough
+
+    def _with_cores(
+        self, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, rows: slice | Integers
+    ) -> Booleans:
+        totals, used, unused = (
+            self.total_cores(rules, constraints, rows),
+            self.used[CORES, rows],
+            self.used[SLOTS, rows] == 0,
+        )
+        if totals is None:
+            return np.ones(unused.shape, dtype=np.bool_)
+        enough = devices_with_cores(request, rules, totals, used)
+        wanted = min(request.cores_percent, 100)
+        if rules.exclusive_cores and wanted == 100:
+            enough &= unused | (totals != 100)
+        if rules.cores_exhausted and wanted == 0:
+            enough &= (used != totals) | (totals == 0)
+        return enough
 
     def rows_with_devices(
         self,

@@ -15,10 +15,11 @@ PODS = "pods"
 
 @dataclass(frozen=True, slots=True)
 class CountScores:
-    """A node's own table of what it means for the links among its cards to take so many of them (MetaX GPU)."""
+    """A node's own tables of what it means for the links among its devices to take so many of them (MetaX GPU); None
+    where it has none."""
 
-    losses: Mapping[int, int] = field(default_factory=dict)
-    scores: Mapping[int, int] = field(default_factory=dict)
+    losses: Mapping[int, int] | None = None
+    scores: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

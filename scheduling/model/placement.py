@@ -15,6 +15,8 @@ class DeviceRefusal(StrEnum):
 
     MODE_NOT_FIT = "ModeNotFit"
     CARD_NOT_HEALTH = "CardNotHealth"
+    CARD_UNHEALTHY = "CardUnhealthy"
+    """What MetaX says for `CARD_NOT_HEALTH`."""
     CARD_CORDONED = "CardCordoned"
     CARD_TYPE_MISMATCH = "CardTypeMismatch"
     NUMA_NOT_FIT = "NumaNotFit"

@@ -6,8 +6,10 @@ are in `gpus.vendors`; `NVIDIA` is here because it is the model that all others 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 
 class InventoryEncoding(StrEnum):
@@ -21,20 +23,27 @@ class InventoryEncoding(StrEnum):
     CAPACITY = "capacity"
 
 
-class DeviceGroups(StrEnum):
-    """Which cards belong together when a container asks for several."""
+class FitKind(StrEnum):
+    """How devices for a request are found on a node; each but COMMON has a file in `scheduling.devices.vendors`."""
 
-    ANY = "any"
-    MODULES = "modules"
-    """Whole modules of `module_size` neighbours by index, of one value of an attribute first (Ascend 910C)."""
-    ATTRIBUTE = "attribute"
-    """Cards of one value of an attribute first, such as a network or an adapter (Ascend, Vastai)."""
-    ZONES = "zones"
-    """As ATTRIBUTE, for whole cards of pods that ask for it (MetaX sGPU)."""
-    CONSECUTIVE = "consecutive"
-    """Neighbours by index without a gap, all of them unused (AWS Neuron)."""
-    HALVES = "halves"
-    """Within one half of the eight cards, else over the links between the halves (Kunlun)."""
+    COMMON = "common"
+    """Device by device, by the checks that `FitRules` names."""
+    NVIDIA = "nvidia"
+    """MIG instances, and devices with the best links."""
+    ASCEND = "ascend"
+    """Hard or soft split, devices of one network, modules of two."""
+    VASTAI = "vastai"
+    """Dies of one adapter."""
+    METAX_SGPU = "metax-sgpu"
+    """One QoS policy per device, application classes, devices of one link zone."""
+    ENFLAME_GCU = "enflame-gcu"
+    ENFLAME_DRS = "enflame-drs"
+    """Slices of the node's hardware profiles."""
+    KUNLUN_XPU = "kunlun-xpu"
+    KUNLUN_VXPU = "kunlun-vxpu"
+    """Devices of one half of the server, else over the links between the halves."""
+    AWS_NEURON = "aws-neuron"
+    """Neighbours, all of them unused."""
 
 
 class NodeScore(StrEnum):
@@ -42,9 +51,11 @@ class NodeScore(StrEnum):
 
     NONE = "none"
     SAME_GROUP = "same-group"
-    """The share of a container's cards that are of one group, `group_weight` times (Ascend, Vastai)."""
-    BUBBLES = "bubbles"
-    """Best where the fewest tasks would fill up what is left of the node (Kunlun)."""
+    """The share of a container's devices that are of one group, `group_weight` times (Ascend)."""
+    DIES = "dies"
+    """The same, of dies (Vastai)."""
+    HALVES = "halves"
+    """How little the pod breaks into the halves of the server (Kunlun)."""
     COUNT_TABLE = "count-table"
     """What the node's own table says of taking so many cards (MetaX GPU)."""
     TENANTS = "tenants"
@@ -97,16 +108,16 @@ class RequestDefaults:
 
     `count` is added where only memory or cores are named (0: never). `cores_percent` stands for missing cores.
     `exclusive_cores` are written by the webhook for a container that asks for whole cards (None: nothing is written).
-    `memory_mib` stands for missing memory; 0 means all of the card. From `whole_cards_from_count` cards on a request is
-    for whole cards whatever else it names (0: never), each with `whole_card_cores` and `whole_card_memory` memory units
-    (0: all of the card).
+    `memory_mib` stands for missing memory; 0 means all of the device. A request for whole devices has
+    `whole_device_cores` of each; one for `all_cores_from_count` devices or more (0: never) too, and of each
+    `whole_device_memory` memory units (0: the memory that it names).
     """
 
     count: int = 0
     memory_mib: int = 0
     cores_percent: int = 0
     exclusive_cores: int | None = None
-    whole_devices_from_count: int = 0
+    all_cores_from_count: int = 0
     whole_device_cores: int = 100
     whole_device_memory: int = 0
 
@@ -165,47 +176,56 @@ class ChipModel:
 
 @dataclass(frozen=True, slots=True)
 class FitRules:
-    """Which of HAMi's checks the vendor's Fit makes beyond health, UUID, slots, memory and cores."""
+    """Which of HAMi's checks the vendor's Fit makes beyond health, slots, memory and cores."""
 
+    kind: FitKind = FitKind.COMMON
     type_filter: bool = False
+    uuid_filter: bool = True
     numa_bind: bool = False
     topology_aware: bool = False
-    mutex: bool = False
+    mutex: bool = True
+    """The device policy `mutex` closes devices that are in use."""
     resource_quota: bool = False
     exclusive_cores: bool = True
-    """A request for all cores of a 100-core card needs an empty card."""
+    """A request for all cores of a 100-core device needs one that nobody uses."""
     cores_exhausted: bool = True
-    """A request without cores can't join a card whose cores are all given away."""
+    """A request without cores can't join a device whose cores are all given away."""
     whole_devices: bool = False
-    """A card is given to one container, entirely; its memory and cores can't be asked for."""
-    equal_slices: bool = False
-    """A card only holds slices of one size."""
+    """A device is given entirely; its memory and cores can't be asked for."""
+    slots_only: bool = False
+    """Memory and cores are neither compared nor counted (Vastai, Biren)."""
     one_device_per_pod: bool = False
-    """All containers of a pod share one card (Moore Threads)."""
+    """A container only gets devices that the pod's earlier containers have (Moore Threads, MetaX GPU)."""
     cores_are_share: bool = False
-    """Cores are a percentage of the card's own number of cores, at least one (AMD's compute units)."""
+    """Cores are a percentage of the device's own number of cores, at least one (AMD's compute units)."""
     cores_are_bits: bool = False
-    """A card's cores are a mask with a bit for each core; a slice holds the bits of its own cores (AWS Neuron)."""
+    """A device's cores are a mask with a bit for each core; a slice holds the bits of its own cores (AWS Neuron)."""
+    cores_follow_memory: bool = False
+    """A slice has the share of the cores that it has of the memory (Kunlun vXPU)."""
+    cores_above_100: bool = False
+    """More than 100 percent points of cores are not read as 100 (MetaX sGPU)."""
     hardware_profiles: bool = False
-    """A slice is the smallest of the card's profiles that has as much memory, cores and slots (Enflame DRS)."""
+    """A slice is one of the profiles that the node knows (Enflame DRS)."""
     split_modes: bool = False
-    """Cards are split by their hardware or softly, node by node, and pods ask for one of the two (Ascend)."""
+    """Devices are split by their hardware or softly, node by node, and pods ask for one of the two (Ascend)."""
     soft_split: bool = False
-    """Cards of nodes that say nothing of it are split softly."""
-    tenant_classes: bool = False
-    """The tenants of a card are of one QoS policy, and those of an application class stay among themselves (MetaX)."""
+    """Devices of nodes that say nothing of it are split softly."""
+    score_includes_request: bool = False
+    """A device's score counts the request, as HAMi does where a device's type is the vendor's word."""
     zones_by_default: bool = False
-    """Pods that say nothing of it ask for cards of one zone (`DeviceGroups.ZONES`)."""
-    groups: DeviceGroups = DeviceGroups.ANY
+    """Nodes are scored by how whole their link zones stay for pods that say nothing of it (MetaX sGPU)."""
     group_attribute: str = ""
+    """What devices that belong together have in common, such as a network or an adapter."""
     node_score: NodeScore = NodeScore.NONE
     group_weight: int = 0
     module_size: int = 1
+    """Devices are given in modules of so many neighbours by index (Ascend 910C)."""
     counts: tuple[int, ...] = ()
     """The counts that may be asked for; empty: any."""
     family_attribute: str = ""
-    family_counts: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """The counts that cards of a family give: those whose `family_attribute` begins with a prefix (AWS Neuron)."""
+    """What names the family of a device, which decides what belongs together (AWS Neuron)."""
+    as_hami: bool = False
+    """Do as HAMi does also where that is wrong; see `DeviceVendor.as_hami`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +244,8 @@ class VendorAnnotations:
     nouse_type: str = ""
     use_uuid: str = ""
     nouse_uuid: str = ""
+    other_use_uuid: str = ""
+    other_nouse_uuid: str = ""
     numa_bind: str = ""
     mode: str = ""
     pair_scores: str = ""
@@ -238,12 +260,13 @@ class VendorAnnotations:
 
 @dataclass(frozen=True, slots=True)
 class CapacityShape:
-    """How a vendor's cards follow from a node's capacity, where no annotation lists them.
+    """How a vendor's devices follow from a node's capacity, where no annotation lists them.
 
-    A card's UUID is `<node>-<infix>-<index>`. The number of cards is the capacity of the count resource, or
-    (`cards_from_cores`) that of the cores over `cores_per_card`; `memory_mib` 0 shares the capacity of the memory
-    resource evenly. With `core_bits` a card's cores are a mask of so many bits; `family_label` is the label of the node
-    that names the cards' family.
+    A device's UUID is `<node>-<infix>-<index>`. Their number is the capacity of the count resource, or
+    (`devices_from_cores`) that of the cores over `cores_per_device`; `memory_mib` 0 shares the capacity of the memory
+    resource evenly. With `cores_are_bits` each has a mask of its share of the node's cores (`cores_per_device` where
+    the capacity names none), and as many slots. `family_label` is the label of the node that names the devices' family.
+    With `two_numa_nodes` the second half of the devices is of NUMA node 1. HAMi counts `hami_slots` slots (0: `slots`).
     """
 
     infix: str
@@ -251,16 +274,20 @@ class CapacityShape:
     cores_per_device: int = 100
     devices_from_cores: bool = False
     memory_mib: int = 0
-    core_bits: int = 0
+    cores_are_bits: bool = False
     family_label: str = ""
+    two_numa_nodes: bool = False
+    hami_slots: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceVendor:
     """One vendor, or one chip type of a vendor that names its resources by chip.
 
-    `model_in_allocations`: pods' annotations name the card's model where other vendors write their word (AMD). `lock`
-    is None for vendors whose plugin finds the pod without one.
+    `model_in_allocations`: pods' annotations name the device's model where other vendors write their word (AMD). `lock`
+    is None for vendors whose plugin finds the pod without one. `device_cores` are the
+    cores of a device whatever it registers (0: as registered). `hami_rules` are the rules in which HAMi is wrong and
+    we are not, as HAMi has them.
     """
 
     common_word: str
@@ -275,6 +302,19 @@ class DeviceVendor:
     additions: PodAdditions = field(default_factory=PodAdditions)
     lock: LockRule | None = field(default_factory=LockRule)
     model_in_allocations: bool = False
+    device_cores: int = 0
+    hami_rules: Mapping[str, Any] = field(default_factory=dict)
+
+    def hami_type(self, registered: str) -> str:
+        """The type by which HAMi knows a device of the vendor that registered this one."""
+        return self.common_word if self.rules.score_includes_request else registered
+
+    def as_hami(self) -> DeviceVendor:
+        """The row that does what HAMi does, also where that is plainly wrong."""
+        shape = self.capacity
+        if shape is not None and shape.hami_slots:
+            shape = replace(shape, slots=shape.hami_slots)
+        return replace(self, rules=replace(self.rules, as_hami=True, **self.hami_rules), capacity=shape)
 
 
 NVIDIA = DeviceVendor(
@@ -303,10 +343,10 @@ NVIDIA = DeviceVendor(
     inventory=InventoryEncoding.JSON,
     defaults=RequestDefaults(count=1, exclusive_cores=100),
     rules=FitRules(
+        kind=FitKind.NVIDIA,
         type_filter=True,
         numa_bind=True,
         topology_aware=True,
-        mutex=True,
         resource_quota=True,
     ),
     additions=PodAdditions(

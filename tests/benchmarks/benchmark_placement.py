@@ -17,7 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scheduling.devices.fit.fit import FitContext, fit_pod
+from scheduling.devices.fit.device_fit import FitContext
+from scheduling.devices.fit.fit import fit_pod
 from scheduling.devices.policies.typical_pods import pod_shape, typical_pods
 from scheduling.devices.requests.policy import device_policy
 from scheduling.devices.search.fleet import Fleet

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpus.annotations import AnnotationError, found_allocation, pod_annotations
+from gpus.annotations import AnnotationError, found_allocation, pod_annotations, webhook_annotations
 from gpus.annotations.enflame import (
     assigned_slices,
     decode_devices_drs,
@@ -45,6 +45,18 @@ def written(vendor: DeviceVendor, *containers: list[DeviceSlice], **known: Any) 
     return pod_annotations(placed, VENDORS, NOW, **known)
 
 
+def added(vendor: DeviceVendor, parts: list[DeviceSlice], **annotations: str) -> dict[str, str]:
+    """What HAMi's webhook would have added to a pod with these annotations and slices."""
+    placed = PodPlacement("main", 0, "n1", (tuple(parts),))
+    return webhook_annotations(placed, [vendor], {"metadata": {"annotations": annotations}})
+
+
+def manifest_of(limits: dict[str, Any], **annotations: str) -> dict[str, Any]:
+    """A pod with an init container, and one of these limits."""
+    spec = {"initContainers": [{"name": "init"}], "containers": [{"name": "main", "resources": {"limits": limits}}]}
+    return {"metadata": {"annotations": annotations}, "spec": spec}
+
+
 def read_again(vendor: DeviceVendor, annotations: dict[str, str], limits: dict[str, Any]) -> list[DeviceSlice]:
     """The slices that a pod with these annotations, and one container of these limits, is found to hold."""
     main = {"name": "main", "resources": {"limits": limits}}
@@ -58,21 +70,23 @@ def read_again(vendor: DeviceVendor, annotations: dict[str, str], limits: dict[s
 class TestSlicesOfEnflame:
     def test_profiles_and_devices(self) -> None:
         (card,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
-        assert (card.uuid, card.index, card.slots, card.memory_mib) == ("n1-Enflame-3", 0, 6, 40_960)
+        assert (card.uuid, card.index, card.slots, card.memory_mib) == ("n1-enflame-drs-0", 0, 6, 40_960)
         assert [(profile.name, profile.slice_count, profile.memory_mib) for profile in card.mig_profiles] == [
             ("1g.6gb", 1, 6144),
             ("3g.20gb", 3, 20_480),
             ("6g.40gb", 6, 40_960),
         ]
-        # ceil(slices * 100 / 6); six single slices are 102 percent points, and all of them must go on the card.
         assert [profile.cores_percent for profile in card.mig_profiles] == [17, 50, 100]
+        # Six single slices are 102 percent points, and all of them must go on the card; not so in HAMi.
         assert card.cores_percent == 102
+        assert decode_devices_drs(SCORPIO, "Enflame", "n1", as_hami=True)[0].cores_percent == 100
         assert profile_id(card, "3g.20gb") == "1"
-        assert held_profile(card, 3, 20_480) == card.mig_profiles[1]
-        assert held_profile(card, 2, 20_480) is None
+        part = DeviceSlice(card.uuid, "n1", 20_480, 50, 0, "Enflame")
+        assert held_profile(card, part) == card.mig_profiles[1]
+        assert held_profile(card, replace(part, cores_percent=17)) is None
 
     @given(
-        st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(1, 16)), unique_by=lambda card: card[1]),
+        st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(1, 16)), unique_by=lambda card: card[0]),
         st.dictionaries(st.tuples(st.integers(1, 16), st.integers(1, 96)), NAMES, max_size=4),
     )
     def test_round_trip(self, cards: list[tuple[int, int, int]], sizes: dict[tuple[int, int], str]) -> None:
@@ -81,11 +95,7 @@ class TestSlicesOfEnflame:
         decoded = decode_devices_drs(json.dumps({"devices": devices, "profiles": profiles}), "Enflame", "n1")
         assert decode_devices_drs(encode_devices_drs(decoded), "Enflame", "n1") == decoded
         for card in decoded:
-            assert all(profile.slice_count <= card.slots for profile in card.mig_profiles)
-            for profile in card.mig_profiles:
-                most = card.slots // profile.slice_count
-                assert most * profile.cores_percent <= card.cores_percent
-                assert most * profile.memory_mib <= card.memory_mib
+            assert all(profile.memory_mib <= card.memory_mib for profile in card.mig_profiles)
 
     @pytest.mark.parametrize(
         "text",
@@ -108,7 +118,7 @@ class TestSlicesOfEnflame:
     def test_the_plugin_learns_the_device_and_the_profile_of_each_container(self) -> None:
         (card,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
         part = DeviceSlice(card.uuid, "n1", 20_480, 50, 0, "Enflame", slots=3)
-        found = written(ENFLAME_DRS, [part], names=["init", "main"], devices={card.uuid: card})
+        found = written(ENFLAME_DRS, [part], manifest=manifest_of({}), devices={card.uuid: card})
         assert json.loads(found["assigned-containers"]) == {
             "main": {"allocated": False, "request": 3, "profileID": "1", "profileName": "3g.20gb"}
         }
@@ -119,7 +129,7 @@ class TestSlicesOfEnflame:
         }
         assert found["enflame.com/gcu-assigned-time"] == "1767225600000000000"
         assert found["enflame.com/gcu-request-size"] == "3"
-        assert found["hami.io/enflame-vgpu-devices-allocated"] == ";n1-Enflame-3,Enflame,20480,50:;"
+        assert found["hami.io/enflame-vgpu-devices-allocated"] == ";n1-enflame-drs-0,Enflame,20480,50:;"
         assert assigned_slices(found["assigned-containers"]) == {"main": 3}
         assert read_again(ENFLAME_DRS, found, {"enflame.com/drs-gcu": 3}) == [part]
 
@@ -181,15 +191,21 @@ class TestMetax:
         found = written(METAX_SGPU, [part])
         held = json.loads(found["metax-tech.com/gpu-devices-allocated"])
         assert held == [[], [{"uuid": "x", "compute": 60, "vRam": 4096}]]
-        assert found["metax-tech.com/sgpu-qos-policy"] == "fixed-share"
         assert found["metax-tech.com/predicate-time"] == "1767225600000000000"
         limits = {"metax-tech.com/sgpu": 1, "metax-tech.com/vcore": 60, "metax-tech.com/vmemory": 4}
+        found["metax-tech.com/sgpu-qos-policy"] = "fixed-share"
         assert read_again(METAX_SGPU, found, limits) == [part]
+
+    def test_a_pod_that_names_no_policy_gets_the_default_unless_it_is_online(self) -> None:
+        part = DeviceSlice("x", "n1", 4096, 60, 0, "Metax-SGPU")
+        key = "metax-tech.com/sgpu-qos-policy"
+        assert added(METAX_SGPU, [part]) == {key: "best-effort"}
+        assert added(METAX_SGPU, [part], **{key: "fixed-share"}) == {}
+        assert added(METAX_SGPU, [part], **{"metax-tech.com/sgpu-app-class": "online"}) == {}
 
     def test_online_pods_have_no_policy(self) -> None:
         part = DeviceSlice("x", "n1", 4096, 60, 0, "Metax-SGPU", app_class="online")
         found = written(METAX_SGPU, [part])
-        assert "metax-tech.com/sgpu-qos-policy" not in found
         found["metax-tech.com/sgpu-app-class"] = "online"
         limits = {"metax-tech.com/sgpu": 1, "metax-tech.com/vcore": 60, "metax-tech.com/vmemory": 4}
         assert read_again(METAX_SGPU, found, limits) == [part]
@@ -203,12 +219,6 @@ class TestAscend:
         DeviceSlice("c", "n1", 5000, 7, 2, WORD),
     )
 
-    def cards(self, split: str) -> dict[str, Device]:
-        return {
-            part.uuid: Device(part.uuid, part.index, self.WORD, "910B3", 4, 65_536, 20, attributes={"split": split})
-            for part in self.PARTS
-        }
-
     def listed(self, **known: Any) -> list[dict[str, Any]]:
         found = written(BY_WORD[self.WORD], list(self.PARTS), **known)
         assert found["predicate-time"] == "1767225600"
@@ -216,39 +226,40 @@ class TestAscend:
         return listed
 
     def test_devices_cut_by_the_hardware_name_their_template(self) -> None:
-        expected = [{"UUID": "a", "temp": "vir05_1c_16g"}, {"UUID": "b"}, {"UUID": "c", "memory": 5000, "core": 7}]
-        assert self.listed() == expected
-        assert self.listed(devices=self.cards("hard")) == expected
-
-    def test_softly_split_devices_name_memory_and_cores(self) -> None:
-        assert self.listed(devices=self.cards("soft")) == [
-            {"UUID": "a", "memory": 16_384},
+        assert self.listed() == [
+            {"UUID": "a", "temp": "vir05_1c_16g", "memory": 16_384},
             {"UUID": "b", "memory": 65_536},
             {"UUID": "c", "memory": 5000, "core": 7},
         ]
 
+    def test_pods_that_want_the_soft_split_name_no_template(self) -> None:
+        manifest = manifest_of({}, **{"huawei.com/vnpu-mode": "hami-core"})
+        assert self.listed(manifest=manifest)[0] == {"UUID": "a", "memory": 16_384}
+
 
 class TestNeuron:
-    def ids(self, *parts: DeviceSlice) -> tuple[str, str | None]:
-        found = written(AWS_NEURON, list(parts))
+    def ids(self, resource: str, *parts: DeviceSlice) -> tuple[str, str | None]:
+        found = written(AWS_NEURON, list(parts), manifest=manifest_of({resource: 1}))
         assert (found["NEURON_ALLOCATED"], found["aws.amazon.com/predicate-node"]) == ("false", "n1")
         assert found["NEURON_ALLOC_TIME"] == "1767225600000000000"
         return found["AWS_NEURON_IDS"], found.get("NEURON_RESOURCE_TYPE")
 
-    def test_whole_devices_are_numbered_by_device(self) -> None:
-        whole = [DeviceSlice(f"w{n}", "n1", 100, 0b11, n, "AWSNeuron", slots=2) for n in (2, 3)]
-        assert self.ids(*whole) == ("2,3", None)
+    DEVICE, CORE = "aws.amazon.com/neuron", "aws.amazon.com/neuroncore"
 
-    def test_single_cores_are_numbered_by_core(self) -> None:
-        assert self.ids(DeviceSlice("w", "n1", 50, 0b01, 4, "AWSNeuron")) == ("8", "aws.amazon.com/neuroncore")
-        assert self.ids(DeviceSlice("w", "n1", 50, 0b10, 4, "AWSNeuron")) == ("9", "aws.amazon.com/neuroncore")
+    def test_who_asks_for_devices_gets_their_numbers(self) -> None:
+        whole = [DeviceSlice(f"w{n}", "n1", 0, 0b11, n, "AWSNeuron") for n in (2, 3)]
+        assert self.ids(self.DEVICE, *whole) == ("2,3", None)
+
+    def test_who_asks_for_cores_gets_the_numbers_of_cores(self) -> None:
+        for bits, numbers in ((0b01, "8"), (0b10, "9"), (0b11, "8,9")):
+            assert self.ids(self.CORE, DeviceSlice("w", "n1", 0, bits, 4, "AWSNeuron")) == (numbers, self.CORE)
 
     @pytest.mark.parametrize(
-        ("limits", "memory", "cores", "slots"),
-        [({"aws.amazon.com/neuroncore": 1}, 50, 0b10, 1), ({"aws.amazon.com/neuron": 1}, 100, 0b11, 2)],
+        ("limits", "cores"),
+        [({"aws.amazon.com/neuroncore": 1}, 0b10), ({"aws.amazon.com/neuron": 1}, 0b11)],
     )
-    def test_what_is_written_is_found_again(self, limits: dict[str, Any], memory: int, cores: int, slots: int) -> None:
-        part = DeviceSlice("w", "n1", memory, cores, 0, "AWSNeuron", slots=slots)
+    def test_what_is_written_is_found_again(self, limits: dict[str, Any], cores: int) -> None:
+        part = DeviceSlice("w", "n1", 0, cores, 0, "AWSNeuron")
         assert read_again(AWS_NEURON, written(AWS_NEURON, [part]), limits) == [part]
 
 
@@ -263,10 +274,10 @@ def test_amd_names_the_device_s_model() -> None:
     assert written(AMD, [part], devices={"a": card})["hami.io/amd-devices-allocated"] == ";a,AMD,16384,76:;"
 
 
-def test_cambricon_names_the_profile_under_either_spelling() -> None:
+def test_cambricon_names_the_profile() -> None:
     found = written(CAMBRICON, [DeviceSlice("m", "n1", 5120, 30, 3, "MLU")])
     assert found["CAMBRICON_DSMLU_PROFILE"] == "3_30_20"
-    assert found["CAMBRICON_DSMLU_ASSIGNED"] == found["CAMBRICON_DSMLU_ASSIGHED"] == "false"
+    assert found["CAMBRICON_DSMLU_ASSIGNED"] == "false"
 
 
 def test_moore_threads_lists_indexes_and_how_many() -> None:
@@ -275,8 +286,8 @@ def test_moore_threads_lists_indexes_and_how_many() -> None:
     assert found["mthreads.com/gpu-index"] == "2,5"
     assert found["mthreads.com/predicate-node"] == "n1"
     assert found["mthreads.com/predicate-time"] == "1767225600000000000"
-    assert found["mthreads.com/request-gpu-num"] == "2"
-    assert "mthreads.com/request-gpu-num" not in written(MOORE_THREADS, parts[:1])
+    assert added(MOORE_THREADS, parts) == {"mthreads.com/request-gpu-num": "2"}
+    assert added(MOORE_THREADS, parts[:1]) == {}
     assert "hami.io/mthreads-vgpu-devices-to-allocate" not in found
     assert "hami.io/mthreads-vgpu-devices-allocated" in found
 

@@ -54,7 +54,7 @@ def devices_of(vendor: DeviceVendor) -> tuple[Device, ...]:
     model, shape = vendor.model, vendor.capacity
     memory, cores, slots = (32_768, 100, 1) if model is None else (model.memory_mib, model.cores, 1)
     if shape is not None:
-        bits = (1 << shape.core_bits) - 1
+        bits = (1 << shape.cores_per_device) - 1 if shape.cores_are_bits else 0
         memory, cores, slots = shape.memory_mib or 49_152, bits or shape.cores_per_device, shape.slots
     return tuple(
         Device(
@@ -103,7 +103,10 @@ REQUESTS: list[tuple[dict[str, Any], DeviceRequest]] = [
         DeviceRequest("Mthreads", 2, 49_152, PERCENTAGE_UNSET, 16),
     ),
     ({"iluvatar.ai/MR-V100-vgpu": 1, "iluvatar.ai/MR-V100.vMem": 64}, DeviceRequest("MR-V100", 1, 16_384)),
-    ({"iluvatar.ai/MR-V100-vgpu": 2, "iluvatar.ai/MR-V100.vMem": 64}, DeviceRequest("MR-V100", 2, 0, 100, 100)),
+    (
+        {"iluvatar.ai/MR-V100-vgpu": 2, "iluvatar.ai/MR-V100.vMem": 64},
+        DeviceRequest("MR-V100", 2, 16_384, PERCENTAGE_UNSET, 200),
+    ),
     ({"amd.com/gpu": 1, "amd.com/gpucores": 30}, DeviceRequest("AMD", 1, 0, 100, 30)),
     (
         {"metax-tech.com/sgpu": 1, "metax-tech.com/vmemory": 4, "metax-tech.com/vcore": 60},
@@ -113,22 +116,31 @@ REQUESTS: list[tuple[dict[str, Any], DeviceRequest]] = [
         {"metax-tech.com/sgpu": 1, "metax-tech.com/vmemory": "512Mi"},
         DeviceRequest("Metax-SGPU", 1, 512, PERCENTAGE_UNSET, 100),
     ),
-    ({"kunlunxin.com/vxpu": 1, "kunlunxin.com/vxpu-memory": 30_000}, DeviceRequest("XPU", 1, 49_152)),
-    ({"kunlunxin.com/vxpu": 6, "kunlunxin.com/vxpu-memory": 24_576}, DeviceRequest("XPU", 6, 24_576)),
-    ({"kunlunxin.com/vxpu": 1, "kunlunxin.com/vxpu-memory": 50_000}, DeviceRequest("XPU", 1, 98_304)),
-    ({"kunlunxin.com/xpu": 4}, DeviceRequest("kunlun", 4, 0, 100, 100)),
+    (
+        {"kunlunxin.com/vxpu": 1, "kunlunxin.com/vxpu-memory": 30_000},
+        DeviceRequest("XPU", 1, 49_152, PERCENTAGE_UNSET, 50),
+    ),
+    (
+        {"kunlunxin.com/vxpu": 4, "kunlunxin.com/vxpu-memory": 24_576},
+        DeviceRequest("XPU", 4, 24_576, PERCENTAGE_UNSET, 25),
+    ),
+    (
+        {"kunlunxin.com/vxpu": 1, "kunlunxin.com/vxpu-memory": 50_000},
+        DeviceRequest("XPU", 1, 98_304, PERCENTAGE_UNSET, 100),
+    ),
+    ({"kunlunxin.com/xpu": 4}, DeviceRequest("kunlun", 4, 0, 100, 0)),
     ({"enflame.com/gcu": 2}, DeviceRequest("GCU", 2, 0, 100, 100)),
     ({"enflame.com/drs-gcu": 3}, DeviceRequest("Enflame", 1, 0, PERCENTAGE_UNSET, 0, 3)),
     (
         {"enflame.com/gcu-memory": 20_480, "enflame.com/gcu-core": 40},
         DeviceRequest("Enflame", 1, 20_480, PERCENTAGE_UNSET, 40),
     ),
-    ({"aws.amazon.com/neuron": 4}, DeviceRequest("AWSNeuron", 4, 0, 100, 100, 2)),
-    ({"aws.amazon.com/neuroncore": 1}, DeviceRequest("AWSNeuron", 1, 0, 50, 50, 1)),
-    ({"aws.amazon.com/neuroncore": 8}, DeviceRequest("AWSNeuron", 4, 0, 100, 100, 2)),
-    ({"birentech.com/gpu": 1}, DeviceRequest("Biren", 1, 0, 100, 100)),
+    ({"aws.amazon.com/neuron": 4}, DeviceRequest("AWSNeuron", 4, 0, 100, 100)),
+    ({"aws.amazon.com/neuroncore": 1}, DeviceRequest("AWSNeuron", 1, 0, 50, 50)),
+    ({"aws.amazon.com/neuroncore": 8}, DeviceRequest("AWSNeuron", 4, 0, 100, 100)),
+    ({"birentech.com/gpu": 1}, DeviceRequest("Biren", 1, 0, 100, 0)),
     ({"metax-tech.com/gpu": 2}, DeviceRequest("Metax-GPU", 2, 0, 100, 100)),
-    ({"vastaitech.com/va": 1}, DeviceRequest("Vastai", 1, 0, 100, 100)),
+    ({"vastaitech.com/va": 1}, DeviceRequest("Vastai", 1, 0, 100, 0)),
 ]
 
 
@@ -240,7 +252,7 @@ class TestInventory:
             ("MLU", 40_960, 100, 100),
             ("Mthreads", 49_152, 16, 100),
             ("Metax-GPU", 65_536, 100, 1),
-            ("AWSNeuron", 100, 0b11, 2),
+            ("AWSNeuron", 0, 0b11, 2),
         }
         assert [device.uuid for device in found.devices if device.vendor == "MLU"] == [
             f"n1-cambricon-mlu-{number}" for number in range(4)

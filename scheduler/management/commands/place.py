@@ -4,7 +4,8 @@ INPUT is a JSON list (gzip if its name ends in .gz) of `{"name", "scenario"}`. A
 `gpuPolicy`, `nodes` (v1 Node manifests with HAMi's register annotations, or capacity for vendors that have none),
 perhaps `resourceQuotas` (v1 ResourceQuota manifests), and `events` in order: `{"place": v1 Pod}` or `{"remove":
 "namespace/name"}`. OUTPUT gets a list of `{"name", "result"}`: per placed pod its `node` and `containers` (HAMi's one
-pseudo container that stands for all: a list of `uuid`, `memoryMiB`, `cores`), or `refused`: node -> HAMi's reason with
+pseudo container that stands for all: a list of `uuid`, `memoryMiB`, `cores`), the `annotations` that it gets, without
+times and the node's name, and `mutatedAnnotations`, which HAMi's webhook adds; or `refused`: node -> HAMi's reason with
 counts. A pod that HAMi's webhook turns away, or whose annotations it can't read, is `refused` by no node and has the
 `problem`.
 """
@@ -14,13 +15,13 @@ from __future__ import annotations
 import gzip
 import json
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gpus.annotations import count_scores, node_devices
+from gpus.annotations import NODE, TIMES, count_scores, node_devices, pod_annotations, webhook_annotations
 from gpus.services import observed_node
 from gpus.vendors import VENDORS
 from scheduling.devices.policies.typical_pods import PodShape, pod_shape, typical_pods
@@ -29,7 +30,8 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.search.pod_usage import peak_usage
 from scheduling.devices.search.search import NodeTies
 from scheduling.model.node import Node
-from scheduling.model.placement import Placement, PlacementRefusal, PodSetToPlace
+from scheduling.model.placement import Placement, PlacementRefusal, PodPlacement, PodSetToPlace
+from scheduling.model.vendor import DeviceVendor
 from scheduling.simulator.scenario import read_resource_quota
 
 
@@ -66,11 +68,12 @@ def placements(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
         VENDORS,
         node_policy=scenario["nodePolicy"],
         device_policy=scenario["gpuPolicy"],
-        match_vendor_by_model=True,
+        as_hami=True,
         node_ties=NodeTies.LAST_DONE,
     )
+    vendors = tuple(fleet.settings.vendors.values())
     for manifest in scenario["nodes"]:
-        fleet.set_node(_node(manifest))
+        fleet.set_node(_node(manifest, vendors))
     for manifest in scenario.get("resourceQuotas") or ():
         fleet.quotas.set_quota(read_resource_quota(manifest))
     fleet.mix.pods = typical_pods(_shape(event["place"]) for event in scenario["events"] if "place" in event)
@@ -94,7 +97,7 @@ def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
     key = f"{metadata['namespace']}/{metadata['name']}"
     if key in fleet.reservations:
         fleet.release(key)
-    devices = pod_device_request(pod, VENDORS)
+    devices = pod_device_request(pod, fleet.settings.vendors.values())
     problems = [problem for problem in devices.problems if problem.refused]
     if problems:
         first = problems[0]
@@ -103,7 +106,27 @@ def _place(fleet: Fleet, pod: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(outcome, PlacementRefusal):
         return {"pod": key, "refused": dict(outcome.reasons)}
     fleet.reserve(key, outcome)
-    return {"pod": key, "node": outcome.pods[0].node, "containers": [_devices(outcome)]}
+    placed = outcome.pods[0]
+    added = webhook_annotations(placed, tuple(fleet.settings.vendors.values()), pod)
+    return {
+        "pod": key,
+        "node": placed.node,
+        "containers": [_devices(outcome)],
+        "annotations": _annotations(fleet, placed, pod),
+        **({"mutatedAnnotations": added} if added else {}),
+    }
+
+
+def _annotations(fleet: Fleet, placed: PodPlacement, pod: Mapping[str, Any]) -> dict[str, str]:
+    """What is written on the pod for the device plugins, but for the node's name and the times."""
+    found = pod_annotations(
+        placed,
+        tuple(fleet.settings.vendors.values()),
+        0,
+        manifest=pod,
+        devices={device.uuid: device for device in fleet.nodes[placed.node].devices},
+    )
+    return {key: value for key, value in found.items() if key != NODE and key not in TIMES}
 
 
 def _devices(placement: Placement) -> list[dict[str, Any]]:
@@ -111,14 +134,14 @@ def _devices(placement: Placement) -> list[dict[str, Any]]:
     pod = placement.pods[0]
     return [
         {"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent}
-        for part in peak_usage(pod.containers, pod.init_container_count).values()
+        for part in peak_usage(pod.containers, pod.init_container_count, as_hami=True).values()
     ]
 
 
-def _node(manifest: Mapping[str, Any]) -> Node:
+def _node(manifest: Mapping[str, Any], vendors: Sequence[DeviceVendor]) -> Node:
     """A recorded node: only its cards decide; HAMi leaves the rest to other filters."""
     node = observed_node(manifest)
-    found = node_devices(node.name, node.annotations, node.capacity, {}, VENDORS, 0, node.labels)
+    found = node_devices(node.name, node.annotations, node.capacity, {}, vendors, 0, node.labels)
     return Node(
         node.name,
         labels=node.labels,

@@ -13,11 +13,15 @@ class Tenant(NamedTuple):
 
     qos_policy: str
     app_class: str
+    whole: bool = False
+    """It has all cores of the card."""
 
 
 def tenant_of(part: DeviceSlice) -> Tenant | None:
     """What the slice is to other tenants of its card; None where its vendor does not ask."""
-    return Tenant(part.qos_policy, part.app_class) if part.qos_policy or part.app_class else None
+    if not part.qos_policy and not part.app_class:
+        return None
+    return Tenant(part.qos_policy, part.app_class, part.cores_percent == 100)
 
 
 @dataclass(slots=True)

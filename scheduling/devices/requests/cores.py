@@ -20,7 +20,7 @@ def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) 
     """
     if rules.cores_are_bits:
         return _free_bits(request, total, used)
-    wanted = _percentage(request)
+    wanted = request.cores_percent if rules.cores_above_100 else _percentage(request)
     if rules.cores_are_share and wanted:
         wanted = max(1, total * wanted // 100)
     return wanted if total - used >= wanted else None
@@ -55,7 +55,7 @@ def _percentage(request: DeviceRequest) -> int:
 
 
 def _wanted(request: DeviceRequest, rules: FitRules, totals: Integers) -> Integers | int:
-    wanted = _percentage(request)
+    wanted = request.cores_percent if rules.cores_above_100 else _percentage(request)
     return np.maximum(totals * wanted // 100, 1) if rules.cores_are_share and wanted else wanted
 
 

@@ -85,10 +85,10 @@ class ContainerReader:
         return True
 
     def _complete_whole_devices(self) -> None:
-        """Several cards are whole cards for some vendors, and one is where nothing of its memory is named."""
+        """Several devices come with all their cores for some vendors, and one does where no memory is named."""
         names, defaults = self.names, self.vendor.defaults
         count = whole_number(self._value(names.count)) or 0
-        several = 0 < defaults.whole_devices_from_count <= count
+        several = 0 < defaults.all_cores_from_count <= count
         if several or (names.amounts_are_totals and count == 1 and self._value(names.memory) is None):
             self.limits[names.cores] = defaults.whole_device_cores * count
             if defaults.whole_device_memory:
@@ -122,7 +122,7 @@ class ContainerReader:
         return count
 
     def _slices(self) -> DeviceRequest | None:
-        """Slices of one card, by their number or by what they must have."""
+        """Slices of one device: their number, or the memory and the cores that they must have."""
         slices = self._integer(self.names.count) or 0
         memory, cores = self._memory_mib(1), self._cores()
         if memory is None or cores is None or not (slices > 0 or memory or cores):
@@ -138,9 +138,7 @@ class ContainerReader:
         if cores is None or cores <= 0:
             return None
         if cores < per_device:
-            return DeviceRequest(
-                self.vendor.common_word, 1, 0, 100 * cores // per_device, 100 * cores // per_device, cores
-            )
+            return DeviceRequest(self.vendor.common_word, 1, 0, 100 * cores // per_device, 100 * cores // per_device)
         if cores % per_device:
             self._refuse(
                 name, cores, f"above {per_device} cores only whole cards of {per_device} cores can be asked for"
@@ -149,8 +147,7 @@ class ContainerReader:
         return self._whole(cores // per_device)
 
     def _whole(self, count: int) -> DeviceRequest:
-        slots = max(self.names.cores_per_count, 1)
-        return DeviceRequest(self.vendor.common_word, count, 0, 100, self.vendor.defaults.whole_device_cores, slots)
+        return DeviceRequest(self.vendor.common_word, count, 0, 100, self.vendor.defaults.whole_device_cores)
 
     def _named(self) -> list[str]:
         """The vendor's resources that the container names, sorted."""
@@ -219,8 +216,7 @@ class ContainerReader:
 
     def _rounded(self, count: int, memory: int, percentage: int, cores: int) -> DeviceRequest | None:
         defaults, word = self.vendor.defaults, self.vendor.common_word
-        whole_from = defaults.whole_devices_from_count
-        if self.vendor.rules.whole_devices or (whole_from and count >= whole_from and not defaults.whole_device_memory):
+        if self.vendor.rules.whole_devices:
             return self._whole(count)
         if memory == 0 and percentage == PERCENTAGE_UNSET:
             memory = defaults.memory_mib
@@ -235,6 +231,8 @@ class ContainerReader:
             self._refuse(self.names.memory, memory, "only whole cards can be asked for in numbers")
             return None
         self.limits[self.names.memory] = rounded
+        if self.vendor.rules.cores_follow_memory:
+            cores = 100 * rounded // model.memory_mib
         return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
 
     def _template_memory(self, model: ChipModel, memory: int) -> int | None:

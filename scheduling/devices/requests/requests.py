@@ -159,15 +159,15 @@ def _constraints(
 ) -> DeviceConstraints:
     keys = vendor.annotations
     app_class = _one_of(annotations, keys.app_class, APP_CLASSES, problems)
-    qos_policy = _one_of(annotations, keys.qos_policy, QOS_POLICIES, problems)
+    qos_policy = "" if app_class == ONLINE else _one_of(annotations, keys.qos_policy, QOS_POLICIES, problems)
     if keys.qos_policy and not qos_policy:
         qos_policy = QOS_POLICIES[0]
     zones = annotations.get(keys.topology_aware) if keys.topology_aware else None
     return DeviceConstraints(
         _words(annotations.get(keys.use_type)),
         _words(annotations.get(keys.nouse_type)),
-        _words(annotations.get(keys.use_uuid)),
-        _words(annotations.get(keys.nouse_uuid)),
+        _in_both(_words(annotations.get(keys.use_uuid)), _words(annotations.get(keys.other_use_uuid))),
+        _words(annotations.get(keys.nouse_uuid)) + _words(annotations.get(keys.other_nouse_uuid)),
         (annotations.get(keys.numa_bind) or "") in _TRUE_WORDS,
         annotations.get(keys.mode),
         "" if app_class == ONLINE else qos_policy,
@@ -185,6 +185,13 @@ def _one_of(
         return text
     problems.append(DeviceRequestProblem("", key, text, f"{key} must be one of {', '.join(allowed)}", refused=True))
     return ""
+
+
+def _in_both(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
+    """What two lists of wanted UUIDs leave, of which an empty one wants any. No device has an empty UUID."""
+    if not left or not right:
+        return left or right
+    return tuple(uuid for uuid in left if uuid in right) or ("",)
 
 
 def _words(text: str | None) -> tuple[str, ...]:

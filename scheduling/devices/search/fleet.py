@@ -54,8 +54,8 @@ class _Held:
 class Fleet:
     """All nodes with their cards, who holds which slices, and the search for a place.
 
-    `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `match_vendor_by_model`
-    recognises a vendor's cards by its word in the model's name, as HAMi does, instead of by who registered them;
+    `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `as_hami` does what HAMi
+    does also where that is plainly wrong (docs/devices.md lists where);
     `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
     `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policies `fgd` and
     `bid-price` need typical pods (`mix`).
@@ -67,12 +67,12 @@ class Fleet:
         *,
         node_policy: str = Policy.BINPACK,
         device_policy: str = Policy.SPREAD,
-        match_vendor_by_model: bool = False,
+        as_hami: bool = False,
         score_includes_request: bool = False,
         node_ties: NodeTies = NodeTies.SMALLER_NAME,
         rankings: Mapping[str, Ranking] | None = None,
     ) -> None:
-        rows = {vendor.common_word: vendor for vendor in vendors}
+        rows = {vendor.common_word: vendor.as_hami() if as_hami else vendor for vendor in vendors}
         self.mix = PodMix()
         self.fragmentation = FragmentationRanking(rows, self.mix)
         self._bid_prices = BidPriceRanking(rows, self.mix)
@@ -80,7 +80,7 @@ class Fleet:
             rows,
             node_policy,
             device_policy,
-            match_vendor_by_model,
+            as_hami,
             score_includes_request,
             node_ties,
             device_resource_names(rows.values()),
@@ -270,7 +270,7 @@ class Fleet:
 
     def _ensure_table(self) -> DeviceTable:
         if self._built is None:
-            self._built = DeviceTable(self._nodes.values(), self.settings.match_vendor_by_model)
+            self._built = DeviceTable(self._nodes.values(), self.settings.as_hami)
             self._set_candidates(self._built)
             self.quotas.reset_usage()
             for node in self._nodes.values():
@@ -311,7 +311,7 @@ class Fleet:
         self.quotas.add(held.namespace, held.slices, sign)
 
     def _pod_as_held(self, pod: PodPlacement) -> _Held:
-        peak = peak_usage(pod.containers, pod.init_container_count)
+        peak = peak_usage(pod.containers, pod.init_container_count, as_hami=self.settings.as_hami)
         return _Held(pod.node, tuple(peak.values()), pod.requests, pod.namespace)
 
 

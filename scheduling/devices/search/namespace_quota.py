@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scheduling.devices.fit.fit import QuotaCheck
+from scheduling.devices.fit.device_fit import QuotaCheck
 from scheduling.model.device import DeviceRequest, DeviceSlice
 from scheduling.model.placement import PodDeviceRequest, QuotaShortage
 from scheduling.model.quantity import NANOS, parse_quantity

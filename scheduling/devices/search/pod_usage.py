@@ -9,18 +9,24 @@ from operator import add
 from scheduling.model.device import DeviceSlice
 
 
-def peak_usage(containers: Iterable[Sequence[DeviceSlice]], init_container_count: int) -> dict[str, DeviceSlice]:
+def peak_usage(
+    containers: Iterable[Sequence[DeviceSlice]], init_container_count: int, *, as_hami: bool = False
+) -> dict[str, DeviceSlice]:
     """What a pod holds of each card while it lives: the larger of its largest init container and the sum of the rest.
 
     Slots are the number of containers that hold the card, at least 1, and more where one slice takes several (Enflame,
-    AWS Neuron). One pseudo slice per UUID (HAMi's accounting).
+    AWS Neuron). One pseudo slice per UUID. Where an init container has several MIG instances of one device, HAMi
+    counts the largest instead of their sum (`as_hami`).
     """
     init: dict[str, DeviceSlice] = {}
     rest: dict[str, DeviceSlice] = {}
     for number, container in enumerate(containers):
         of_container: dict[str, DeviceSlice] = {}
         for part in container:
-            _add(of_container, part)
+            if as_hami and number < init_container_count and part.uuid in of_container:
+                of_container[part.uuid] = _larger(of_container[part.uuid], part)
+            else:
+                _add(of_container, part)
         for uuid, part in of_container.items():
             if number >= init_container_count:
                 _add(rest, part)

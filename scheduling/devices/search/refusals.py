@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.devices.fit.device_fit import RequestRefusal, of_vendor
 from scheduling.devices.fit.device_state import DeviceState
-from scheduling.devices.fit.fit import RequestRefusal, of_vendor
 from scheduling.devices.requests.cores import devices_with_cores
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest, DeviceSlice
@@ -32,6 +32,7 @@ _SERVING, _OTHER_VENDOR = -1, -2
 _WORDS = {
     DeviceRefusal.MODE_NOT_FIT: "split in another way than the pod asks for",
     DeviceRefusal.CARD_NOT_HEALTH: "unhealthy",
+    DeviceRefusal.CARD_UNHEALTHY: "unhealthy",
     DeviceRefusal.CARD_CORDONED: "cordoned",
     DeviceRefusal.CARD_TYPE_MISMATCH: "of a type that the pod does not accept",
     DeviceRefusal.NUMA_NOT_FIT: "in a NUMA node with too few others",

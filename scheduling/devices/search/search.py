@@ -8,9 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
+from scheduling.devices.fit.device_fit import FitContext
 from scheduling.devices.fit.device_state import DeviceState
-from scheduling.devices.fit.fit import FitContext, fit_pod
-from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
+from scheduling.devices.fit.fit import fit_pod
+from scheduling.devices.fit.outcome import Outcome
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.ranking import Ranking, Scores
 from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
@@ -19,6 +20,7 @@ from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
 from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_devices
 from scheduling.devices.table import Booleans, DeviceTable, Floats, Integers
+from scheduling.devices.vendors import vendor_score
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import (
     DeviceRefusal,
@@ -30,7 +32,7 @@ from scheduling.model.placement import (
     QuotaShortage,
     RefusedBy,
 )
-from scheduling.model.vendor import DeviceGroups, DeviceVendor, NodeScore
+from scheduling.model.vendor import DeviceVendor, FitKind, NodeScore
 
 
 class NodeTies(StrEnum):
@@ -51,7 +53,7 @@ class SearchSettings:
     vendors: dict[str, DeviceVendor]
     node_policy: str
     device_policy: str
-    match_vendor_by_model: bool
+    as_hami: bool
     score_includes_request: bool
     node_ties: NodeTies
     device_resources: frozenset[str]
@@ -87,7 +89,7 @@ class PodSetSearch:
             BY_RANKING if self._device_ranking is not None else device_policy(device_word),
             self._pod.weights,
             settings.vendors,
-            settings.match_vendor_by_model,
+            settings.as_hami,
             settings.score_includes_request,
             quotas.check(pod_set.namespace),
         )
@@ -227,7 +229,7 @@ class PodSetSearch:
         """Why no node takes the next pod."""
         findings = self._findings()
         shortage = self._quota_shortage(findings, gang)
-        return refusal(self._table, self._context.match_by_model, self._pod_set, gang, findings, shortage)
+        return refusal(self._table, self._context.as_hami, self._pod_set, gang, findings, shortage)
 
     def filters(self, gang: Gang) -> NodeFilters:
         """What keeps the next pod off each node."""
@@ -302,22 +304,15 @@ class PodSetSearch:
             self._context.quota is None
             and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1
             and not any(constraints.numa_bind for _, constraints in self._pod.constraints)
-            and not any(_looks_beyond_a_device(self._settings.vendors[request.vendor]) for request in self._asked)
+            and all(self._device_by_device(request) for request in self._asked)
             and not self._table.has_mig.any()
         )
+
+    def _device_by_device(self, request: DeviceRequest) -> bool:
+        rules = self._settings.vendors[request.vendor].rules
+        alone = rules.kind in (FitKind.COMMON, FitKind.NVIDIA)
+        return alone and not rules.one_device_per_pod and not rules.slots_only
 
 
 def _distinct(containers: Iterable[Sequence[DeviceRequest]]) -> list[DeviceRequest]:
     return list(dict.fromkeys(request for container in containers for request in container))
-
-
-def _looks_beyond_a_device(vendor: DeviceVendor) -> bool:
-    rules = vendor.rules
-    return (
-        rules.equal_slices
-        or rules.one_device_per_pod
-        or rules.split_modes
-        or rules.tenant_classes
-        or rules.hardware_profiles
-        or rules.groups is not DeviceGroups.ANY
-    )

@@ -14,7 +14,7 @@ import numpy as np
 from scheduling.devices.requests.cores import slices_by_cores
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable, Integers
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest
-from scheduling.model.placement import PodDeviceRequest
+from scheduling.model.placement import DeviceConstraints, PodDeviceRequest
 from scheduling.model.vendor import DeviceVendor, FitRules
 
 MOST = 1_000_000
@@ -30,7 +30,8 @@ def most_pods(
         for request, devices in _devices_per_pod(containers).items():
             rules = vendors[request.vendor].rules
             serving = table.serving_devices(request, rules, pod.constraints_of(request.vendor), mutex, slice(None))
-            slices = np.where(serving, _slices(table, request, rules, mutex), 0).sum(axis=1)
+            room = _slices(table, request, rules, pod.constraints_of(request.vendor), mutex)
+            slices = np.where(serving, room, 0).sum(axis=1)
             slices = np.where(table.has_mig & serving.any(axis=1), MOST, slices // devices)
             bound = np.minimum(bound, slices)
     return dict(zip((node.name for node in table.nodes), bound.tolist(), strict=True))
@@ -46,15 +47,18 @@ def _devices_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[D
     return devices
 
 
-def _slices(table: DeviceTable, request: DeviceRequest, rules: FitRules, mutex: bool) -> Integers:
+def _slices(
+    table: DeviceTable, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool
+) -> Integers:
     """How many slices of the request each card has room for, by slots, memory and cores; serving or not."""
     free = table.totals - table.used
     room = np.minimum(free[SLOTS], 1) if mutex and rules.mutex else free[SLOTS] // request.slots
-    memory = np.full_like(room, request.memory_mib)
-    if not request.memory_mib and request.memory_percentage != PERCENTAGE_UNSET:
+    memory = np.full_like(room, 0 if rules.slots_only or rules.hardware_profiles else request.memory_mib)
+    if not request.memory_mib and not rules.slots_only and request.memory_percentage != PERCENTAGE_UNSET:
         memory = table.totals[MEMORY_MIB] * request.memory_percentage // 100
     room = np.where(memory > 0, np.minimum(room, free[MEMORY_MIB] // np.maximum(memory, 1)), room)
-    by_cores = slices_by_cores(request, rules, table.totals[CORES], table.used[CORES])
+    totals = table.total_cores(rules, constraints, slice(None))
+    by_cores = None if totals is None else slices_by_cores(request, rules, totals, table.used[CORES])
     if by_cores is not None:
         room = np.minimum(room, by_cores)
     slices: Integers = np.maximum(room, 0)

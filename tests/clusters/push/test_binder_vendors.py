@@ -155,7 +155,7 @@ def test_enflame_s_plugin_learns_the_profile_of_each_container(system: System) -
     system.engine.run()
     system.push()
     annotations = noted(system)
-    assert annotations["hami.io/enflame-vgpu-devices-allocated"] == f"{NODE}-Enflame-3,Enflame,20480,50:;"
+    assert annotations["hami.io/enflame-vgpu-devices-allocated"] == f"{NODE}-enflame-drs-0,Enflame,20480,50:;"
     assert orjson.loads(annotations["assigned-containers"]) == {
         "main": {"allocated": False, "request": 3, "profileID": "1", "profileName": "3g.20gb"}
     }

@@ -136,4 +136,4 @@ def test_devices_of_other_vendors_come_from_annotations_and_capacity(tmp_path: P
     first, second, third = json.loads(output.read_text())[0]["result"]
     assert len({int(device["uuid"].rpartition("-")[2]) // 4 for device in first["containers"][0]}) == 1
     assert second["containers"] == [[{"uuid": "M-0", "memoryMiB": 65_536, "cores": 100}]]
-    assert third["problem"].startswith("kunlunxin.com/xpu 3: the count must be one of 1, 2, 4, 8")
+    assert third["refused"] == {"n1": "1/8 NumaNotFit"}

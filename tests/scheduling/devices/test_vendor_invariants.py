@@ -20,7 +20,8 @@ from gpus.vendors import (
     VASTAI,
     VENDORS,
 )
-from scheduling.devices.fit.fit import FitContext, fit_pod
+from scheduling.devices.fit.device_fit import FitContext
+from scheduling.devices.fit.fit import fit_pod
 from scheduling.devices.requests.policy import device_policy
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.devices.search.fleet import Fleet

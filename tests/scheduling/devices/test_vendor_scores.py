@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from gpus.vendors import KUNLUN, METAX_GPU, METAX_SGPU, VASTAI
-from scheduling.devices.fit.device_state import DeviceState, Tenant
-from scheduling.devices.fit.vendor_rules import app_class_score
-from scheduling.devices.fit.vendor_scores import Outcome, vendor_score
+from scheduling.devices.fit.device_state import DeviceState
+from scheduling.devices.fit.outcome import Outcome
 from scheduling.devices.search.fleet import Fleet
+from scheduling.devices.vendors import vendor_score
 from scheduling.model.device import Device, DeviceRequest, DeviceSlice
 from scheduling.model.node import CountScores, Node
 from scheduling.model.placement import DeviceConstraints, Placement, PodSetToPlace
@@ -56,7 +56,7 @@ def attributed(vendor: DeviceVendor, name: str, values: str) -> list[Device]:
 
 
 class TestKunlun:
-    """3000 where a task fewer would fill the server afterwards, 1000 less for each more."""
+    """3000 where the pod mends a half, 1000 less for each that it breaks further."""
 
     @pytest.mark.parametrize(
         ("used", "taken", "points"),
@@ -68,7 +68,7 @@ class TestKunlun:
             ((), tuple(range(8)), 3000),
         ],
     )
-    def test_bubbles(self, used: tuple[int, ...], taken: tuple[int, ...], points: int) -> None:
+    def test_broken_halves(self, used: tuple[int, ...], taken: tuple[int, ...], points: int) -> None:
         assert score(KUNLUN, devices_of_vendor(KUNLUN), [taken], used=used) == points
 
     def test_the_node_whose_gap_the_pod_fills_wins_over_a_fuller_one(self) -> None:
@@ -89,7 +89,7 @@ class TestTables:
 
     @pytest.mark.parametrize(
         ("policy", "count", "points"),
-        [("binpack", 1, 1900), ("binpack", 2, 1700), ("spread", 1, 1950), ("spread", 2, 1600), ("binpack", 3, 0)],
+        [("binpack", 1, 1900), ("binpack", 2, 1700), ("spread", 1, 1950), ("spread", 2, 1600), ("binpack", 3, 2000)],
     )
     def test_points(self, policy: str, count: int, points: int) -> None:
         at = Node("n1", count_scores={METAX_GPU.common_word: self.TABLE})
@@ -113,26 +113,22 @@ class TestTables:
 
 
 class TestTenants:
-    """MetaX sGPU: 20, -20 or -100, ten thousandfold; turned around under spread."""
+    """MetaX sGPU: what an online pod does to others, ten thousandfold; turned around under spread."""
 
     @pytest.mark.parametrize(
-        ("app_class", "tenants", "points"),
-        [
-            ("online", [], 20),
-            ("online", ["offline"], -20),
-            ("online", ["offline", "online"], -100),
-            ("offline", ["offline"], 20),
-            ("offline", [], -20),
-            ("offline", ["online"], -100),
-        ],
+        ("tenants", "points"),
+        [([], 0), (["offline"], -100), (["offline", "offline"], -200), (["online"], -20), (["online", "offline"], -22)],
     )
-    def test_classes(self, app_class: str, tenants: list[str], points: int) -> None:
-        assert app_class_score(app_class, [Tenant("", tenant) for tenant in tenants]) == points
-
-    @pytest.mark.parametrize(("policy", "points"), [("binpack", 200_000), ("spread", -200_000)])
-    def test_points(self, policy: str, points: int) -> None:
+    def test_points(self, tenants: list[str], points: int) -> None:
+        devices = devices_of_vendor(METAX_SGPU)
+        state = DeviceState(devices[0], 0)
+        for tenant in tenants:
+            state.hold(DeviceSlice(devices[0].uuid, "n1", 1, 0, 0, METAX_SGPU.common_word, app_class=tenant))
         wants = DeviceConstraints(app_class="online")
-        assert score(METAX_SGPU, devices_of_vendor(METAX_SGPU), [(0,)], policy=policy, cores=30, wants=wants) == points
+        mine = [[DeviceSlice(devices[0].uuid, "n1", 1, 0, 0, METAX_SGPU.common_word, app_class="online")]]
+        for policy, sign in (("binpack", 1), ("spread", -1)):
+            outcome = Outcome(Node("n1"), [state], mine, policy)
+            assert vendor_score(outcome, METAX_SGPU, wants) == sign * 10_000 * points
 
     @pytest.mark.parametrize("policy", ["binpack", "spread"])
     def test_an_online_pod_goes_where_it_is_alone_under_any_policy(self, policy: str) -> None:
@@ -156,7 +152,7 @@ class TestTenants:
 
     @pytest.mark.parametrize(
         ("zones", "taken", "points"),
-        [("1122", (0, 1), 10), ("1111", (0, 1), 10 - 4), ("1122", (0, 2), -2), ("....", (0, 1), 0)],
+        [("1122", (0, 1), 100), ("1111", (0, 1), 100 - 40), ("1122", (0, 2), -20), ("....", (0, 1), 0)],
     )
     def test_zones_are_kept_whole(self, zones: str, taken: tuple[int, ...], points: int) -> None:
         devices = attributed(METAX_SGPU, "LinkZone", zones)

@@ -1,0 +1,104 @@
+"""What is written on a pod once it is decided which devices its containers get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpus.annotations.allocation import (
+    MIG_ALLOCATIONS,
+    NODE,
+    TIME,
+    AllocatedDevice,
+    MigAllocation,
+    encode_containers,
+    encode_mig_allocations,
+)
+from gpus.annotations.vendor_extras import Decision, vendor_extras, webhook_extras
+from scheduling.model.device import Device, DeviceSlice
+from scheduling.model.placement import PodPlacement
+from scheduling.model.vendor import DeviceVendor
+
+_RESERVED = re.compile(r"[,:;]")
+
+
+def pod_annotations(
+    pod: PodPlacement,
+    vendors: Iterable[DeviceVendor],
+    decided_at: float,
+    *,
+    manifest: Mapping[str, Any] | None = None,
+    devices: Mapping[str, Device] | None = None,
+) -> dict[str, str]:
+    """What to write on a pod so that the vendors' device plugins give it exactly these slices.
+
+    Both keys of a vendor get the same value; every container has its entry, the empty ones too. `decided_at` is in
+    seconds since the epoch, `manifest` is the pod's own and `devices` are those of the node by UUID: some plugins want
+    to know more than HAMi's does. Empty for a pod without devices: such a pod is none of HAMi's.
+    """
+    if not pod.slices:
+        return {}
+    found = {NODE: pod.node, TIME: str(int(decided_at))}
+    for decision in _decisions(pod, vendors, decided_at, manifest or {}, devices or {}):
+        keys, entries = decision.vendor.annotations, [entry for _, entry in decision.entries]
+        text = encode_containers([_allocated(decision, part) for part in entry] for entry in entries)
+        found |= {key: text for key in (keys.to_allocate, keys.allocated) if key}
+        found |= vendor_extras(decision)
+        instances = [
+            MigAllocation(number, position, part.uuid, part.mig)
+            for number, entry in enumerate(entries)
+            for position, part in enumerate(entry)
+            if part.mig is not None
+        ]
+        if instances:
+            found[MIG_ALLOCATIONS] = encode_mig_allocations(instances)
+    return found
+
+
+def webhook_annotations(
+    pod: PodPlacement, vendors: Iterable[DeviceVendor], manifest: Mapping[str, Any]
+) -> dict[str, str]:
+    """What HAMi's webhook, which our pods pass by, would have added for the device plugins."""
+    found: dict[str, str] = {}
+    for decision in _decisions(pod, vendors, 0, manifest, {}):
+        found |= webhook_extras(decision)
+    return found
+
+
+def _decisions(
+    pod: PodPlacement,
+    vendors: Iterable[DeviceVendor],
+    decided_at: float,
+    manifest: Mapping[str, Any],
+    devices: Mapping[str, Device],
+) -> Iterable[Decision]:
+    for vendor in vendors:
+        entries = _entries(pod, vendor, devices)
+        if any(entry for _, entry in entries):
+            yield Decision(vendor, pod.node, entries, decided_at, manifest, devices)
+
+
+def _entries(
+    pod: PodPlacement, vendor: DeviceVendor, devices: Mapping[str, Device]
+) -> list[tuple[int, Sequence[DeviceSlice]]]:
+    """The slices of the vendor per container, with the container's number.
+
+    HAMi leaves out the containers without any, unless the node has devices whose type is the vendor's word: then a
+    plugin takes a container for another one. We don't.
+    """
+    word = vendor.common_word
+    entries = [
+        (number, [part for part in container if part.vendor == word]) for number, container in enumerate(pod.containers)
+    ]
+    if vendor.rules.as_hami and not any(vendor.hami_type(device.type) == word for device in devices.values()):
+        return [(number, entry) for number, entry in entries if entry]
+    return list(entries)
+
+
+def _allocated(decision: Decision, part: DeviceSlice) -> AllocatedDevice:
+    """One entry; it names the vendor's word or, of vendors that want it, the device's model."""
+    device = decision.device(part)
+    model = device.type if decision.vendor.model_in_allocations and device is not None else ""
+    word = model if model and not _RESERVED.search(model) else decision.vendor.common_word
+    return AllocatedDevice(part.uuid, word, part.memory_mib, part.cores_percent)

@@ -1,0 +1,77 @@
+"""AWS Neuron: several devices are neighbours, one device may be shared core by core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduling.devices.fit.device_fit import DeviceFit, RequestRefusal, matches_uuid
+from scheduling.devices.fit.device_state import DeviceState, Pick
+from scheduling.model.device import DeviceSlice
+from scheduling.model.placement import DeviceRefusal
+
+_RING_FAMILY = "inf"
+"""Inferentia's devices are connected in a ring: any neighbours go together. Trainium's make up a torus."""
+_OF_A_TORUS = (1, 4, 8, 16)
+
+
+@dataclass(slots=True)
+class NeuronFit(DeviceFit):
+    """A request for several devices that finds no free neighbours is refused for the node as a whole."""
+
+    def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
+        """The devices taken."""
+        if self.request.count == 1:
+            return DeviceFit.pick(self, states)
+        # HAMi looks for neighbours by their place in its list, as sorted by score, and then takes the devices of these
+        # indexes; it looks at neither UUIDs nor `mutex`. It may so give a device that is in use: that is not followed.
+        ordered = states[::-1] if self.rules.as_hami else sorted(states, key=lambda state: state.index)
+        start = self._start(ordered)
+        by_index = {state.index: state for state in states}
+        run = range(start, start + self.request.count) if start is not None else range(0)
+        if self.rules.as_hami:
+            chosen = [by_index[index] for index in run if index in by_index]
+        else:
+            chosen = [ordered[place] for place in run]
+        if not chosen or any(state.used_slots for state in chosen):
+            self.counts[DeviceRefusal.NUMA_NOT_FIT] += 1
+            return RequestRefusal(self.request, len(states), self.counts)
+        return [(state, self._whole(state)) for state in chosen]
+
+    def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
+        """Only cores: the devices have no memory of their own."""
+        return DeviceRefusal.CARD_INSUFFICIENT_CORE if cores is None else None
+
+    def _start(self, ordered: Sequence[DeviceState]) -> int | None:
+        """The first place from which as many devices as asked for are free, one beside the other."""
+        count, step = self.request.count, 1
+        if not self._in_a_ring(ordered):
+            if count not in _OF_A_TORUS:
+                return None
+            step = count
+        for start in range(0, len(ordered) - count + 1, step):
+            if self._neighbours(ordered[start : start + count]):
+                return start
+        return None
+
+    def _in_a_ring(self, states: Sequence[DeviceState]) -> bool:
+        family = states[0].device.attributes.get(self.rules.family_attribute, "") if states else ""
+        return _RING_FAMILY in family or _RING_FAMILY.capitalize() in family
+
+    def _neighbours(self, run: Sequence[DeviceState]) -> bool:
+        """Whether these devices are free for the pod, and in the product next to one another."""
+        if any(state.used_slots or not state.device.health or state.device.cordoned for state in run):
+            return False
+        if self.rules.as_hami:
+            return True
+        first = run[0].index
+        return all(
+            state.index == first + place and matches_uuid(state.device.uuid, self.constraints)
+            for place, state in enumerate(run)
+        )
+
+    def _whole(self, state: DeviceState) -> DeviceSlice:
+        device = state.device
+        return DeviceSlice(
+            device.uuid, self.node, device.memory_mib, device.cores_percent, device.index, self.request.vendor
+        )

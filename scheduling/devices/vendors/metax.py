@@ -1,0 +1,177 @@
+"""MetaX: whole GPUs scored by the node's own tables, shared ones (sGPU) with QoS policies and application classes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from scheduling.devices.fit.device_fit import DeviceFit
+from scheduling.devices.fit.device_state import DeviceState, Pick, Tenant
+from scheduling.devices.fit.groups import by_attribute, taken_from
+from scheduling.devices.fit.outcome import Outcome, attributes_of
+from scheduling.devices.requests.policy import Policy
+from scheduling.devices.requests.requests import OFFLINE, ONLINE
+from scheduling.model.device import QOS_POLICY, DeviceSlice
+from scheduling.model.node import CountScores
+from scheduling.model.placement import DeviceConstraints, DeviceRefusal
+from scheduling.model.vendor import DeviceVendor
+
+COUNT_TABLE_TOP = 2000
+"""What a table's loss or score is subtracted from."""
+TENANTS_WEIGHT = 10_000
+"""What outweighs the node's own score whatever the policy."""
+WHOLE = 100
+_LINK = 10
+"""What a pair of devices of one link zone counts."""
+
+
+@dataclass(slots=True)
+class SgpuFit(DeviceFit):
+    """A device in use serves one QoS policy, and pods of an application class stay among themselves.
+
+    A pod with all cores of its devices gets those of one link zone. An online pod holds no cores: it suspends the
+    offline pods beside it.
+    """
+
+    @property
+    def _online(self) -> bool:
+        return self.constraints.app_class == ONLINE
+
+    def collects_all(self, states: Sequence[DeviceState]) -> bool:
+        """All that fit are looked at, as in HAMi, whose refusals count them all."""
+        return True
+
+    def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
+        """Devices that suit the application class, or whole ones of one zone; else the first in order."""
+        count = self.request.count
+        if len(self.picks) > count and self._online:
+            return sorted(self.picks, key=lambda pick: _discomfort(pick[0].tenants))[:count]
+        if len(self.picks) > count and not self.constraints.app_class and self.request.cores_percent == WHOLE:
+            return _of_one_zone(self.picks, count, self.rules.group_attribute)
+        return self.picks[:count]
+
+    def excluded(self, state: DeviceState) -> DeviceRefusal | None:
+        """Health, cordon, and who else is on the device."""
+        if not state.device.health:
+            return DeviceRefusal.CARD_UNHEALTHY
+        if state.device.cordoned:
+            return DeviceRefusal.CARD_CORDONED
+        if not state.used_slots:
+            return None
+        if not classes_go_together(self.constraints.app_class, state.tenants):
+            return DeviceRefusal.CARD_APP_CLASS_MISMATCH
+        if not self._online and self.request.cores_percent != WHOLE and not self._same_policy(state):
+            return DeviceRefusal.CARD_QOS_POLICY_MISMATCH
+        return None
+
+    def cores_of(self, state: DeviceState) -> int | None:
+        """The cores that the request takes of a device, none where it is online."""
+        return 0 if self._online else DeviceFit.cores_of(self, state)
+
+    def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
+        """What of memory and, unless the pod is online, of cores is in the way."""
+        if not self._online:
+            return DeviceFit.refused_amounts(self, state, memory, cores)
+        free = state.device.memory_mib - state.used_memory_mib
+        return DeviceRefusal.CARD_INSUFFICIENT_MEMORY if free < memory else None
+
+    def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
+        """The slice with what the pod is among the device's tenants."""
+        part = DeviceFit.made(self, state, memory, cores)
+        if isinstance(part, DeviceRefusal):
+            return part
+        return replace(part, qos_policy=self.constraints.qos_policy, app_class=self.constraints.app_class)
+
+    def hold(self, state: DeviceState, part: DeviceSlice) -> None:
+        """Count the slice. HAMi does not see the class of the pod's own earlier containers."""
+        state.hold(replace(part, app_class="") if self.rules.as_hami else part)
+
+    def _same_policy(self, state: DeviceState) -> bool:
+        """Whether the device serves the pod's QoS policy, or none: that of its tenants, or what its node says where
+        they are not known. A tenant with all cores has none."""
+        known = [tenant for tenant in state.tenants if tenant.app_class != ONLINE]
+        policies = {"" if tenant.whole else tenant.qos_policy for tenant in known}
+        current = policies or {state.device.attributes.get(QOS_POLICY, "")}
+        return current <= {"", self.constraints.qos_policy}
+
+
+def classes_go_together(app_class: str, tenants: Collection[Tenant]) -> bool:
+    """Whether a pod may join the tenants of a device, by their application classes.
+
+    Pods of a class share among themselves only; an offline pod would be suspended at once beside an online one.
+    """
+    classes = {tenant.app_class for tenant in tenants} - {""}
+    if bool(classes) != bool(app_class):
+        return False
+    return not (ONLINE in classes and app_class == OFFLINE)
+
+
+def _discomfort(tenants: Iterable[Tenant]) -> tuple[bool, int, int]:
+    """How badly a device suits an online pod: with few online pods best, those with offline pods alone last."""
+    classes = Counter(tenant.app_class for tenant in tenants)
+    only_offline = classes[OFFLINE] > 0 and not classes[ONLINE]
+    return (only_offline, classes[ONLINE], classes[OFFLINE])
+
+
+def _of_one_zone(picks: Sequence[Pick], count: int, attribute: str) -> list[Pick]:
+    """Devices of the smallest zone that has enough; without one, of the smallest zones first, those of none last."""
+    zoned = [pick for pick in picks if attribute in pick[0].device.attributes]
+    zones = sorted(by_attribute(zoned, attribute), key=len)
+    for zone in zones:
+        if len(zone) >= count:
+            return zone[:count]
+    return taken_from([*zones, [pick for pick in picks if attribute not in pick[0].device.attributes]], count)
+
+
+def count_table_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -> float:
+    """What the node's own table says of taking so many devices: 0 without a table, the best without an entry."""
+    table = outcome.node.count_scores.get(vendor.common_word, CountScores())
+    by_policy: Mapping[str, Mapping[int, int] | None] = {Policy.SPREAD: table.scores, Policy.BINPACK: table.losses}
+    values = by_policy.get(outcome.node_policy)
+    if values is None:
+        return 0.0
+    return float(COUNT_TABLE_TOP - values.get(len(outcome.slices(vendor.common_word)), 0))
+
+
+def tenants_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
+    """How well the tenants suit an online pod, or how whole the link zones stay; turned around under `spread`."""
+    held = outcome.slices(vendor.common_word)
+    if constraints.app_class == ONLINE:
+        score = _score_beside(outcome.states, {part.uuid for part in held})
+    elif constraints.zones:
+        score = _score_of_zones(outcome, vendor, {part.uuid for part in held if part.cores_percent == WHOLE})
+    else:
+        return 0.0
+    return float(TENANTS_WEIGHT * (-score if outcome.node_policy == Policy.SPREAD else score))
+
+
+def _score_beside(states: Iterable[DeviceState], taken: Collection[str]) -> int:
+    """What an online pod does to others: it suspends offline pods, and competes with online ones."""
+    score = 0
+    for state in states:
+        if state.device.uuid not in taken:
+            continue
+        classes = Counter(tenant.app_class for tenant in state.tenants)
+        if classes[OFFLINE] and not classes[ONLINE]:
+            score -= 100 * classes[OFFLINE]
+        else:
+            score -= 20 * classes[ONLINE] + 2 * classes[OFFLINE]
+    return score
+
+
+def _score_of_zones(outcome: Outcome, vendor: DeviceVendor, taken: Collection[str]) -> int:
+    """Ten times the links that the pod gets, less those that it breaks."""
+    if not taken:
+        return 0
+    zones = attributes_of(outcome.states, vendor.rules.group_attribute)
+    available = [state.device.uuid for state in outcome.states if not state.used_slots]
+    before, group = _links(available, zones), _links(taken, zones)
+    rest = _links([uuid for uuid in available if uuid not in taken], zones)
+    return 10 * group - (before - group - rest)
+
+
+def _links(uuids: Iterable[str], zones: Mapping[str, str]) -> int:
+    """What the pairs of these devices that are of one zone count."""
+    return sum(_LINK for left, right in combinations(uuids, 2) if left in zones and zones[left] == zones.get(right))

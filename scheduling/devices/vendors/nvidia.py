@@ -1,0 +1,126 @@
+"""NVIDIA: instances of devices in MIG mode, and groups of devices by their links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
+
+from scheduling.devices.fit.device_fit import DeviceFit
+from scheduling.devices.fit.device_state import DeviceState, Pick
+from scheduling.model.device import MIG_MODE, DeviceSlice, MigInstance, MigPlacement, MigProfile
+from scheduling.model.placement import DeviceRefusal
+
+_HIGHEST_START_FIRST = ("1g.", "3g.")
+_MAX_COMBINATIONS = 20_000
+
+
+@dataclass(slots=True)
+class NvidiaFit(DeviceFit):
+    """MIG devices may serve a request several times; under `topology-aware` links decide among the devices that fit."""
+
+    @property
+    def _linked(self) -> bool:
+        return self.rules.topology_aware and self.context.policy.topology_aware
+
+    def may_repeat(self, states: Sequence[DeviceState]) -> bool:
+        """MIG devices serve several times, unless the pod wants another mode."""
+        mode = self.constraints.mode
+        return (mode is None or MIG_MODE in mode) and any(state.device.mode == MIG_MODE for state in states)
+
+    def collects_all(self, states: Sequence[DeviceState]) -> bool:
+        """Links are looked at among all devices that fit."""
+        return self._linked
+
+    def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
+        """The devices with the best links."""
+        return choose_linked_devices(self.picks, self.request.count)
+
+    def start_numa_group(self) -> None:
+        """As always, but HAMi doesn't count what was discarded while links decide."""
+        if self._linked:
+            self.picks = []
+        else:
+            DeviceFit.start_numa_group(self)
+
+    def take(self, state: DeviceState, collects_all: bool) -> None:
+        """Take the device if it fits; a MIG device may give several instances.
+
+        As in HAMi, only their places on the device are looked at one after another: slots, memory and cores are
+        compared with what the device held before this container.
+        """
+        while len(self.picks) < self.request.count or collects_all:
+            before = len(self.picks)
+            DeviceFit.take(self, state, collects_all)
+            if len(self.picks) == before or state.device.mode != MIG_MODE:
+                return
+
+    def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
+        """The slice, of a MIG device as large as the instance that serves it."""
+        part = DeviceFit.made(self, state, memory, cores)
+        if state.device.mode != MIG_MODE or isinstance(part, DeviceRefusal):
+            return part
+        mine = (held.mig for picked, held in self.picks if picked is state)
+        in_use = [*state.mig, *(instance for instance in mine if instance is not None)]
+        chosen = choose_mig_instance(state.device.mig_profiles, in_use, memory)
+        if chosen is None:
+            return DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE
+        profile, placement = chosen
+        instance = MigInstance(profile.name, placement)
+        return replace(part, memory_mib=profile.memory_mib, cores_percent=profile.cores_percent, mig=instance)
+
+
+def choose_mig_instance(
+    profiles: Iterable[MigProfile], in_use: Sequence[MigInstance], memory_mib: int
+) -> tuple[MigProfile, MigPlacement] | None:
+    """The smallest profile with that much memory that still has a free place, and the place; None if there is none.
+
+    Profiles are tried by memory, then slice count. `1g` and `3g` instances go to the highest free start, so that the
+    low starts stay open for the profiles that need them; all others to the lowest.
+    """
+    for profile in sorted(profiles, key=lambda profile: (profile.memory_mib, profile.slice_count)):
+        if profile.memory_mib < memory_mib:
+            continue
+        downwards = profile.name.startswith(_HIGHEST_START_FIRST)
+        for placement in sorted(profile.placements, key=lambda place: place.start, reverse=downwards):
+            if not any(placement.overlaps(instance.placement) for instance in in_use):
+                return profile, placement
+    return None
+
+
+def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:
+    """`count` of the fitting cards, given in the order in which they were tried.
+
+    For one card: the one whose links to the other fitting cards are worth least, so that good groups stay whole. For
+    several: the combination with the highest sum of pair scores; the first in the order of trying wins ties. Beyond
+    20,000 combinations the group is grown card by card from the best pair.
+    """
+    if len(fitting) == count:
+        return list(fitting)
+    states = [state for state, _ in fitting]
+    scores = [[_pair_score(left, right) for right in states] for left in states]
+    if count == 1:
+        totals = [sum(row) for row in scores]
+        return [fitting[totals.index(min(totals))]]
+    if comb(len(fitting), count) <= _MAX_COMBINATIONS:
+        best = max(
+            combinations(range(len(fitting)), count),
+            key=lambda group: sum(scores[left][right] for left, right in combinations(group, 2)),
+        )
+        return [fitting[number] for number in best]
+    return [fitting[number] for number in sorted(_grow(scores, count))]
+
+
+def _grow(scores: Sequence[Sequence[int]], count: int) -> list[int]:
+    everyone = range(len(scores))
+    first, second = max(combinations(everyone, 2), key=lambda pair: scores[pair[0]][pair[1]])
+    group = [first, second]
+    while len(group) < count:
+        rest = (number for number in everyone if number not in group)
+        group.append(max(rest, key=lambda number: sum(scores[number][member] for member in group)))
+    return group
+
+
+def _pair_score(left: DeviceState, right: DeviceState) -> int:
+    return 0 if left is right else left.device.pair_scores.get(right.device.uuid, 0)
