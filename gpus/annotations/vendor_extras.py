@@ -23,11 +23,12 @@ TIMES = (_PREDICATE_TIME, _MTHREADS_TIME, _METAX_TIME, _ENFLAME_TIME, _NEURON_TI
 EXTRAS = (
     *TIMES, ASSIGNED_CONTAINERS, "CAMBRICON_DSMLU_ASSIGNED", "CAMBRICON_DSMLU_ASSIGHED", "CAMBRICON_DSMLU_PROFILE",
     "mthreads.com/gpu-index", "mthreads.com/predicate-node", "mthreads.com/request-gpu-num",
-    "metax-tech.com/gpu-devices-allocated", "enflame.com/gcu-assigned", "enflame.com/gcu-assigned-id", "enflame.com/gcu-assigned-index",
-    "enflame.com/gcu-assigned-minor", "enflame.com/gcu-request-size", "BAIDU_COM_DEVICE_IDX", "AWS_NEURON_IDS",
-    "NEURON_ALLOCATED", "NEURON_RESOURCE_TYPE", "aws.amazon.com/predicate-node",
+    "metax-tech.com/gpu-devices-allocated", "enflame.com/gcu-assigned", "enflame.com/gcu-assigned-id",
+    "enflame.com/gcu-assigned-index", "enflame.com/gcu-assigned-minor", "enflame.com/gcu-request-size",
+    "BAIDU_COM_DEVICE_IDX", "AWS_NEURON_IDS", "NEURON_ALLOCATED", "NEURON_RESOURCE_TYPE",
+    "aws.amazon.com/predicate-node",
 )  # fmt: skip
-"""Every key that is written here, but for those that name the vendor's model."""
+"""Every key that is written here, but for those that name the vendor's model, and those that older plugins read."""
 
 _NANOSECONDS = 10**9
 
