@@ -14,7 +14,7 @@ moves its workloads back to their queues (Kueue's flush).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduling.advice.explanation import Explanation, explain
 from scheduling.advice.moves import Fragmentation, MoveAdvice, advise_moves, fragmentation
@@ -247,6 +247,12 @@ class World:
         """Add or replace an admission check."""
         self._state.checks[check.name] = check
         self._hierarchy.references_changed()
+
+    def set_check_active(self, name: str, *, active: bool) -> None:
+        """Let a known admission check be active or not."""
+        check = self._state.checks.get(name)
+        if check is not None:
+            self.set_admission_check(replace(check, active=active))
 
     def delete_admission_check(self, name: str) -> None:
         """Forget an admission check."""
@@ -513,6 +519,14 @@ class World:
         """Why ClusterQueues are inactive, by name; those that a stop policy holds and nothing else are left out."""
         self._hierarchy.rebuild()
         return self._hierarchy.problems()
+
+    def selects_namespace(self, cluster_queue: str, namespace: str) -> bool:
+        """Whether a ClusterQueue selects a namespace; raises KeyError for an unknown ClusterQueue."""
+        return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
+
+    def queue_state(self, key: str) -> QueueState:
+        """Where the World holds a workload; raises KeyError."""
+        return self._state.workloads[key].queue_state
 
     def cohort_status(self, name: str) -> CohortStatus:
         """A Cohort's numbers; raises KeyError."""

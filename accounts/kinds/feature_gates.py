@@ -1,12 +1,16 @@
-"""Kueue's feature gates: the ones that are read here, and those whose subject is decided once and for all."""
+"""Kueue's feature gates and one of ours: the ones that are read here, and those whose subject is decided for good."""
 
 from typing import Final
 
 BALANCED_PLACEMENT: Final = "TASBalancedPlacement"
 
-HONOURED: Final = frozenset({BALANCED_PLACEMENT})
+DISABLE_WAIT_FOR_PODS_READY: Final = "DisableWaitForPodsReady"
+STRICT_KUEUE_LIFECYCLE: Final = "StrictKueueLifecycle"
+"""Ours: a workload lives as under Kueue also where ours is better for its user (docs/scheduling.md)."""
 
-KNOWN: Final = frozenset((
+HONOURED: Final = frozenset({BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE})
+
+KNOWN: Final = HONOURED | frozenset((
     "AdmissionFairSharing", "AdmissionGatedBy", "AssignQueueLabelsForPods", "CleanupProvisioningRequestsOnEviction",
     "ConcurrentAdmission", "CustomMetricLabels", "DeferRayServiceFinalizationForRedisCleanup",
     "DisableWaitForPodsReady", "ElasticJobsViaWorkloadSlices", "ElasticJobsViaWorkloadSlicesWithTAS",

@@ -24,6 +24,7 @@ from accounts.exceptions import Conflict
 from accounts.models import Cluster
 from queues.models import Pod, Workload
 from queues.services.bulk import json_text
+from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 
@@ -194,11 +195,10 @@ def record_pods_ready(
     """Set the PodsReady condition of admitted workloads; `recovering` when they were ready before and lost pods."""
     if ready:
         status, reason = ConditionStatus.TRUE, PodsReadyReason.RECOVERED if recovering else PodsReadyReason.STARTED
-        message = "All pods are ready"
     else:
         status = ConditionStatus.FALSE
         reason = PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START
-        message = "Not all pods are ready"
+    message = PODS_READY_MESSAGES[reason]
     now = now or timezone.now()
     step = _Transition(
         "workload.status = 'Admitted' AND (workload.pods_ready_at IS NOT NULL) <> %(ready)s",
@@ -316,7 +316,9 @@ def _finish_ending(
     return finished
 
 
-def delete_workloads(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = None) -> list[tuple[str, str]]:
+def delete_workloads(
+    cluster: Cluster, keys: Keys, *, actor: str, message: str = "", now: datetime | None = None
+) -> list[tuple[str, str]]:
     """Remove workloads; their events stay. One that holds quota is cancelled instead, and goes when its pods stopped.
 
     Returns the keys of those that are gone now.
@@ -333,7 +335,7 @@ def delete_workloads(cluster: Cluster, keys: Keys, *, actor: str, now: datetime 
                 "(SELECT FROM gpus_deviceallocation AS slice WHERE slice.workload_id = workload.id)",
                 "deletion_requested_at = %(now)s",
                 "Deleted",
-                f"Deleted by {actor}",
+                message or f"Deleted by {actor}",
             ),
             actor,
             now,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,9 +12,8 @@ from accounts.models import Cluster
 from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
 from scheduler.models import SchedulingCycle
-from scheduling.lifecycle.conditions import eviction_reason
-from scheduling.model.duration import duration_seconds
-from scheduling.model.vocabulary import DeactivationCause, EvictionReason
+from scheduler.store.configuration import read_retention
+from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE
 
 _AT_ONCE: Final = 1000
 """Workloads deleted in one transaction; the next run takes the rest."""
@@ -28,18 +26,16 @@ def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
     `afterFinished` counts from the end of the workload, `afterDeactivatedByKueue` from its eviction: the job of a
     workload that Kueue's rules deactivated is deleted, never one that a user put on hold.
     """
-    policies = (cluster.configuration.get("objectRetentionPolicies") or {}).get("workloads") or {}
+    retention = read_retention(cluster.configuration)
     workloads = Workload.objects.filter(cluster=cluster)
     count = 0
-    finished = _age(policies, "afterFinished")
-    if finished is not None:
-        old = workloads.filter(status="Finished", finished_at__lte=now - finished).order_by("finished_at")
-        count += len(delete_workloads(cluster, _keys(old), actor="retention", now=now))
-    deactivated = _age(policies, "afterDeactivatedByKueue")
-    if deactivated is not None:
-        old = workloads.filter(
-            _deactivated_by_kueue(), status="Pending", active=False, evicted_at__lte=now - deactivated
-        )
+    if retention.after_finished_seconds is not None:
+        since = now - timedelta(seconds=retention.after_finished_seconds)
+        old = workloads.filter(status="Finished", finished_at__lte=since).order_by("finished_at")
+        count += len(delete_workloads(cluster, _keys(old), actor="retention", message=FINISHED_MESSAGE, now=now))
+    if retention.after_deactivated_seconds is not None:
+        since = now - timedelta(seconds=retention.after_deactivated_seconds)
+        old = workloads.filter(_deactivated_by_kueue(), status="Pending", active=False, evicted_at__lte=since)
         count += len(cancel(cluster, _keys(old.order_by("evicted_at")), actor="retention", now=now))
     return count
 
@@ -55,15 +51,9 @@ def drop_old_history(now: datetime) -> None:
 def _deactivated_by_kueue() -> Q:
     """Evicted for a cause of Kueue's own, as the Evicted condition says."""
     by_any = Q()
-    for cause in DeactivationCause:
-        reason = eviction_reason(EvictionReason.DEACTIVATED, cause)
+    for reason in sorted(DEACTIVATIONS):
         by_any |= Q(conditions__contains=[{"type": "Evicted", "status": "True", "reason": reason}])
     return by_any
-
-
-def _age(policies: Mapping[str, str], name: str) -> timedelta | None:
-    text = policies.get(name)
-    return None if text is None else timedelta(seconds=duration_seconds(str(text)))
 
 
 def _keys(workloads: QuerySet[Workload]) -> list[tuple[str, str]]:

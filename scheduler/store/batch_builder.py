@@ -17,7 +17,7 @@ from scheduler.store.row_index import (
     places,
     should_run,
 )
-from scheduling.lifecycle.conditions import eviction_event, waited_seconds
+from scheduling.lifecycle.conditions import admitted_message, eviction_event, waited_seconds
 from scheduling.lifecycle.context import deadline
 from scheduling.lifecycle.reconcile import Step, next_step
 from scheduling.model.configuration import Configuration
@@ -26,8 +26,8 @@ from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionRea
 from scheduling.model.workload import Workload
 from scheduling.world import World
 
-_MOST_STEPS = 12
-"""A workload that takes more steps in one instant goes in circles: a fault of ours, and better loud than endless."""
+_MAX_STEPS = 16
+"""A workload that takes more steps in one instant never comes to rest: a fault of ours that must be loud."""
 
 
 def _priority(workload: Workload) -> str:
@@ -36,14 +36,14 @@ def _priority(workload: Workload) -> str:
 
 
 def _described(admission: Admit, workload: Workload) -> str:
-    """In which ClusterQueue, how long it waited, and which flavors it got."""
+    """In which ClusterQueue and how long it waited, as Kueue says it, and which flavors it got."""
     flavors = "; ".join(
         f"{pod_set.name} ({pod_set.count}): "
         + ", ".join(f"{resource} in {flavor}" for resource, flavor in pod_set.flavors.items())
         for pod_set in admission.pod_sets
     )
-    waited = f"{waited_seconds(workload):.0f} s in the queue"
-    return f"Quota reserved in ClusterQueue {admission.cluster_queue} after {waited}; {flavors}"
+    waited = f"wait time since queued was {waited_seconds(workload):.0f}s"
+    return f"Quota reserved in ClusterQueue {admission.cluster_queue}, {waited}; {flavors}"
 
 
 class BatchBuilder:
@@ -86,7 +86,7 @@ class BatchBuilder:
 
     def _reconcile(self, key: str) -> int:
         steps = 0
-        for steps in range(_MOST_STEPS):
+        for steps in range(_MAX_STEPS):
             workload = self._world.workload(key)
             if workload is None or key not in self._rows.workloads:
                 return steps
@@ -95,7 +95,7 @@ class BatchBuilder:
             context = replace(context, accumulated_seconds=self._accumulated.get(key, context.accumulated_seconds))
             step = next_step(workload, context, self._now)
             if step is None:
-                self.deadlines[key] = deadline(workload, context)
+                self.deadlines[key] = deadline(workload, context, self._now)
                 return steps
             self._take(step)
         raise RuntimeError(f"workload {key} takes one step after the other without coming to rest")
@@ -111,10 +111,14 @@ class BatchBuilder:
         if step.evicted is not None:
             self._evicted.setdefault(workload.key, []).append(step.evicted)
             if workload.admission is not None:
-                self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], step.message)
+                message = workload.conditions[ConditionType.EVICTED].message
+                self._log(workload, 0, DecisionKind.EVICT, step.evicted[0], message)
         held = self._current(workload.key).admission is not None
         self._world.set_workload(workload, self._now)
-        self._note(workload, step.reason, step.message, "Warning" if step.warning else "Normal")
+        self._touched[workload.key] = None
+        for event in step.events:
+            if not (event.ours and self._configuration.strict_kueue_lifecycle):
+                self._note(workload, event.reason, event.message, "Warning" if event.warning else "Normal")
         if held and workload.admission is None:
             self._make_way_for_slice(workload)
 
@@ -206,7 +210,8 @@ class BatchBuilder:
         if admission.replaces is not None:
             self._replace(admission.replaces, admission.workload)
         if admission.admitted:
-            self._note(workload, "Admitted", f"Admitted by ClusterQueue {admission.cluster_queue}")
+            waited = self._now - workload.conditions[ConditionType.QUOTA_RESERVED].last_transition_time
+            self._note(workload, "Admitted", admitted_message(admission.cluster_queue, waited))
         self._log(workload, admission.cycle, admission.kind, reason, message, detail, admission.cluster_queue)
 
     def _replace(self, old: str, new: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accounts.kinds.feature_gates import BALANCED_PLACEMENT
+from accounts.kinds.feature_gates import BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE
+from scheduling.lifecycle.retention import Retention
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
     AdmissionFairSharing,
@@ -28,20 +29,43 @@ from scheduling.model.vocabulary import (
 def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
     """The Configuration of a cluster; an empty one is Kueue's default without fair sharing and without pods-ready.
 
-    Kueue's main switches waitForPodsReady on when the block is absent (T64); ours waits for pods only when told to.
+    Kueue's main switches waitForPodsReady on when the block is absent (T64); ours waits for pods only when told to, or
+    with StrictKueueLifecycle.
     """
     resources = manifest.get("resources") or {}
+    gates = manifest.get("featureGates") or {}
+    strict = bool(gates.get(STRICT_KUEUE_LIFECYCLE, False))
     return Configuration(
         fair_sharing=_fair_sharing(manifest.get("fairSharing")),
         admission_fair_sharing=_admission_fair_sharing(manifest.get("admissionFairSharing")),
-        wait_for_pods_ready=_wait_for_pods_ready(manifest.get("waitForPodsReady")),
+        wait_for_pods_ready=_wait_for_pods_ready(_pods_ready_block(manifest, gates, strict=strict)),
         transformations=tuple(_transformation(rule) for rule in resources.get("transformations") or ()),
         exclude_resource_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
         quota_check_strategy=QuotaCheckStrategy(
             resources.get("quotaCheckStrategy") or QuotaCheckStrategy.BLOCK_UNDECLARED
         ),
-        balanced_placement=bool((manifest.get("featureGates") or {}).get(BALANCED_PLACEMENT, False)),
+        balanced_placement=bool(gates.get(BALANCED_PLACEMENT, False)),
+        strict_kueue_lifecycle=strict,
     )
+
+
+def read_retention(manifest: Mapping[str, Any]) -> Retention:
+    """How long a cluster keeps finished workloads, and jobs of those that Kueue's rules deactivated."""
+    policies = (manifest.get("objectRetentionPolicies") or {}).get("workloads") or {}
+    return Retention(_age(policies, "afterFinished"), _age(policies, "afterDeactivatedByKueue"))
+
+
+def _age(policies: Mapping[str, Any], key: str) -> float | None:
+    value = policies.get(key)
+    return None if value is None else duration_seconds(str(value))
+
+
+def _pods_ready_block(
+    manifest: Mapping[str, Any], gates: Mapping[str, Any], *, strict: bool
+) -> Mapping[str, Any] | None:
+    block: Mapping[str, Any] | None = manifest.get("waitForPodsReady")
+    on_by_default = strict and not gates.get(DISABLE_WAIT_FOR_PODS_READY, False)
+    return {} if block is None and on_by_default else block
 
 
 def _seconds(block: Mapping[str, Any], key: str, default: float) -> float:

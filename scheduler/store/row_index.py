@@ -14,6 +14,7 @@ from scheduler.store.nodes import read_nodes
 from scheduler.store.workloads import StoredWorkload, read_workloads, why
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import WorkloadContext
+from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
@@ -115,6 +116,8 @@ class RowIndex:
             add(found_object)
             if kind == "localqueue":
                 self.local_queue_ids[found_object.key] = id_
+        if kind == "namespace":
+            self._everyone_is_due()  # ClusterQueues select namespaces by their labels
 
     def _plain(self, kind: str) -> tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]:
         world = self._world
@@ -279,17 +282,21 @@ class RowIndex:
     ) -> WorkloadContext:
         """What the next step of a workload follows from. Where nothing of it runs, its pods have stopped."""
         entry = self.workloads[workload.key]
-        queue = workload.admission.cluster_queue if workload.admission else self.cluster_queue_of(workload)
+        queue = self.cluster_queue_of(workload)
+        reserving = workload.admission.cluster_queue if workload.admission else ""
+        selected = queue not in self.cluster_queues or self._world.selects_namespace(queue, workload.namespace)
         return WorkloadContext(
             configuration=configuration,
             local_queue=self.local_queues.get(workload.queue_key),
             cluster_queue=self.cluster_queues.get(queue),
+            reserving_queue=self.cluster_queues.get(reserving),
             wanted_active=entry.active and not deactivated,
             pods_stopped=entry.pods_stopped or not self.may_run(workload),
             lacks_devices=self._lacks_devices(workload),
             drained=self._drained(workload),
             accumulated_seconds=entry.accumulated_seconds,
-            queue_problem=self._queue_problems.get(queue, ""),
+            inactive_reason=self._queue_problems.get(queue, ""),
+            admissibility_error="" if selected else NAMESPACE_MISMATCH,
         )
 
     def may_run(self, workload: Workload) -> bool:

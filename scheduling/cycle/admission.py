@@ -6,17 +6,11 @@ from dataclasses import replace
 
 from scheduling.cycle.nomination import Entry
 from scheduling.cycle.preemption import Target
-from scheduling.lifecycle.conditions import evict, reserved, sync_admitted, waiting_for_start, with_condition
+from scheduling.lifecycle.conditions import preempt, reserve, sync_admitted, waiting_for_start
 from scheduling.model.admission_check import required_checks
 from scheduling.model.decisions import Admit
 from scheduling.model.placement import Placement
-from scheduling.model.vocabulary import (
-    AdmissionCheckStatus,
-    ConditionStatus,
-    ConditionType,
-    EvictionReason,
-    PreemptionReason,
-)
+from scheduling.model.vocabulary import AdmissionCheckStatus
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
 from scheduling.state.second_pass import PENDING, READY
 from scheduling.state.state import State
@@ -59,9 +53,9 @@ class Admitter:
         if state.history is not None and cq.usage_based:
             state.history.charge_entry(info)
         info.outcome = None
-        admission, admitted, placement, now = info.admission, info.admitted, info.placement, state.now
-        waits = state.configuration.wait_for_pods_ready is not None
-        info.change(lambda workload: _reserve(workload, admission, admitted, placement, waits, now))
+        admission, placement, now = info.admission, info.placement, state.now
+        waits, required = state.configuration.wait_for_pods_ready is not None, _required_checks(entry)
+        info.change(lambda workload: _reserve(workload, admission, placement, required, waits, now))
         replaces = entry.replaced.key if entry.replaced is not None else None
         return Admit(
             info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement, replaces=replaces
@@ -95,15 +89,12 @@ class Admitter:
         return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
 
     def _is_admitted_at_once(self, entry: Entry) -> bool:
-        """Whether no admission check is left: all that its flavors require are there and Ready."""
-        rules = entry.cq.spec.admission_checks
-        if not rules:
-            return True
+        """Whether no admission check is left: its flavors' are all in its list, and all of the list are Ready."""
         if entry.assignment.delayed:
             return False
-        flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
         states = {check.name: check.state for check in entry.info.workload.admission_checks}
-        return all(states.get(name) is AdmissionCheckStatus.READY for name in required_checks(rules, flavors))
+        ready = all(state is AdmissionCheckStatus.READY for state in states.values())
+        return ready and states.keys() >= set(_required_checks(entry))
 
     def mark_preempted(self, target: Target, message: str) -> None:
         """A target was told to stop: it keeps its quota until it has."""
@@ -113,19 +104,16 @@ class Admitter:
         self._state.rank_changed(info)
         info.preempted_at = self._state.now
         reason, now = target.reason, self._state.now
-        info.change(lambda workload: _preempt(workload, reason, message, now))
+        info.change(lambda workload: preempt(workload, reason, message, now))
+
+
+def _required_checks(entry: Entry) -> list[str]:
+    flavors = {choice.flavor for ps in entry.assignment.pod_sets for choice in ps.flavors.values()}
+    return required_checks(entry.cq.spec.admission_checks, flavors)
 
 
 def _reserve(
-    workload: Workload, admission: Admission, admitted: bool, placement: Placement | None, waits: bool, now: float
+    workload: Workload, admission: Admission, placement: Placement | None, required: list[str], waits: bool, now: float
 ) -> Workload:
-    workload = replace(workload, admission=admission, placement=placement)
-    workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
-    if waits:
-        workload = waiting_for_start(workload, now)
-    return sync_admitted(workload, now) if admitted else workload
-
-
-def _preempt(workload: Workload, reason: PreemptionReason, message: str, now: float) -> Workload:
-    workload = evict(replace(workload, last_preempted_at=now), EvictionReason.PREEMPTED, message, now)
-    return with_condition(workload, ConditionType.PREEMPTED, ConditionStatus.TRUE, reason.value, message, now)
+    workload = reserve(workload, admission, placement, required, now)
+    return waiting_for_start(workload, now) if waits else workload

@@ -14,6 +14,7 @@ from scheduling.cycle.flavor_topology import TopologyAssigner
 from scheduling.cycle.preemption import Preemptor, Target
 from scheduling.cycle.preemption_request import PreemptionRequest
 from scheduling.lifecycle.elastic import split_domains
+from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
 from scheduling.model.vocabulary import AdmissionCheckStatus, PendingReason, PreemptionReason
 from scheduling.quota.cells import Cell, CellAmounts
 from scheduling.state.cluster_queue import ClusterQueueState
@@ -169,9 +170,8 @@ class Nominator:
 
     def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
         """That the namespace is not selected, and what would stop the workload if it were."""
-        message = f"namespace {info.workload.namespace} is not selected by ClusterQueue {cq.name}"
         uncovered = self._assigner.uncovered(cq, (pod_set.requests for pod_set in info.pod_sets))
-        return f"{message}, and {not_covered(uncovered)}" if uncovered else message
+        return f"{NAMESPACE_MISMATCH}, and {not_covered(uncovered)}" if uncovered else NAMESPACE_MISMATCH
 
     def find_assignment(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None

@@ -6,10 +6,12 @@ transition time while its status stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from scheduling.model.admission_check import AdmissionCheckState
+from scheduling.model.placement import Placement
 from scheduling.model.vocabulary import (
     AdmissionCheckStatus,
     ConditionStatus,
@@ -17,8 +19,10 @@ from scheduling.model.vocabulary import (
     EvictionReason,
     PendingReason,
     PodsReadyReason,
+    PreemptionReason,
+    RequeuedReason,
 )
-from scheduling.model.workload import Condition, Workload
+from scheduling.model.workload import Admission, Condition, Workload
 
 ADMITTED = "Admitted"
 NO_RESERVATION = "NoReservation"
@@ -26,6 +30,20 @@ UNSATISFIED_CHECKS = "UnsatisfiedAdmissionChecks"
 PENDING_TOPOLOGY = "PendingDelayedTopologyRequests"
 QUOTA_RESERVED = "QuotaReserved"
 PREEMPTION_GATED = "PreemptionGated"
+
+PODS_READY_MESSAGES: Final = {
+    PodsReadyReason.WAIT_FOR_START: "Not all pods are ready or succeeded",
+    PodsReadyReason.WAIT_FOR_RECOVERY: "At least one pod has failed, waiting for recovery",
+    PodsReadyReason.STARTED: "All pods reached readiness and the workload is running",
+    PodsReadyReason.RECOVERED: "All pods reached readiness and the workload is running",
+}
+_READY_REASONS = frozenset({PodsReadyReason.STARTED, PodsReadyReason.RECOVERED})
+_REQUEUED_MESSAGES: Final = {
+    RequeuedReason.REACTIVATED: "The workload was reactivated",
+    RequeuedReason.BACKOFF_FINISHED: "The workload backoff was finished",
+    RequeuedReason.CLUSTER_QUEUE_RESTARTED: "The ClusterQueue was restarted after being stopped",
+    RequeuedReason.LOCAL_QUEUE_RESTARTED: "The LocalQueue was restarted after being stopped",
+}
 
 _REQUEUED_AT_ONCE = frozenset(
     {
@@ -66,29 +84,42 @@ def checks_ready(workload: Workload) -> bool:
 
 
 def sync_admitted(workload: Workload, now: float) -> Workload:
-    """Admitted follows from the quota reservation, the admission checks and the delayed topology."""
+    """Admitted follows from the quota reservation, the admission checks and the delayed topology.
+
+    It stays absent until QuotaReserved is there.
+    """
     if not workload.is_true(ConditionType.QUOTA_RESERVED):
-        if workload.condition(ConditionType.ADMITTED) is None:
+        if not {ConditionType.ADMITTED, ConditionType.QUOTA_RESERVED} & workload.conditions.keys():
             return workload
-        message = "It holds no quota"
+        message = "The workload has no reservation"
         return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, NO_RESERVATION, message, now)
     if checks_ready(workload):
-        message = "Quota is reserved and every admission check is ready"
+        message = "The workload is admitted"
         return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.TRUE, ADMITTED, message, now)
-    waiting = [check.name for check in workload.admission_checks if check.state is not AdmissionCheckStatus.READY]
-    if waiting:
-        message = f"Waiting for admission checks: {', '.join(waiting)}"
+    if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
+        message = "The workload has not all checks ready"
         return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, UNSATISFIED_CHECKS, message, now)
     before = workload.condition(ConditionType.ADMITTED)
     if before is not None and before.status is ConditionStatus.FALSE and before.reason == PENDING_TOPOLOGY:
-        return workload  # which says why, after an attempt
-    return topology_delayed(workload, "it is looked for", now)
+        return workload  # an attempt has said why the topology is still pending
+    return topology_delayed(workload, "", now)
 
 
-def topology_delayed(workload: Workload, message: str, now: float) -> Workload:
-    """Its checks are ready, and its pods have no place yet."""
-    text = f"Waiting for its topology to be assigned: {message}"
+def topology_delayed(workload: Workload, why: str, now: float) -> Workload:
+    """Its checks are ready and its pods have no topology yet; `why` is what the last attempt lacked."""
+    text = "There are pending delayed topology requests" + (f": {why}" if why else "")
     return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, text, now)
+
+
+def reserve(
+    workload: Workload, admission: Admission, placement: Placement | None, required_checks: Iterable[str], now: float
+) -> Workload:
+    """The workload holds this quota. It is admitted at once if every check that the admission needs is in its list,
+    and all of the list are Ready."""
+    workload = replace(workload, admission=admission, placement=placement)
+    workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
+    listed = {check.name for check in workload.admission_checks}
+    return sync_admitted(workload, now) if listed.issuperset(required_checks) else workload
 
 
 def reserved(workload: Workload, message: str, now: float) -> Workload:
@@ -96,7 +127,7 @@ def reserved(workload: Workload, message: str, now: float) -> Workload:
     for type_ in (ConditionType.EVICTED, ConditionType.PREEMPTED, ConditionType.BLOCKED_ON_PREEMPTION_GATES):
         before = workload.condition(type_)
         if before is not None and before.status is ConditionStatus.TRUE:
-            text = f"previously: {before.message}"
+            text = f"Previously: {before.message}"
             workload = with_condition(workload, type_, ConditionStatus.FALSE, QUOTA_RESERVED, text, now)
     return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.TRUE, QUOTA_RESERVED, message, now)
 
@@ -112,6 +143,11 @@ def waited_seconds(workload: Workload) -> float:
     if requeued is not None and requeued.status is ConditionStatus.TRUE:
         since = requeued.last_transition_time
     return max(0.0, workload.conditions[ConditionType.QUOTA_RESERVED].last_transition_time - since)
+
+
+def admitted_message(cluster_queue: str, waited_seconds: float) -> str:
+    """What the Admitted event says."""
+    return f"Admitted by ClusterQueue {cluster_queue}, wait time since reservation was {waited_seconds:.0f}s"
 
 
 def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
@@ -149,39 +185,75 @@ def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
     return replace(
         check,
         state=AdmissionCheckStatus.PENDING,
-        message=f"Reset by the eviction; it was {check.state}: {check.message}",
+        message=f"Reset to Pending after eviction. Previously: {check.state}",
         last_transition_time=now,
         pod_set_updates=(),
         retry_count=check.retry_count + 1 if check.state is AdmissionCheckStatus.RETRY else 0,
     )
 
 
-def release(workload: Workload, now: float) -> Workload:
+def preempt(workload: Workload, reason: PreemptionReason, message: str, now: float) -> Workload:
+    """It must stop to make room for another workload."""
+    workload = evict(replace(workload, last_preempted_at=now), EvictionReason.PREEMPTED, message, now)
+    return with_condition(workload, ConditionType.PREEMPTED, ConditionStatus.TRUE, reason.value, message, now)
+
+
+def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -> Workload:
     """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait."""
-    message = workload.conditions[ConditionType.EVICTED].message
-    return give_back(requeue(workload, now), PendingReason.PENDING_EVALUATION, message, now)
-
-
-def requeue(workload: Workload, now: float) -> Workload:
-    """The eviction is complete: it is queued again at once, or waits until what evicted it is over."""
     evicted = workload.conditions[ConditionType.EVICTED]
     at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
     status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
-    return with_condition(workload, ConditionType.REQUEUED, status, evicted.reason, evicted.message, now)
+    workload = with_condition(workload, ConditionType.REQUEUED, status, evicted.reason, evicted.message, now)
+    if resets_pods_ready and ConditionType.PODS_READY in workload.conditions:
+        workload = waiting_for_start(workload, now)
+    return give_back(workload, PendingReason.PENDING_EVALUATION, evicted.message, now)
+
+
+def requeue(workload: Workload, reason: RequeuedReason, now: float) -> Workload:
+    """Requeued becomes True: what kept the workload out of its queue is over."""
+    message = _REQUEUED_MESSAGES[reason]
+    return with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
 
 
 def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:
     """Unset the quota reservation."""
-    workload = pending(replace(workload, admission=None, placement=None), reason, message, now)
-    if ConditionType.PODS_READY in workload.conditions:
-        workload = waiting_for_start(workload, now)
-    return sync_admitted(workload, now)
+    return sync_admitted(pending(replace(workload, admission=None, placement=None), reason, message, now), now)
 
 
 def waiting_for_start(workload: Workload, now: float) -> Workload:
     """Its pods are not ready, and have not been in this admission."""
-    reason, message = PodsReadyReason.WAIT_FOR_START, "Not all pods are ready"
-    return with_condition(workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, message, now)
+    reason = PodsReadyReason.WAIT_FOR_START
+    return with_condition(
+        workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, PODS_READY_MESSAGES[reason], now
+    )
+
+
+def sync_pods_ready(workload: Workload, ready: bool, now: float) -> Workload:
+    """PodsReady follows the pods of an admitted workload; they are waited for anew once it is not admitted any more."""
+    before = workload.condition(ConditionType.PODS_READY)
+    reason = PodsReadyReason.WAIT_FOR_START
+    if workload.is_true(ConditionType.ADMITTED):
+        reason = pods_ready_reason(before.reason if before is not None else "", ready)
+    status = ConditionStatus.TRUE if ready and reason in _READY_REASONS else ConditionStatus.FALSE
+    if before is not None and (before.status, before.reason) == (status, reason):
+        return workload
+    return with_condition(workload, ConditionType.PODS_READY, status, reason, PODS_READY_MESSAGES[reason], now)
+
+
+def pods_ready_reason(before: str, ready: bool) -> PodsReadyReason:
+    """Why PodsReady of an admitted workload is as it is, after the reason `before`; empty for the first time."""
+    if ready:
+        recovered = before in (PodsReadyReason.WAIT_FOR_RECOVERY, PodsReadyReason.RECOVERED)
+        return PodsReadyReason.RECOVERED if recovered else PodsReadyReason.STARTED
+    was_ready = before in _READY_REASONS or before == PodsReadyReason.WAIT_FOR_RECOVERY
+    return PodsReadyReason.WAIT_FOR_RECOVERY if was_ready else PodsReadyReason.WAIT_FOR_START
+
+
+def finish(workload: Workload, reason: str, message: str, now: float) -> Workload:
+    """The workload is done, for good."""
+    if workload.is_true(ConditionType.FINISHED):
+        return workload
+    return with_condition(workload, ConditionType.FINISHED, ConditionStatus.TRUE, reason, message, now)
 
 
 def execution_seconds(conditions: Mapping[ConditionType, Condition], now: float) -> int:

@@ -1,4 +1,4 @@
-"""What the steps of a workload's life follow from, and the times at which they are due by the clock alone (10)."""
+"""What the steps of a workload's life follow from, and the times at which they are due by the clock alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.configuration import Configuration
 from scheduling.model.local_queue import LocalQueue
-from scheduling.model.vocabulary import ConditionType, PodsReadyReason
+from scheduling.model.vocabulary import ConditionType, PodsReadyReason, StopPolicy
 from scheduling.model.workload import Workload
 
 
@@ -15,36 +15,61 @@ from scheduling.model.workload import Workload
 class WorkloadContext:
     """What a step follows from, besides the workload itself.
 
+    `cluster_queue` is the ClusterQueue that the LocalQueue names, and `inactive_reason` says why that one is inactive
+    other than by its stop policy; `reserving_queue` is the ClusterQueue whose quota the workload holds. Each is None
+    where there is no such object. `admissibility_error` says what ClusterQueue and workload have against each other.
     `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
     `lacks_devices` says that it asks for devices and was admitted on quota alone, before any device was known;
-    `drained` names the nodes and cards it holds that an operator is emptying, or is empty; `accumulated_seconds` is
-    what it ran in earlier admissions. `cluster_queue` is where it holds quota, else where its LocalQueue leads;
-    `queue_problem` says why that one is inactive, other than by its stop policy.
+    `drained` names the nodes and devices it holds that an operator is emptying; `accumulated_seconds` is what it ran
+    in earlier admissions.
     """
 
     configuration: Configuration
     local_queue: LocalQueue | None
     cluster_queue: ClusterQueue | None
+    reserving_queue: ClusterQueue | None = None
     wanted_active: bool = True
     pods_stopped: bool = False
     lacks_devices: bool = False
     drained: str = ""
     accumulated_seconds: int = 0
-    queue_problem: str = ""
+    inactive_reason: str = ""
+    admissibility_error: str = ""
+
+    @property
+    def strict(self) -> bool:
+        """Whether a workload lives as under Kueue also where ours is better for its user."""
+        return self.configuration.strict_kueue_lifecycle
+
+    @property
+    def reached_queue(self) -> ClusterQueue | None:
+        """The ClusterQueue that the workload reaches: a LocalQueue that is gone or stopped leads nowhere."""
+        queue = self.local_queue
+        return self.cluster_queue if queue is not None and queue.stop_policy is StopPolicy.NONE else None
 
 
-def deadline(workload: Workload, context: WorkloadContext) -> float | None:
-    """When a step may be due by the clock alone; None for never."""
-    times = [*requeue_times(workload), *pods_ready_times(workload, context)]
-    if context.wanted_active:
-        times += execution_times(workload, context)
-    return min(times, default=None)
+def deadline(workload: Workload, context: WorkloadContext, now: float) -> float | None:
+    """When the next step may be due by the clock alone, once those of now are taken; None for never."""
+    if workload.is_true(ConditionType.FINISHED):
+        return None
+    backoff_end = _backoff_end(workload, context)
+    if context.strict and waits_for_backoff(workload, context, now):
+        return backoff_end
+    times = [*pods_ready_times(workload, context), *execution_times(workload, context)]
+    if backoff_end is not None and workload.admission is None:
+        times.append(backoff_end)
+    return min((at for at in times if at > now), default=None)
 
 
-def requeue_times(workload: Workload) -> list[float]:
-    """When its back-off is over, while it waits."""
+def waits_for_backoff(workload: Workload, context: WorkloadContext, now: float) -> bool:
+    """Whether the time at which it may be queued again lies ahead."""
+    backoff_end = _backoff_end(workload, context)
+    return backoff_end is not None and backoff_end > now
+
+
+def _backoff_end(workload: Workload, context: WorkloadContext) -> float | None:
     state = workload.requeue_state
-    return [] if state is None or state.requeue_at is None or workload.admission is not None else [state.requeue_at]
+    return state.requeue_at if state is not None and context.wanted_active else None
 
 
 def waits_for(workload: Workload) -> PodsReadyReason:
@@ -58,7 +83,7 @@ def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float
     """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed."""
     ready = context.configuration.wait_for_pods_ready
     running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
-    if ready is None or not running or workload.is_true(ConditionType.PODS_READY):
+    if ready is None or not running or not context.wanted_active or workload.is_true(ConditionType.PODS_READY):
         return []
     if waits_for(workload) is PodsReadyReason.WAIT_FOR_RECOVERY:
         since = workload.conditions[ConditionType.PODS_READY].last_transition_time
@@ -67,8 +92,12 @@ def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float
 
 
 def execution_times(workload: Workload, context: WorkloadContext) -> list[float]:
-    """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping."""
+    """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping.
+
+    Once is enough: an inactive workload has no limit any more. Kueue's controller goes on to look at one while its pods
+    stop, and marks it a second time.
+    """
     limit = workload.maximum_execution_time_seconds
-    if limit is None or not workload.is_true(ConditionType.ADMITTED):
+    if limit is None or not workload.is_true(ConditionType.ADMITTED) or not (context.wanted_active or context.strict):
         return []
     return [workload.conditions[ConditionType.ADMITTED].last_transition_time + limit - context.accumulated_seconds]

@@ -8,56 +8,75 @@ from scheduling.model.workload import Condition, Workload
 
 Verdict = tuple[PendingReason, str]
 
-_KEPT_OUT = frozenset(
+NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
+
+_OF_THE_SCHEDULER = frozenset(
     {
-        PendingReason.DEACTIVATED,
-        PendingReason.SUSPENDED,
-        PendingReason.MISCONFIGURED,
-        PendingReason.ADMISSION_GATED,
+        PendingReason.WAITING_FOR_QUOTA,
+        PendingReason.NO_MATCHING_FLAVOR,
+        PendingReason.EXCEEDS_MAX_QUOTA,
+        PendingReason.TOPOLOGY_PLACEMENT_FAILED,
+        PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS,
+        PendingReason.WAITING_FOR_PODS_READY,
+        PendingReason.PENDING_EVALUATION,
+        PendingReason.WAITING_FOR_DEVICES,
     }
 )
-_KEPT_OUT_MARKS = ("The workload is deactivated", "LocalQueue ", "ClusterQueue ", "Admission is gated")
+_OURS = ("LocalQueue ", "ClusterQueue ", NAMESPACE_MISMATCH, "Admission is gated by: ")
 
 
 def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict | None:
-    """What keeps the workload out of its queue, and in words; None when nothing does, or who put it on hold says it."""
+    """What QuotaReserved of a workload without quota says; None where it stays as it is.
+
+    A verdict of the scheduler stands until the scheduler looks again, and a new workload has none.
+    """
     before = workload.condition(ConditionType.QUOTA_RESERVED)
     if not context.wanted_active:
         return PendingReason.DEACTIVATED, "The workload is deactivated"
     if before is not None and before.reason == PendingReason.ON_HOLD:
         return None
-    return _by_its_queues(workload, context) or _by_itself(workload)
+    found = _by_its_queues(workload, context) or _by_itself(workload, context)
+    if found is not None:
+        is_told = before is not None and before.reason == found[0] and before.message.startswith(NAMESPACE_MISMATCH)
+        return None if is_told and found[1] == NAMESPACE_MISMATCH else found
+    if before is None or _is_of_the_scheduler(before):
+        return None
+    if before.reason == PendingReason.ADMISSION_GATED:
+        return PendingReason.PENDING_EVALUATION, "AdmissionGatedBy cleared, waiting for quota reservation"
+    return PendingReason.PENDING_EVALUATION, "Workload is pending evaluation in the scheduling queue"
 
 
 def _by_its_queues(workload: Workload, context: WorkloadContext) -> Verdict | None:
+    """The messages name the queues; why one is inactive is told by its own Active condition."""
     queue, cluster_queue = context.local_queue, context.cluster_queue
     if queue is None:
-        name = workload.queue_key if workload.queue_name else "of no name"
-        return PendingReason.MISCONFIGURED, f"LocalQueue {name} does not exist"
+        return PendingReason.MISCONFIGURED, f"LocalQueue {workload.queue_name} doesn't exist"
     if queue.terminating:
-        return PendingReason.MISCONFIGURED, f"LocalQueue {queue.key} is being deleted"
+        return PendingReason.MISCONFIGURED, f"LocalQueue {queue.name} is terminating or missing"
     if queue.stop_policy is not StopPolicy.NONE:
-        return PendingReason.SUSPENDED, f"LocalQueue {queue.key} is stopped ({queue.stop_policy})"
+        return PendingReason.SUSPENDED, f"LocalQueue {queue.name} is inactive"
     if cluster_queue is None:
-        return PendingReason.MISCONFIGURED, f"ClusterQueue {queue.cluster_queue} does not exist"
-    if cluster_queue.stop_policy is not StopPolicy.NONE:
-        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is stopped ({cluster_queue.stop_policy})"
-    if context.queue_problem:
-        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive: {context.queue_problem}"
+        return PendingReason.MISCONFIGURED, f"ClusterQueue {queue.cluster_queue} doesn't exist"
+    stopped = cluster_queue.stop_policy is not StopPolicy.NONE or cluster_queue.terminating
+    if stopped or context.inactive_reason:
+        return PendingReason.SUSPENDED, f"ClusterQueue {cluster_queue.name} is inactive"
     return None
 
 
-def _by_itself(workload: Workload) -> Verdict | None:
+def _by_itself(workload: Workload, context: WorkloadContext) -> Verdict | None:
+    if context.admissibility_error:
+        return PendingReason.MISCONFIGURED, context.admissibility_error
     if workload.admission_gates:
-        return PendingReason.ADMISSION_GATED, f"Admission is gated by {', '.join(workload.admission_gates)}"
+        return PendingReason.ADMISSION_GATED, f"Admission is gated by: {','.join(workload.admission_gates)}"
     replacement = workload.condition(ConditionType.WAITING_FOR_REPLACEMENT_PODS)
     if replacement is not None and replacement.status is ConditionStatus.TRUE:
         return PendingReason.POD_GROUP_INCOMPLETE, replacement.message
     return None
 
 
-def was_kept_out(verdict: Condition) -> bool:
-    """Whether the condition says one of these, not a verdict of the cycle, which may use the same reason."""
-    if verdict.reason == PendingReason.POD_GROUP_INCOMPLETE:
-        return True
-    return verdict.reason in _KEPT_OUT and verdict.message.startswith(_KEPT_OUT_MARKS)
+def _is_of_the_scheduler(verdict: Condition) -> bool:
+    """Whether a cycle said so. It calls what LimitRanges forbid Misconfigured and closed preemption gates
+    AdmissionGated, as this module calls a missing queue and an admission gate."""
+    if verdict.reason in (PendingReason.MISCONFIGURED, PendingReason.ADMISSION_GATED):
+        return not verdict.message.startswith(_OURS)
+    return verdict.reason in _OF_THE_SCHEDULER

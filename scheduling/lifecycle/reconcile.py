@@ -1,17 +1,24 @@
 """What happens to a workload outside the cycle: one step at a time, from what is known of it now.
 
-`next_step` looks at a workload the way Kueue's workload controller reconciles one, in its order, and returns the first
-step that is due, or None. The caller applies it and asks again.
+`next_step` looks at a workload as Kueue's workload controller reconciles one, in its order, and returns the first step
+that is due, or None. The caller applies it and asks again. Where ours is better for users than Kueue's, a rule asks
+`context.strict`; docs/scheduling.md lists them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from scheduling.lifecycle import conditions as to
-from scheduling.lifecycle.context import WorkloadContext, execution_times, pods_ready_times, waits_for
-from scheduling.lifecycle.inadmissible import inadmissible_reason, was_kept_out
+from scheduling.lifecycle.context import (
+    WorkloadContext,
+    execution_times,
+    pods_ready_times,
+    waits_for,
+    waits_for_backoff,
+)
+from scheduling.lifecycle.inadmissible import inadmissible_reason
 from scheduling.model.admission_check import AdmissionCheckState, required_checks
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.local_queue import LocalQueue
@@ -31,163 +38,204 @@ _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionRea
 
 
 @dataclass(frozen=True, slots=True)
+class StepEvent:
+    """An event that a step tells; `ours` marks those that Kueue does not have."""
+
+    reason: str
+    message: str
+    warning: bool = False
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """A workload after a step, and what to say of it.
+    """A workload after a step, and what to tell of it.
 
     `evicted` is (reason, cause) when the step evicts; `deactivates` sets spec.active to false; `accumulated_seconds`
     replaces what is kept of earlier runs.
     """
 
     workload: Workload
-    reason: str
-    message: str
-    warning: bool = False
+    events: tuple[StepEvent, ...] = ()
     evicted: tuple[EvictionReason, str] | None = None
     deactivates: bool = False
     accumulated_seconds: int | None = None
+
+
+Rule = Callable[[Workload, WorkloadContext, float], Step | None]
 
 
 def next_step(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """The first step that is due, or None."""
     if workload.is_true(ConditionType.FINISHED):
         return None
-    holds = workload.admission is not None
-    if context.wanted_active:
-        step = _move_requeue_at(workload) or _wanted_again(workload, context, now)
+    for rule in _rules(workload, context, now):
+        step = rule(workload, context, now)
+        if step is not None:
+            return step
+    return None
+
+
+def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable[Rule]:
+    yield _delayed_by_checks
+    if not context.wanted_active:
+        yield _deactivated
     else:
-        step = _deactivated(workload, now)
-    if step is None:
-        step = _sync_checks(workload, context, now)
-    if step is None and holds:
-        step = _holding(workload, context, now)
-    if step is None and not holds:
-        step = _refresh_verdict(workload, context, now)
-    return step
+        yield _marked_for_deactivation
+        if context.strict and waits_for_backoff(workload, context, now):
+            yield _released
+            return
+        yield _backoff_over
+        yield _requeued_after_eviction
+    yield from (_local_queue_restarted, _gated, _cluster_queue_restarted, _checks_listed, _verdict)
+    if workload.admission is not None:
+        yield from (_by_checks, _by_local_queue, _by_cluster_queue, _by_failed_nodes, _by_lacking_devices, _by_drain)
+        yield from (_by_time, _released)
 
 
 # --- Requeuing and deactivation ---------------------------------------------------------------------------------------
 
 
-def _move_requeue_at(workload: Workload) -> Step | None:
-    """A check that asks for a retry later delays the workload, never hastens it."""
-    delays = [
-        check.last_transition_time + (check.requeue_after_seconds or 0.0)
+def _delayed_by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """A check that asks for a retry later delays the workload, and never hastens it."""
+    retries = [
+        check.last_transition_time + check.requeue_after_seconds
         for check in workload.admission_checks
-        if check.state is AdmissionCheckStatus.RETRY
+        if check.state is AdmissionCheckStatus.RETRY and check.requeue_after_seconds is not None
     ]
+    at = max(retries, default=now)
     state = workload.requeue_state or RequeueState()
-    if not delays or (state.requeue_at is not None and state.requeue_at >= max(delays)):
+    if at <= now or (state.requeue_at is not None and state.requeue_at >= at):
         return None
-    moved = replace(workload, requeue_state=replace(state, requeue_at=max(delays)))
-    return Step(moved, "RequeueDelayed", "An admission check asked to try again later")
+    moved = replace(workload, requeue_state=replace(state, requeue_at=at))
+    return Step(moved, _ours("RequeueDelayed", "An admission check asked to try again later"))
 
 
-def _deactivated(workload: Workload, now: float) -> Step | None:
-    """Inactive: evict once, with the cause that Kueue itself gave, and forget the back-off.
+def _deactivated(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """Inactive: evict unless it is evicted already, with the cause that was noted, and forget the back-off.
 
-    One that waits is evicted as well, which is complete at once: there is nothing to stop. One that is being stopped
-    for another reason goes on with that.
+    A workload that waits has nothing to stop: that it was deactivated is counted, and no event tells it. Kueue keeps a
+    DeactivationTarget that comes while the eviction goes on, and so undoes every later activation.
     """
     target = workload.condition(ConditionType.DEACTIVATION_TARGET)
-    cause = target.reason if target is not None and target.status is ConditionStatus.TRUE else ""
     forgotten = replace(to.without_condition(workload, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
-    if _is_evicted_already(workload):
-        return None if forgotten == workload else Step(forgotten, "Deactivated", "Its back-off is forgotten")
-    message = f"The workload is deactivated: {target.message}" if cause and target else "The workload is deactivated"
-    stopping = to.evict(forgotten, EvictionReason.DEACTIVATED, message, now, cause)
-    if workload.admission is None:
-        stopping = to.requeue(stopping, now)
-    return _eviction(stopping, EvictionReason.DEACTIVATED, cause, message)
+    if workload.is_true(ConditionType.EVICTED):
+        if workload.requeue_state is None and (target is None or context.strict):
+            return None
+        return Step(forgotten)
+    message = f"The workload is deactivated due to {target.message}" if target else "The workload is deactivated"
+    cause = target.reason if target else ""
+    evicted = to.evict(forgotten, EvictionReason.DEACTIVATED, message, now, cause)
+    return _eviction(evicted, EvictionReason.DEACTIVATED, cause, message)
 
 
-def _is_evicted_already(workload: Workload) -> bool:
-    evicted = workload.condition(ConditionType.EVICTED)
-    if evicted is None or evicted.status is not ConditionStatus.TRUE:
-        return False
-    return workload.admission is not None or evicted.reason.startswith(EvictionReason.DEACTIVATED)
-
-
-def _wanted_again(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Kueue deactivates it, or what kept it from the queue is over."""
-    if workload.is_true(ConditionType.DEACTIVATION_TARGET):
-        target = workload.conditions[ConditionType.DEACTIVATION_TARGET]
-        return Step(workload, f"Deactivated{target.reason}", target.message, warning=True, deactivates=True)
-    if workload.admission is not None:
+def _marked_for_deactivation(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    if not workload.is_true(ConditionType.DEACTIVATION_TARGET):
         return None
-    requeued = workload.condition(ConditionType.REQUEUED)
+    target = workload.conditions[ConditionType.DEACTIVATION_TARGET]
+    events = _ours(f"Deactivated{target.reason}", f"Deactivated due to {target.message}", warning=True)
+    return Step(workload, events, deactivates=True)
+
+
+def _backoff_over(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """The time at which a waiting workload may be queued again has come."""
     state = workload.requeue_state
-    waits = state is not None and state.requeue_at is not None and state.requeue_at > now
-    if requeued is not None and requeued.status is ConditionStatus.FALSE:
-        reason = _requeue_reason(requeued.reason, context, waits)
-        if reason is not None:
-            message = "Back in the queue"
-            again = to.with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
-            return Step(_without_requeue_at(again), "Requeued", f"{message}: {reason}")
+    if state is None or state.requeue_at is None or state.requeue_at > now:
         return None
-    if state is not None and state.requeue_at is not None and not waits:
-        return Step(_without_requeue_at(workload), "Requeued", "Its back-off is over")
+    if workload.is_true(ConditionType.QUOTA_RESERVED):
+        return None
+    return Step(_without_requeue_at(workload, context), _ours("Requeued", "Its back-off is over"))
+
+
+def _requeued_after_eviction(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """What kept it out of its queue is over: it is active again, or its back-off has ended.
+
+    Kueue lets only those in again that a user had deactivated; whoever activates one that Kueue's rules deactivated
+    means it.
+    """
+    requeued = workload.condition(ConditionType.REQUEUED)
+    if requeued is None or requeued.status is not ConditionStatus.FALSE:
+        return None
+    if requeued.reason == EvictionReason.DEACTIVATED or (
+        not context.strict and requeued.reason.startswith(EvictionReason.DEACTIVATED)
+    ):
+        return _requeue(workload, RequeuedReason.REACTIVATED, now)
+    if requeued.reason in _EVICTED_FOR_A_WHILE and not waits_for_backoff(workload, context, now):
+        return _requeue(_without_requeue_at(workload, context), RequeuedReason.BACKOFF_FINISHED, now)
     return None
 
 
-def _requeue_reason(kept_out_by: str, context: WorkloadContext, waits: bool) -> RequeuedReason | None:
-    if kept_out_by.startswith(EvictionReason.DEACTIVATED):
-        return RequeuedReason.REACTIVATED
-    if kept_out_by in _EVICTED_FOR_A_WHILE and not waits:
-        return RequeuedReason.BACKOFF_FINISHED
-    if kept_out_by == EvictionReason.CLUSTER_QUEUE_STOPPED and _admits(context.cluster_queue):
-        return RequeuedReason.CLUSTER_QUEUE_RESTARTED
-    if kept_out_by == EvictionReason.LOCAL_QUEUE_STOPPED and _admits(context.local_queue):
-        return RequeuedReason.LOCAL_QUEUE_RESTARTED
-    return None
+def _local_queue_restarted(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    if not _is_kept_out_by(workload, EvictionReason.LOCAL_QUEUE_STOPPED) or not _admits(context.local_queue):
+        return None
+    return _requeue(workload, RequeuedReason.LOCAL_QUEUE_RESTARTED, now)
+
+
+def _gated(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """Kueue's gate takes back quota, also of a workload that runs; ours keeps a workload out of its queue."""
+    if not context.strict or not workload.admission_gates or workload.admission is None:
+        return None
+    gates = ",".join(workload.admission_gates)
+    gated = to.give_back(workload, PendingReason.ADMISSION_GATED, f"Admission is gated by: {gates}", now)
+    return Step(gated, (StepEvent("AdmissionGated", f"Workload admission is gated by: {gates}"),))
+
+
+def _cluster_queue_restarted(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    if not _is_kept_out_by(workload, EvictionReason.CLUSTER_QUEUE_STOPPED) or not _admits(context.reached_queue):
+        return None
+    return _requeue(workload, RequeuedReason.CLUSTER_QUEUE_RESTARTED, now)
+
+
+def _is_kept_out_by(workload: Workload, reason: EvictionReason) -> bool:
+    requeued = workload.condition(ConditionType.REQUEUED)
+    return requeued is not None and requeued.status is ConditionStatus.FALSE and requeued.reason == reason
+
+
+def _requeue(workload: Workload, reason: RequeuedReason, now: float) -> Step:
+    requeued = to.requeue(workload, reason, now)
+    return Step(requeued, _ours("Requeued", requeued.conditions[ConditionType.REQUEUED].message))
 
 
 def _admits(queue: ClusterQueue | LocalQueue | None) -> bool:
     return queue is not None and queue.stop_policy is StopPolicy.NONE
 
 
-def _without_requeue_at(workload: Workload) -> Workload:
+def _without_requeue_at(workload: Workload, context: WorkloadContext) -> Workload:
+    """Kueue keeps a state that counts nothing, and deactivation takes that for a back-off to be forgotten."""
     state = workload.requeue_state
     if state is None:
         return workload
-    return replace(workload, requeue_state=replace(state, requeue_at=None) if state.count else None)
+    kept = replace(state, requeue_at=None) if state.count or context.strict else None
+    return replace(workload, requeue_state=kept)
+
+
+def _ours(reason: str, message: str, *, warning: bool = False) -> tuple[StepEvent, ...]:
+    return (StepEvent(reason, message, warning, ours=True),)
 
 
 def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str) -> Step:
-    """The event names the cause only of a deactivation, as Kueue's does."""
-    return Step(workload, to.eviction_event(reason, cause), message, evicted=(reason, cause))
+    """The event names the cause only of a deactivation, as Kueue's does, and tells of those that held something."""
+    told = (StepEvent(to.eviction_event(reason, cause), message),) if workload.admission is not None else ()
+    return Step(workload, told, evicted=(reason, cause))
 
 
-# --- Admission checks -------------------------------------------------------------------------------------------------
+# --- Admission checks and the verdict ---------------------------------------------------------------------------------
 
 
-def _sync_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """The list of checks is what the ClusterQueue asks of it now, and Admitted follows.
+def _checks_listed(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """The list of checks is what the ClusterQueue asks of the workload now.
 
-    A workload that is admitted stays so: a check that comes later, or is asked anew, stops nothing that runs;
-    Retry and Rejected do.
+    An admitted workload stays admitted when a check comes later or is asked anew; Retry and Rejected stop it.
     """
-    if context.cluster_queue is None or workload.is_true(ConditionType.EVICTED):
+    if context.reached_queue is None:
         return None
-    names = sorted(_wanted_checks(workload, context.cluster_queue))
+    names = sorted(_wanted_checks(workload, context.reached_queue))
     have = {check.name: check for check in workload.admission_checks}
-    if names != [check.name for check in workload.admission_checks]:
-        fresh = (have.get(name) or AdmissionCheckState(name, last_transition_time=now) for name in names)
-        workload = replace(workload, admission_checks=tuple(fresh))
-        synced = workload if _runs(workload) else to.sync_admitted(workload, now)
-        return Step(synced, "AdmissionChecksChanged", f"Admission checks: {', '.join(names) or 'none'}")
-    synced = workload if _runs(workload) else to.sync_admitted(workload, now)
-    if synced is workload:
+    if set(names) == have.keys():
         return None
-    admitted = synced.is_true(ConditionType.ADMITTED)
-    if admitted:
-        queue = workload.admission.cluster_queue if workload.admission else ""
-        return Step(synced, "Admitted", f"Admitted by ClusterQueue {queue}")
-    condition = synced.conditions[ConditionType.ADMITTED]
-    return Step(synced, condition.reason, condition.message)
-
-
-def _runs(workload: Workload) -> bool:
-    return workload.admission is not None and workload.is_true(ConditionType.ADMITTED)
+    fresh = (have.get(name) or AdmissionCheckState(name, last_transition_time=now) for name in names)
+    listed = replace(workload, admission_checks=tuple(fresh))
+    return Step(listed, _ours("AdmissionChecksChanged", f"Admission checks: {', '.join(names) or 'none'}"))
 
 
 def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
@@ -198,90 +246,122 @@ def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
     return [rule.name for rule in queue.admission_checks if not rule.on_flavors or every <= set(rule.on_flavors)]
 
 
+def _verdict(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """QuotaReserved says why a workload without quota is not queued, and Admitted follows."""
+    if workload.is_true(ConditionType.ADMITTED):
+        return None
+    told, verdict = workload, None
+    events: tuple[StepEvent, ...] = ()
+    if not workload.is_true(ConditionType.QUOTA_RESERVED):
+        verdict = inadmissible_reason(workload, context)
+    if verdict is not None:
+        told = to.pending(workload, *verdict, now)
+        events = () if told is workload else _verdict_events(workload, context, *verdict)
+    synced = to.sync_admitted(told, now)
+    if synced is workload:
+        return None
+    if synced.is_true(ConditionType.ADMITTED):
+        events = (_admitted_event(synced, now),)
+    return Step(synced, events)
+
+
+def _verdict_events(
+    before: Workload, context: WorkloadContext, reason: PendingReason, message: str
+) -> tuple[StepEvent, ...]:
+    condition = before.condition(ConditionType.QUOTA_RESERVED)
+    was = condition.reason if condition is not None else ""
+    if was == PendingReason.ADMISSION_GATED and not before.admission_gates:
+        return (StepEvent("AdmissionGateCleared", "Admission gate cleared, workload is now admissible"),)
+    if reason is PendingReason.ADMISSION_GATED:
+        gates = ",".join(before.admission_gates)
+        told = StepEvent("AdmissionGated", f"Workload admission is gated by: {gates}")
+        return () if was == reason else (told,)
+    if reason is PendingReason.SUSPENDED and context.inactive_reason:
+        message = f"{message}: {context.inactive_reason}"
+    return _ours(reason, message, warning=reason is not PendingReason.PENDING_EVALUATION)
+
+
+def _admitted_event(workload: Workload, now: float) -> StepEvent:
+    queue = workload.admission.cluster_queue if workload.admission else ""
+    waited = now - workload.conditions[ConditionType.QUOTA_RESERVED].last_transition_time
+    return StepEvent("Admitted", to.admitted_message(queue, waited))
+
+
 # --- While it holds quota ---------------------------------------------------------------------------------------------
 
 
-def _holding(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Release what stopped; else evict for checks, stopped queues and time-outs, in that order."""
-    if workload.is_true(ConditionType.EVICTED):
-        return _release(workload, context, now) if context.pods_stopped else _by_execution_time(workload, context, now)
-    rules = (
-        _by_checks,
-        _by_local_queue,
-        _by_cluster_queue,
-        _by_failed_nodes,
-        _by_lacking_devices,
-        _by_drain,
-        _by_pods_ready,
-        _by_execution_time,
-    )
-    for rule in rules:
-        step = rule(workload, context, now)
-        if step is not None:
-            return step
-    return None
-
-
-def _release(workload: Workload, context: WorkloadContext, now: float) -> Step:
+def _released(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """The pods of an evicted workload have stopped. Kueue knows of PodsReady only while it waits for pods."""
+    if workload.admission is None or not workload.is_true(ConditionType.EVICTED) or not context.pods_stopped:
+        return None
     ran = context.accumulated_seconds + to.execution_seconds(workload.conditions, now)
-    return Step(
-        to.release(workload, now),
-        "QuotaReleased",
-        "Its pods have stopped; its quota and devices are free",
-        accumulated_seconds=ran,
-    )
+    told = _ours("QuotaReleased", "Its pods have stopped; its quota and devices are free")
+    known = not context.strict or context.configuration.wait_for_pods_ready is not None
+    return Step(to.release(workload, now, resets_pods_ready=known), told, accumulated_seconds=ran)
 
 
 def _by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    rejected = [check for check in workload.admission_checks if check.state is AdmissionCheckStatus.REJECTED]
-    if rejected:
-        message = "; ".join(f"{check.name}: {check.message}" for check in rejected)
-        return _target(
-            workload, DeactivationCause.ADMISSION_CHECK, f"Rejected by {message}", now, "AdmissionCheckRejected"
-        )
-    retried = [check.name for check in workload.admission_checks if check.state is AdmissionCheckStatus.RETRY]
-    if not retried:
+    """A check that rejects deactivates; one that asks to try again evicts.
+
+    It evicts at once, and the delay of the check counts from its answer: quota and devices are free meanwhile. Kueue
+    lets the workload keep them until the delay is over.
+    """
+    if workload.is_true(ConditionType.EVICTED):
         return None
-    message = f"Admission checks ask to try again: {', '.join(retried)}"
-    evicted = to.evict(workload, EvictionReason.ADMISSION_CHECK, message, now)
-    return _eviction(evicted, EvictionReason.ADMISSION_CHECK, "", message)
+    rejected = _checks_message(workload, AdmissionCheckStatus.REJECTED)
+    if rejected:
+        told = StepEvent("AdmissionCheckRejected", f"Deactivated due to {rejected}", warning=True)
+        return Step(_marked(workload, DeactivationCause.ADMISSION_CHECK, rejected, now), (told,))
+    retried = _checks_message(workload, AdmissionCheckStatus.RETRY)
+    return _evict(workload, EvictionReason.ADMISSION_CHECK, f"Evicted due to {retried}", now) if retried else None
+
+
+def _checks_message(workload: Workload, state: AdmissionCheckStatus) -> str:
+    """`AdmissionCheck in Retry state: "name" (what it said)`; empty where no check is in that state."""
+    checks = sorted((check.name, check.message) for check in workload.admission_checks if check.state is state)
+    if not checks:
+        return ""
+    noun = "AdmissionCheck" if len(checks) == 1 else "AdmissionChecks"
+    each = (f'"{name}" ({message})' if message else f'"{name}"' for name, message in checks)
+    return f"{noun} in {state} state: {'; '.join(each)}"
 
 
 def _by_local_queue(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     queue = context.local_queue
-    if queue is None or queue.terminating:
-        if workload.is_true(ConditionType.ADMITTED):
-            return None
-        message = f"LocalQueue {workload.queue_name} does not exist or is being deleted"
-        return Step(to.give_back(workload, PendingReason.MISCONFIGURED, message, now), "QuotaReleased", message)
-    return _by_stop_policy(
-        workload, queue.stop_policy, EvictionReason.LOCAL_QUEUE_STOPPED, f"LocalQueue {queue.key}", now
-    )
+    if workload.is_true(ConditionType.ADMITTED):
+        drained = queue is not None and queue.stop_policy is StopPolicy.HOLD_AND_DRAIN
+        return _drained(workload, EvictionReason.LOCAL_QUEUE_STOPPED, "LocalQueue", now) if drained else None
+    return _not_admitted_any_more(workload, queue, f"LocalQueue {workload.queue_name}", now)
 
 
 def _by_cluster_queue(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    queue = context.cluster_queue
-    if queue is None or queue.terminating:
-        if workload.is_true(ConditionType.ADMITTED) or workload.admission is None:
-            return None
-        message = f"ClusterQueue {workload.admission.cluster_queue} does not exist or is being deleted"
-        return Step(to.give_back(workload, PendingReason.MISCONFIGURED, message, now), "QuotaReleased", message)
-    name = f"ClusterQueue {queue.name}"
-    return _by_stop_policy(workload, queue.stop_policy, EvictionReason.CLUSTER_QUEUE_STOPPED, name, now)
+    """A ClusterQueue that is drained stops what holds its quota. Kueue finds it by way of the LocalQueue, and so lets
+    workloads run whose LocalQueue is gone or on hold."""
+    queue = context.reached_queue if context.strict else context.reserving_queue
+    if workload.is_true(ConditionType.ADMITTED):
+        drained = queue is not None and queue.stop_policy is StopPolicy.HOLD_AND_DRAIN
+        return _drained(workload, EvictionReason.CLUSTER_QUEUE_STOPPED, "ClusterQueue", now) if drained else None
+    name = context.local_queue.cluster_queue if context.local_queue is not None else ""
+    return _not_admitted_any_more(workload, queue, f"ClusterQueue {name}", now)
 
 
-def _by_stop_policy(
-    workload: Workload, policy: StopPolicy, reason: EvictionReason, queue: str, now: float
+def _drained(workload: Workload, reason: EvictionReason, kind: str, now: float) -> Step | None:
+    if workload.is_true(ConditionType.EVICTED):
+        return None
+    return _evict(workload, reason, f"The {kind} is stopped", now)
+
+
+def _not_admitted_any_more(
+    workload: Workload, queue: ClusterQueue | LocalQueue | None, name: str, now: float
 ) -> Step | None:
-    """Hold takes back what is reserved and lets run what runs; HoldAndDrain stops that too."""
-    if policy is StopPolicy.NONE:
+    """A queue that is gone or stopped takes back quota that is reserved and not yet used."""
+    if queue is None or queue.terminating:
+        reason, message = PendingReason.MISCONFIGURED, f"{name} is terminating or missing"
+    elif queue.stop_policy is not StopPolicy.NONE:
+        reason, message = PendingReason.SUSPENDED, f"{name} is stopped"
+    else:
         return None
-    message = f"{queue} is stopped ({policy})"
-    if not workload.is_true(ConditionType.ADMITTED):
-        return Step(to.give_back(workload, PendingReason.SUSPENDED, message, now), "QuotaReleased", message)
-    if policy is StopPolicy.HOLD:
-        return None
-    return _eviction(to.evict(workload, reason, message, now), reason, "", message)
+    return Step(to.give_back(workload, reason, message, now), _ours("QuotaReleased", message))
 
 
 def _by_failed_nodes(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
@@ -289,9 +369,7 @@ def _by_failed_nodes(workload: Workload, context: WorkloadContext, now: float) -
     assignments = workload.admission.pod_set_assignments if workload.admission else ()
     if not workload.unhealthy_nodes or any(assignment.topology_assignment for assignment in assignments):
         return None
-    message = f"Nodes failed: {', '.join(workload.unhealthy_nodes)}"
-    evicted = to.evict(workload, EvictionReason.NODE_FAILURES, message, now)
-    return _eviction(evicted, EvictionReason.NODE_FAILURES, "", message)
+    return _evict(workload, EvictionReason.NODE_FAILURES, f"Nodes failed: {', '.join(workload.unhealthy_nodes)}", now)
 
 
 def _by_lacking_devices(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
@@ -299,70 +377,64 @@ def _by_lacking_devices(workload: Workload, context: WorkloadContext, now: float
     if not context.lacks_devices or workload.is_true(ConditionType.PODS_READY):
         return None
     message = "It was admitted before any device was known; it is queued again to get devices of its own"
-    evicted = to.evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
-    return _eviction(evicted, EvictionReason.DEVICES_NOT_ASSIGNED, "", message)
+    return _evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
 
 
 def _by_drain(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     if not context.drained:
         return None
     message = f"It is moved away from {context.drained}, which an operator is emptying"
-    return _eviction(to.evict(workload, EvictionReason.DRAINED, message, now), EvictionReason.DRAINED, "", message)
+    return _evict(workload, EvictionReason.DRAINED, message, now)
+
+
+def _evict(workload: Workload, reason: EvictionReason, message: str, now: float) -> Step | None:
+    if workload.is_true(ConditionType.EVICTED):
+        return None
+    return _eviction(to.evict(workload, reason, message, now), reason, "", message)
+
+
+def _by_time(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
+    """Its pods are not ready in time, or it has run for as long as it may; both in one step when both are due."""
+    by_pods = _by_pods_ready(workload, context, now)
+    by_execution = _by_execution_time(by_pods.workload if by_pods else workload, context, now)
+    if by_pods is None or by_execution is None:
+        return by_pods or by_execution
+    return replace(by_execution, events=(*by_pods.events, *by_execution.events), evicted=by_pods.evicted)
 
 
 def _by_pods_ready(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     """Not ready in time: requeued with a back-off, or deactivated after too many attempts."""
     due = min(pods_ready_times(workload, context), default=None)
-    if due is None or now < due:
-        return None
     ready = context.configuration.wait_for_pods_ready
-    assert ready is not None  # there would be no time without it
+    if ready is None or due is None or now < due:
+        return None
     cause = waits_for(workload)
     state = workload.requeue_state or RequeueState()
     count = state.count + 1
     strategy = ready.requeuing_strategy
-    message = f"Its pods were not ready in time ({cause})"
     if strategy.backoff_limit_count is not None and count > strategy.backoff_limit_count:
-        limit = f"{message}, after {state.count} attempts"
-        return _target(workload, DeactivationCause.REQUEUING_LIMIT_EXCEEDED, limit, now, "RequeuingLimitExceeded")
+        limit = "exceeding the maximum number of re-queuing retries"
+        marked = _marked(workload, DeactivationCause.REQUEUING_LIMIT_EXCEEDED, limit, now)
+        return Step(marked)
     at = max(now + strategy.backoff_seconds(count), state.requeue_at or 0.0)
     requeued = replace(workload, requeue_state=RequeueState(count, at))
+    message = f"Exceeded the PodsReady timeout {workload.key}"
     evicted = to.evict(requeued, EvictionReason.PODS_READY_TIMEOUT, message, now, cause)
     return _eviction(evicted, EvictionReason.PODS_READY_TIMEOUT, cause, message)
 
 
 def _by_execution_time(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     due = min(execution_times(workload, context), default=None)
-    if due is None or now < due or not context.wanted_active:
+    if due is None or now < due or workload.is_true(ConditionType.DEACTIVATION_TARGET):
         return None
-    message = f"It ran for its maximum of {workload.maximum_execution_time_seconds} s"
-    step = _target(
-        workload, DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED, message, now, "MaximumExecutionTimeExceeded"
-    )
-    return replace(step, accumulated_seconds=0)
+    cause = DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED
+    limit = workload.maximum_execution_time_seconds
+    told = StepEvent(cause, f"The maximum execution time ({limit}s) exceeded", warning=True)
+    marked = _marked(workload, cause, "exceeding the maximum execution time", now)
+    return Step(marked, (told,), accumulated_seconds=0)
 
 
-def _target(workload: Workload, cause: DeactivationCause, message: str, now: float, reason: str) -> Step:
-    marked = to.with_condition(
+def _marked(workload: Workload, cause: DeactivationCause, message: str, now: float) -> Workload:
+    return to.with_condition(
         workload, ConditionType.DEACTIVATION_TARGET, ConditionStatus.TRUE, cause.value, message, now
     )
-    return Step(marked, reason, message, warning=True)
-
-
-# --- While it waits ---------------------------------------------------------------------------------------------------
-
-
-def _refresh_verdict(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Why it is not even queued; a verdict of the cycle stays."""
-    verdict = inadmissible_reason(workload, context)
-    before = workload.condition(ConditionType.QUOTA_RESERVED)
-    if verdict is not None:
-        reason, message = verdict
-        told = to.pending(workload, reason, message, now)
-        gated = reason is PendingReason.ADMISSION_GATED
-        return None if told is workload else Step(told, reason, message, warning=not gated)
-    if before is None or not was_kept_out(before):
-        return None
-    message = "It waits for the scheduler to look at it"
-    event = "AdmissionGateCleared" if before.reason == PendingReason.ADMISSION_GATED else "PendingEvaluation"
-    return Step(to.pending(workload, PendingReason.PENDING_EVALUATION, message, now), event, message)

@@ -43,8 +43,10 @@ class RequeuingStrategy:
     backoff_max_seconds: float = 3600.0
 
     def backoff_seconds(self, count: int) -> float:
-        """The delay before attempt `count` (from 1): base * 2^(count-1), at most the maximum (without jitter)."""
-        return min(self.backoff_max_seconds, self.backoff_base_seconds * 2.0 ** (min(count, 64) - 1))
+        """The delay before attempt `count` (from 1), without jitter: base * 2^(count-1), from the second on at most the
+        maximum. A maximum of 0 is none, as in Kueue."""
+        delay = self.backoff_base_seconds * 2.0 ** (min(count, 64) - 1)
+        return min(self.backoff_max_seconds or delay, delay) if count > 1 else delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class WaitForPodsReady:
 class Configuration:
     """What Kueue reads from its Configuration. Absent blocks are None: the feature is off.
 
-    `balanced_placement` is Kueue's gate TASBalancedPlacement.
+    `balanced_placement` is Kueue's gate TASBalancedPlacement. `strict_kueue_lifecycle` is a gate of ours,
+    StrictKueueLifecycle: a workload lives as under Kueue also where ours is better for its user.
     """
 
     fair_sharing: FairSharing | None = None
@@ -71,3 +74,4 @@ class Configuration:
     exclude_resource_prefixes: tuple[str, ...] = ()
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
     balanced_placement: bool = False
+    strict_kueue_lifecycle: bool = False

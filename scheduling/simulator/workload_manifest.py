@@ -40,7 +40,7 @@ def read_workload(manifest: Manifest) -> Workload:
         created_at=parse_rfc3339(metadata["creationTimestamp"]),
         conditions={c.type: c for c in map(_read_condition, status.get("conditions") or ())},
         admission=_read_admission(admission) if admission else None,
-        requeue_state=_read_requeue_state(requeue) if requeue else None,
+        requeue_state=_read_requeue_state(requeue) if requeue is not None else None,
         reclaimable_pods={entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()},
         admission_checks=tuple(_read_check(check) for check in status.get("admissionChecks") or ()),
         maximum_execution_time_seconds=spec.get("maximumExecutionTimeSeconds"),
@@ -66,6 +66,9 @@ def _read_check(manifest: Manifest) -> AdmissionCheckState:
         manifest["name"],
         AdmissionCheckStatus(manifest["state"]),
         manifest.get("message") or "",
+        parse_rfc3339(manifest["lastTransitionTime"]) if manifest.get("lastTransitionTime") else 0.0,
+        manifest.get("requeueAfterSeconds"),
+        manifest.get("retryCount") or 0,
         pod_set_updates=tuple(PodSetUpdate.from_manifest(update) for update in manifest.get("podSetUpdates") or ()),
     )
 

@@ -399,7 +399,11 @@ class State:
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
         """Whether the ClusterQueue selects the workload's namespace."""
-        labels = self.namespaces.get(info.workload.namespace)
+        return self.selects_namespace(cq, info.workload.namespace)
+
+    def selects_namespace(self, cq: ClusterQueueState, namespace: str) -> bool:
+        """Whether the ClusterQueue selects the namespace; one that is not known is never selected."""
+        labels = self.namespaces.get(namespace)
         selector = cq.spec.namespace_selector
         return labels is not None and selector is not None and selector.matches(labels)
 

@@ -84,7 +84,8 @@ class TestAnswers:
         assert condition("Evicted", row) == ("True", "DeactivatedDueToAdmissionCheck")
         rejection = WorkloadEvent.objects.get(reason="AdmissionCheckRejected")
         assert (rejection.type, rejection.actor) == ("Warning", "scheduler")
-        assert "billing: no money" in rejection.message
+        said = 'Deactivated due to AdmissionCheck in Rejected state: "billing" (no money)'
+        assert rejection.message == said
         release(system.cluster, [key(row)], actor="alice")
         system.turn()
         assert (system.workload().status, states()) == ("QuotaReserved", {"billing": "Pending"})

@@ -61,6 +61,7 @@ def test_every_step_is_told_with_its_actor_and_outlives_the_workload(system: Sys
         ("QuotaReserved", "scheduler"),
         ("Admitted", "scheduler"),
         ("PodsReady", "watcher"),
+        ("Ending", "watcher"),
         ("Finished", "watcher"),
     ]
     rows = WorkloadEvent.objects.filter(workload_name__startswith="job-first").order_by("id")
@@ -127,7 +128,6 @@ class TestDeactivation:
         held = system.workload("second")
         assert (held.status, held.reason) == ("Pending", "Deactivated")
         assert condition("Evicted", held) == ("True", "Deactivated")
-        assert condition("Requeued", held) == ("False", "Deactivated")
         cancel(system.cluster, [key(system.workload("first"))], actor="alice")
         for _ in range(3):
             system.turn(5)
@@ -135,7 +135,7 @@ class TestDeactivation:
         release(system.cluster, [key(second)], actor="alice")
         system.turn()
         back = system.workload("second")
-        assert (back.status, condition("Requeued", back)) == ("Admitted", ("True", "Reactivated"))
+        assert back.status == "Admitted"
         assert condition("Evicted", back) == ("False", "QuotaReserved")
 
     def test_what_runs_stops_and_keeps_its_card_until_it_has(self, system: System) -> None:
@@ -151,7 +151,7 @@ class TestDeactivation:
         assert statuses() == {"first": "Pending", "second": "Admitted"}
         assert running_pods(system) == 1
 
-    def test_what_was_preempted_and_then_held_is_deactivated(self, system: System) -> None:
+    def test_what_was_preempted_and_then_held_keeps_that_eviction(self, system: System) -> None:
         one_at_a_time(within_cluster_queue="LowerPriority")
         submit(system, "low")
         system.turn()
@@ -163,10 +163,10 @@ class TestDeactivation:
         hold(system.cluster, [key(low)], actor="alice")
         system.turn()
         low = system.workload("low")
-        assert (low.reason, condition("Evicted", low)) == ("Deactivated", ("True", "Deactivated"))
+        assert (low.reason, condition("Evicted", low)) == ("Deactivated", ("True", "Preempted"))
         release(system.cluster, [key(low)], actor="alice")
         system.turn()
-        assert condition("Requeued", system.workload("low")) == ("True", "Reactivated")
+        assert system.workload("low").reason == "WaitingForQuota"
 
 
 def test_a_gated_job_waits_until_its_gates_are_cleared(system: System) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from scheduling.lifecycle import conditions
 from scheduling.lifecycle.context import WorkloadContext
-from scheduling.lifecycle.reconcile import Step, next_step
+from scheduling.lifecycle.reconcile import Step, StepEvent, next_step
 from scheduling.model.admission_check import AdmissionCheckState
 from scheduling.model.cluster_queue import ClusterQueue
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup
@@ -29,8 +29,14 @@ PODS_READY = Configuration(
 )
 
 
+STRICT = Configuration(strict_kueue_lifecycle=True)
+STRICT_PODS_READY = replace(PODS_READY, strict_kueue_lifecycle=True)
+
+
 def context(**changes: object) -> WorkloadContext:
-    return replace(WorkloadContext(Configuration(), LOCAL_QUEUE, QUEUE), **changes)  # type: ignore[arg-type]  # fields by name
+    """By default in a LocalQueue and a ClusterQueue that admit; the quota that it holds is the ClusterQueue's."""
+    reserving = {"reserving_queue": changes.get("cluster_queue", QUEUE)} | changes
+    return replace(WorkloadContext(Configuration(), LOCAL_QUEUE, QUEUE), **reserving)  # type: ignore[arg-type]  # fields by name
 
 
 def waiting(**fields: object) -> Workload:
@@ -56,6 +62,16 @@ def step_of(workload: Workload, now: float, **changes: object) -> Step:
     step = next_step(workload, context(**changes), now)
     assert step is not None
     return step
+
+
+def told(step: Step) -> StepEvent:
+    """The one event of a step."""
+    (event,) = step.events
+    return event
+
+
+def message_of(workload: Workload, type_: ConditionType) -> str:
+    return workload.conditions[type_].message
 
 
 def steps_to_rest(workload: Workload, now: float, **changes: object) -> Workload:

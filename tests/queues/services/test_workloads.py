@@ -124,7 +124,7 @@ def test_pods_ready(cluster: Cluster) -> None:
         "type": "PodsReady",
         "status": "False",
         "reason": "WaitForRecovery",
-        "message": "Not all pods are ready",
+        "message": "At least one pod has failed, waiting for recovery",
         "lastTransitionTime": "2026-01-05T09:05:00Z",
     }
     assert [condition["type"] for condition in row.conditions] == ["Admitted", "PodsReady"]

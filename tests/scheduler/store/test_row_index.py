@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from queues.models import ResourceFlavor, Workload
+from queues.models import ResourceFlavor, Workload, WorkloadEvent
 from scheduler.leader.engine import Engine
 from tests.factories import START, make_cluster, make_cluster_queue, make_resource_flavor, make_workload
 
@@ -21,9 +21,9 @@ def test_a_missing_flavor_is_said_on_those_who_wait_and_taken_back_when_it_comes
     make_workload(cluster, "waits")
     engine.run()
     waits = Workload.objects.get(name="waits")
-    assert (waits.reason, waits.message) == (
-        "Suspended", "ClusterQueue main is inactive: flavors not found: default-flavor"
-    )  # fmt: skip
+    assert (waits.reason, waits.message) == ("Suspended", "ClusterQueue main is inactive")
+    why = WorkloadEvent.objects.get(workload_name="waits", reason="Suspended").message
+    assert why == "ClusterQueue main is inactive: flavors not found: default-flavor"
     assert Workload.objects.get(name="runs").status == "Admitted"
     make_resource_flavor(cluster)
     engine.run()

@@ -8,11 +8,21 @@ import pytest
 
 from scheduling.lifecycle import conditions
 from scheduling.lifecycle.context import deadline
-from scheduling.lifecycle.reconcile import next_step
+from scheduling.lifecycle.reconcile import StepEvent, next_step
 from scheduling.model.admission_check import AdmissionCheckRule, AdmissionCheckState
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionType, EvictionReason
 from scheduling.model.workload import RequeueState, Workload
-from tests.scheduling.lifecycle_helpers import QUEUE, admitted, context, reason_of, reserved, step_of, waiting
+from tests.scheduling.lifecycle_helpers import (
+    QUEUE,
+    admitted,
+    context,
+    reason_of,
+    reserved,
+    step_of,
+    steps_to_rest,
+    told,
+    waiting,
+)
 
 
 class TestAdmissionChecks:
@@ -23,10 +33,10 @@ class TestAdmissionChecks:
     def test_those_of_all_flavors_are_listed_while_it_waits_and_the_others_with_the_flavor(self) -> None:  # T61
         step = step_of(waiting(), 5, cluster_queue=self.CHECKED)
         assert [check.name for check in step.workload.admission_checks] == ["billing"]
-        on_spot = step_of(reserved("spot"), 6, cluster_queue=self.CHECKED).workload
+        on_spot = steps_to_rest(reserved("spot"), 6, cluster_queue=self.CHECKED)
         assert [check.name for check in on_spot.admission_checks] == ["billing", "security"]
         assert reason_of(on_spot, ConditionType.ADMITTED) == ("False", "UnsatisfiedAdmissionChecks")
-        on_demand = step_of(reserved("on-demand"), 6, cluster_queue=self.CHECKED).workload
+        on_demand = steps_to_rest(reserved("on-demand"), 6, cluster_queue=self.CHECKED)
         assert [check.name for check in on_demand.admission_checks] == ["billing"]
 
     @pytest.mark.parametrize("checks", [[], [AdmissionCheckState("billing")]])
@@ -42,7 +52,8 @@ class TestAdmissionChecks:
     def test_all_ready_admits(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
         ready = AdmissionCheckState("billing", AdmissionCheckStatus.READY)
-        step = step_of(reserved(checks=[ready]), 5, cluster_queue=queue)
+        step = step_of(reserved(checks=[ready], at=2), 5, cluster_queue=queue)
+        assert told(step) == StepEvent("Admitted", "Admitted by ClusterQueue main, wait time since reservation was 3s")
         assert reason_of(step.workload, ConditionType.ADMITTED) == ("True", "Admitted")
 
     def check(self, state: AdmissionCheckStatus, **fields: object) -> Workload:
@@ -60,10 +71,17 @@ class TestAdmissionChecks:
         assert evicted.admission_checks[0].retry_count == 1
         released = step_of(evicted, 7, cluster_queue=queue, pods_stopped=True).workload
         assert next_step(released, context(cluster_queue=queue), 64) is None
-        assert deadline(released, context(cluster_queue=queue)) == 65.0
-        back = step_of(released, 65, cluster_queue=queue).workload
+        assert deadline(released, context(cluster_queue=queue), 64) == 65.0
+        back = steps_to_rest(released, 65, cluster_queue=queue)
         assert reason_of(back, ConditionType.REQUEUED) == ("True", "BackoffFinished")
         assert back.requeue_state is None
+
+    def test_a_retry_without_a_delay_evicts_and_sets_no_time(self) -> None:
+        queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("billing"),))
+        step = step_of(self.check(AdmissionCheckStatus.RETRY, last_transition_time=5.0), 6, cluster_queue=queue)
+        assert step.workload.requeue_state is None
+        said = 'Evicted due to AdmissionCheck in Retry state: "billing" (no money)'
+        assert told(step) == StepEvent("EvictedDueToAdmissionCheck", said)
 
     def test_rejected_wins_over_retry_and_deactivates(self) -> None:
         rules = (AdmissionCheckRule("billing"), AdmissionCheckRule("security"))
@@ -92,7 +110,8 @@ class TestAdmissionChecks:
         assert {check.state for check in evicted.admission_checks} == {AdmissionCheckStatus.PENDING}
         assert (ready.retry_count, retried.retry_count, pending) == (0, 3, checks[2])
         assert (retried.requeue_after_seconds, retried.last_transition_time) == (60.0, 9.0)
-        assert ("Ready" in ready.message, "Retry" in retried.message) == (True, True)
+        assert ready.message == "Reset to Pending after eviction. Previously: Ready"
+        assert retried.message == "Reset to Pending after eviction. Previously: Retry"
 
     def test_the_list_follows_the_queue_sorted_and_known_states_stay(self) -> None:
         known = AdmissionCheckState("billing", AdmissionCheckStatus.READY, "paid", 3.0)
@@ -102,9 +121,9 @@ class TestAdmissionChecks:
         assert [check.name for check in step.workload.admission_checks] == ["billing", "security"]
         assert step.workload.admission_checks[0] == known
         assert step.workload.admission_checks[1].state is AdmissionCheckStatus.PENDING
-        none = step_of(step.workload, 6)
-        assert none.workload.admission_checks == ()
-        assert reason_of(none.workload, ConditionType.ADMITTED) == ("True", "Admitted")
+        none = steps_to_rest(step.workload, 6)
+        assert none.admission_checks == ()
+        assert reason_of(none, ConditionType.ADMITTED) == ("True", "Admitted")
 
     @pytest.mark.parametrize(("known", "expected"), [(None, 95.0), (50.0, 95.0), (95.0, None), (500.0, None)])
     def test_the_latest_of_several_retries_counts_and_never_hastens(
@@ -118,4 +137,4 @@ class TestAdmissionChecks:
         workload = replace(conditions.sync_admitted(reserved(checks=checks), 0), requeue_state=RequeueState(4, known))
         step = step_of(workload, 91, cluster_queue=replace(QUEUE, admission_checks=rules))
         assert step.workload.requeue_state == RequeueState(4, known if expected is None else expected)
-        assert (step.reason == "RequeueDelayed") is (expected is not None)
+        assert (told(step).reason == "RequeueDelayed") is (expected is not None)

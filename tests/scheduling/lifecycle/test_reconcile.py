@@ -8,7 +8,8 @@ import pytest
 
 from scheduling.lifecycle import conditions
 from scheduling.lifecycle.context import deadline
-from scheduling.lifecycle.reconcile import next_step
+from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH
+from scheduling.lifecycle.reconcile import StepEvent, next_step
 from scheduling.model.admission_check import AdmissionCheckRule, AdmissionCheckState
 from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, EvictionReason, StopPolicy
 from scheduling.model.workload import RequeueState, Workload
@@ -18,21 +19,26 @@ from tests.scheduling.lifecycle_helpers import (
     QUEUE,
     admitted,
     context,
+    message_of,
     pods_ready,
     reason_of,
     reserved,
     step_of,
     steps_to_rest,
+    told,
     waiting,
 )
 
 
-@pytest.mark.parametrize(
-    "workload", [waiting(), admitted(), conditions.pending(waiting(), "WaitingForQuota", "later", 0)]
-)
+def pending(reason: str, message: str) -> Workload:
+    """A workload that waits, as QuotaReserved and Admitted say."""
+    return conditions.sync_admitted(conditions.pending(waiting(), reason, message, 1), 1)
+
+
+@pytest.mark.parametrize("workload", [waiting(), admitted(), pending("WaitingForQuota", "later")])
 def test_nothing_is_due(workload: Workload) -> None:
     assert next_step(workload, context(), 5) is None
-    assert deadline(workload, context()) is None
+    assert deadline(workload, context(), 5) is None
 
 
 def test_a_finished_workload_takes_no_step() -> None:
@@ -58,7 +64,7 @@ class TestEviction:
         evicted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 10)
         again = conditions.reserved(evicted, "again", 20)
         assert reason_of(again, ConditionType.EVICTED) == ("False", "QuotaReserved")
-        assert again.conditions[ConditionType.EVICTED].message == "previously: for another"
+        assert again.conditions[ConditionType.EVICTED].message == "Previously: for another"
 
 
 class TestDeactivation:
@@ -69,26 +75,25 @@ class TestDeactivation:
         assert step.evicted == (EvictionReason.DEACTIVATED, "")
         assert next_step(step.workload, context(wanted_active=False), 6) is None
 
-    def test_a_waiting_one_is_evicted_too_and_that_is_complete_at_once(self) -> None:
+    def test_a_waiting_workload_is_counted_as_evicted_and_no_event_tells_it(self) -> None:
         step = step_of(waiting(), 5, wanted_active=False)
-        assert (step.reason, step.warning) == ("EvictedDueToDeactivated", False)
+        assert step.events == ()
         assert step.evicted == (EvictionReason.DEACTIVATED, "")
         assert reason_of(step.workload, ConditionType.EVICTED) == ("True", "Deactivated")
-        assert reason_of(step.workload, ConditionType.REQUEUED) == ("False", "Deactivated")
-        told = step_of(step.workload, 5, wanted_active=False)
-        assert reason_of(told.workload, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
-        assert next_step(told.workload, context(wanted_active=False), 6) is None, "once"
+        assert ConditionType.REQUEUED not in step.workload.conditions
+        verdict = step_of(step.workload, 5, wanted_active=False)
+        assert reason_of(verdict.workload, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
+        assert next_step(verdict.workload, context(wanted_active=False), 6) is None, "once"
 
     def test_it_comes_back_and_the_eviction_is_over_with_the_next_reservation(self) -> None:
         held = steps_to_rest(waiting(), 5, wanted_active=False)
         back = steps_to_rest(held, 6)
-        assert reason_of(back, ConditionType.REQUEUED) == ("True", "Reactivated")
         assert reason_of(back, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
         assert reason_of(back, ConditionType.EVICTED) == ("True", "Deactivated")
         again = conditions.reserved(back, "again", 7)
         assert reason_of(again, ConditionType.EVICTED) == ("False", "QuotaReserved")
 
-    def test_one_that_was_preempted_before_is_deactivated_now(self) -> None:
+    def test_a_workload_that_was_preempted_before_keeps_that_eviction(self) -> None:
         preempted = conditions.evict(admitted(), EvictionReason.PREEMPTED, "for another", 3)
         stopping = replace(preempted, requeue_state=RequeueState(1, 9.0))
         forgotten = step_of(stopping, 4, wanted_active=False)
@@ -97,16 +102,24 @@ class TestDeactivation:
         released = step_of(forgotten.workload, 5, wanted_active=False, pods_stopped=True).workload
         assert reason_of(released, ConditionType.REQUEUED) == ("True", "Preempted")
         held = steps_to_rest(released, 5, wanted_active=False)
-        assert reason_of(held, ConditionType.EVICTED) == ("True", "Deactivated")
-        assert reason_of(held, ConditionType.REQUEUED) == ("False", "Deactivated")
-        assert reason_of(steps_to_rest(held, 6), ConditionType.REQUEUED) == ("True", "Reactivated")
+        assert reason_of(held, ConditionType.EVICTED) == ("True", "Preempted")
+        assert reason_of(held, ConditionType.QUOTA_RESERVED) == ("False", "Deactivated")
+        assert reason_of(steps_to_rest(held, 6), ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
+
+    def test_activation_ends_a_pods_ready_back_off(self) -> None:
+        evicted = step_of(admitted(), 100, configuration=PODS_READY).workload
+        released = step_of(evicted, 101, configuration=PODS_READY, pods_stopped=True).workload
+        held = steps_to_rest(released, 102, configuration=PODS_READY, wanted_active=False)
+        assert (held.requeue_state, reason_of(held, ConditionType.EVICTED)) == (None, ("True", "PodsReadyTimeout"))
+        back = steps_to_rest(held, 103, configuration=PODS_READY)
+        assert reason_of(back, ConditionType.REQUEUED) == ("True", "BackoffFinished")
 
     def test_a_waiting_one_forgets_its_back_off(self) -> None:
         asked = AdmissionCheckState("billing", AdmissionCheckStatus.RETRY, requeue_after_seconds=60.0)
         held = waiting(requeue_state=RequeueState(3, 99.0), admission_checks=(asked,))
         step = step_of(held, 5, wanted_active=False)
         assert step.workload.requeue_state is None
-        assert step_of(step.workload, 5, wanted_active=False).reason != step.reason, "once"
+        assert steps_to_rest(step.workload, 5, wanted_active=False).requeue_state is None
 
     def test_one_that_was_evicted_is_reactivated(self) -> None:
         evicted = step_of(admitted(), 5, wanted_active=False).workload
@@ -153,12 +166,13 @@ class TestQueues:
     @pytest.mark.parametrize(
         ("changes", "reason", "said"),
         [
-            ({"local_queue": None}, "Misconfigured", "LocalQueue team/queue does not exist"),
-            ({"cluster_queue": None}, "Misconfigured", "ClusterQueue main does not exist"),
+            ({"local_queue": None}, "Misconfigured", "LocalQueue queue doesn't exist"),
+            ({"cluster_queue": None}, "Misconfigured", "ClusterQueue main doesn't exist"),
+            ({"inactive_reason": "flavors not found: spot"}, "Suspended", "ClusterQueue main is inactive"),
             (
-                {"queue_problem": "flavors not found: spot"},
-                "Suspended",
-                "ClusterQueue main is inactive: flavors not found: spot",
+                {"admissibility_error": NAMESPACE_MISMATCH},
+                "Misconfigured",
+                "workload namespace doesn't match ClusterQueue selector",
             ),
         ],
     )
@@ -167,8 +181,9 @@ class TestQueues:
     ) -> None:
         step = step_of(waiting(), 5, **changes)
         assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", reason)
-        assert step.message == said
-        assert step_of(step.workload, 6).reason == "PendingEvaluation"
+        assert message_of(step.workload, ConditionType.QUOTA_RESERVED) == said
+        again = step_of(step.workload, 6).workload
+        assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
 
     def test_a_deleted_local_queue_takes_back_what_is_not_admitted_and_leaves_the_rest(self) -> None:
         queue = replace(QUEUE, admission_checks=(AdmissionCheckRule("security"),))
@@ -183,7 +198,9 @@ class TestQueues:
         for cluster_queue in (queue, None):
             step = step_of(reserving, 5, cluster_queue=cluster_queue)
             assert reason_of(step.workload, ConditionType.QUOTA_RESERVED) == ("False", "Misconfigured")
-            assert step.message == "ClusterQueue main does not exist or is being deleted"
+            assert (
+                message_of(step.workload, ConditionType.QUOTA_RESERVED) == "ClusterQueue main is terminating or missing"
+            )
             assert next_step(admitted(), context(cluster_queue=replace(QUEUE, terminating=True)), 5) is None
         assert next_step(admitted(), context(cluster_queue=None), 5) is None
 
@@ -193,33 +210,32 @@ class TestQueues:
 
     def test_an_admission_gate_is_told_and_so_is_that_it_is_cleared(self) -> None:
         gated = step_of(waiting(admission_gates=("budget", "audit")), 5)
-        assert (gated.reason, gated.warning) == ("AdmissionGated", False)
-        assert gated.message == "Admission is gated by budget, audit"
+        assert told(gated) == StepEvent("AdmissionGated", "Workload admission is gated by: budget,audit")
+        assert message_of(gated.workload, ConditionType.QUOTA_RESERVED) == "Admission is gated by: budget,audit"
         fewer = step_of(replace(gated.workload, admission_gates=("audit",)), 6)
-        assert fewer.message == "Admission is gated by audit"
+        assert fewer.events == ()
+        assert message_of(fewer.workload, ConditionType.QUOTA_RESERVED) == "Admission is gated by: audit"
         cleared = step_of(replace(fewer.workload, admission_gates=()), 7)
-        assert (cleared.reason, cleared.warning) == ("AdmissionGateCleared", False)
+        assert told(cleared) == StepEvent("AdmissionGateCleared", "Admission gate cleared, workload is now admissible")
         assert reason_of(cleared.workload, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
 
     def test_closed_preemption_gates_are_the_cycles_own_word(self) -> None:
-        told = conditions.pending(waiting(), "AdmissionGated", "closed preemption gates: later", 1)
-        assert next_step(told, context(), 5) is None
+        assert next_step(pending("AdmissionGated", "closed preemption gates: later"), context(), 5) is None
 
     def test_who_is_on_hold_stays_so(self) -> None:
-        told = conditions.pending(waiting(), "OnHold", "scaled to 0", 1)
-        assert next_step(told, context(cluster_queue=None), 5) is None
+        assert next_step(pending("OnHold", "scaled to 0"), context(cluster_queue=None), 5) is None
 
     def test_a_verdict_of_the_cycle_stays(self) -> None:
-        told = conditions.pending(waiting(), "Misconfigured", "namespace team does not match", 1)
-        assert next_step(told, context(), 5) is None
+        refused = pending("Misconfigured", "didn't satisfy LimitRange constraints: cpu is above the maximum")
+        assert next_step(refused, context(), 5) is None
 
 
 class TestPodsReady:
     def test_a_start_that_takes_too_long_is_requeued_with_a_back_off_that_doubles(self) -> None:  # T58
-        assert deadline(admitted(), context(configuration=PODS_READY)) == 100
+        assert deadline(admitted(), context(configuration=PODS_READY), 5) == 100
         assert next_step(admitted(), context(configuration=PODS_READY), 99) is None
         step = step_of(admitted(), 100, configuration=PODS_READY)
-        assert step.reason == "EvictedDueToPodsReadyTimeout"
+        assert told(step) == StepEvent("EvictedDueToPodsReadyTimeout", "Exceeded the PodsReady timeout team/one")
         assert step.workload.requeue_state == RequeueState(1, 160)
         second = step_of(admitted(requeue_state=RequeueState(1)), 100, configuration=PODS_READY)
         assert second.workload.requeue_state == RequeueState(2, 220)
@@ -234,7 +250,7 @@ class TestPodsReady:
 
     def test_recovery_has_its_own_time(self) -> None:
         recovering = pods_ready(pods_ready(admitted(), True, "Started", 20), False, "WaitForRecovery", 30)
-        assert deadline(recovering, context(configuration=PODS_READY)) == 80
+        assert deadline(recovering, context(configuration=PODS_READY), 5) == 80
         assert step_of(recovering, 80, configuration=PODS_READY).evicted == (
             EvictionReason.PODS_READY_TIMEOUT,
             "WaitForRecovery",
@@ -253,7 +269,7 @@ class TestPodsReady:
 class TestExecutionTime:  # T59
     def test_what_it_ran_before_counts(self) -> None:
         workload = admitted(maximum_execution_time_seconds=100)
-        assert deadline(workload, context(accumulated_seconds=40)) == 60
+        assert deadline(workload, context(accumulated_seconds=40), 5) == 60
         assert next_step(workload, context(accumulated_seconds=40), 59) is None
         step = step_of(workload, 60, accumulated_seconds=40)
         assert reason_of(step.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
@@ -261,25 +277,25 @@ class TestExecutionTime:  # T59
 
     def test_pods_that_take_long_to_stop_use_it_up_too(self) -> None:
         preempted = conditions.evict(admitted(maximum_execution_time_seconds=100), EvictionReason.PREEMPTED, "", 90)
-        assert deadline(preempted, context()) == 100
+        assert deadline(preempted, context(), 5) == 100
         marked = step_of(preempted, 100)
         assert reason_of(marked.workload, ConditionType.DEACTIVATION_TARGET) == ("True", "MaximumExecutionTimeExceeded")
         assert step_of(marked.workload, 100).deactivates
         held = steps_to_rest(marked.workload, 100, wanted_active=False)
         assert reason_of(held, ConditionType.EVICTED) == ("True", "Preempted"), "it is stopping already"
         assert ConditionType.DEACTIVATION_TARGET not in held.conditions
-        assert deadline(held, context(wanted_active=False)) is None
+        assert deadline(held, context(wanted_active=False), 100) is None
 
 
 def test_a_group_whose_pods_are_missing_says_so_until_they_are_there() -> None:
     missing = conditions.with_condition(
         waiting(), ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.TRUE, "PodsFailed", "1 of 3 missing", 0
     )
-    told = step_of(missing, 5).workload
-    assert reason_of(told, ConditionType.QUOTA_RESERVED) == ("False", "PodGroupIncomplete")
-    assert told.conditions[ConditionType.QUOTA_RESERVED].message == "1 of 3 missing"
+    waits = step_of(missing, 5).workload
+    assert reason_of(waits, ConditionType.QUOTA_RESERVED) == ("False", "PodGroupIncomplete")
+    assert message_of(waits, ConditionType.QUOTA_RESERVED) == "1 of 3 missing"
     complete = conditions.with_condition(
-        told, ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.FALSE, "PodsReady", "", 9
+        waits, ConditionType.WAITING_FOR_REPLACEMENT_PODS, ConditionStatus.FALSE, "PodsReady", "", 9
     )
     again = step_of(complete, 10).workload
     assert reason_of(again, ConditionType.QUOTA_RESERVED) == ("False", "PendingEvaluation")
@@ -301,6 +317,7 @@ class TestEvents:
 
     def test_evictions_are_normal_and_what_went_wrong_is_a_warning(self) -> None:
         timed_out = step_of(admitted(), 100, configuration=PODS_READY)
-        assert (timed_out.reason, timed_out.warning) == ("EvictedDueToPodsReadyTimeout", False)
+        assert not told(timed_out).warning
         over = step_of(admitted(maximum_execution_time_seconds=10), 10)
-        assert (over.reason, over.warning) == ("MaximumExecutionTimeExceeded", True)
+        said = "The maximum execution time (10s) exceeded"
+        assert told(over) == StepEvent("MaximumExecutionTimeExceeded", said, warning=True)

@@ -146,7 +146,7 @@ def test_it_is_tried_again_after_two_four_up_to_thirty_seconds() -> None:
     assert tried == [1, 3, 7, 15, 31, 61, 91, 121]
     assert told == 1, "the same reason is said once"
     condition = current(builder, "w").conditions[ConditionType.ADMITTED]
-    assert condition.message.startswith("Waiting for its topology to be assigned: pod set main: topology")
+    assert condition.message.startswith("There are pending delayed topology requests: pod set main: topology")
     assert sync_admitted(current(builder, "w"), now) is current(builder, "w"), "what was said stays"
     builder.world.set_node(node("n1"))
     assert admissions(cycle(builder.world, 1151.0)) == ["w"]

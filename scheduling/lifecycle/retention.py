@@ -1,0 +1,43 @@
+"""When a workload or its job has been kept long enough (Kueue's objectRetentionPolicies)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from scheduling.lifecycle.conditions import eviction_reason
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, DeactivationCause, EvictionReason
+from scheduling.model.workload import Workload
+
+DELETED: Final = "Deleted"
+FINISHED_MESSAGE: Final = "Deleted finished workload due to elapsed retention"
+DEACTIVATED_MESSAGE: Final = "Deleted job: deactivation retention period expired"
+
+DEACTIVATIONS: Final = frozenset(eviction_reason(EvictionReason.DEACTIVATED, cause) for cause in DeactivationCause)
+"""Reasons of Evicted when Kueue's rules deactivated the workload, not a user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long what has ended is kept; None for ever."""
+
+    after_finished_seconds: float | None = None
+    after_deactivated_seconds: float | None = None
+
+
+def workload_expires_at(workload: Workload, retention: Retention) -> float | None:
+    """When a finished workload is deleted; None for never."""
+    finished = workload.condition(ConditionType.FINISHED)
+    if finished is None or finished.status is not ConditionStatus.TRUE or retention.after_finished_seconds is None:
+        return None
+    return finished.last_transition_time + retention.after_finished_seconds
+
+
+def job_expires_at(workload: Workload, retention: Retention, *, active: bool) -> float | None:
+    """When the job of a workload that Kueue's rules deactivated is deleted; None for never."""
+    evicted = workload.condition(ConditionType.EVICTED)
+    if evicted is None or active or retention.after_deactivated_seconds is None:
+        return None
+    if evicted.status is not ConditionStatus.TRUE or evicted.reason not in DEACTIVATIONS:
+        return None
+    return evicted.last_transition_time + retention.after_deactivated_seconds
