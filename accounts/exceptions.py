@@ -47,6 +47,16 @@ class InUse(Conflict):
     reason = "InUse"
 
 
+class LimitReached(KueuewebError):
+    """A limit per tenant. `retry_after` is when to try again, in seconds."""
+
+    reason = "LimitReached"
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class InvalidRequest(KueuewebError):
     """A parameter or a body that is not what the operation takes."""
 

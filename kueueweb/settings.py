@@ -144,6 +144,13 @@ CHANNEL_LAYERS = {
 
 MAXIMUM_BODY_BYTES = 2**20 * env.integer("MAXIMUM_BODY_MIB", 64, minimum=1)
 
+# --- What one tenant may have (0: no limit) ---------------------------------------------------------------------------
+
+MAX_UNFINISHED_PER_NAMESPACE = env.integer("MAX_UNFINISHED_PER_NAMESPACE", default=100_000)
+MAX_UNFINISHED_PER_LOCAL_QUEUE = env.integer("MAX_UNFINISHED_PER_LOCAL_QUEUE", default=50_000)
+MAX_UNFINISHED_PER_USER = env.integer("MAX_UNFINISHED_PER_USER", default=100_000)
+MAX_SUBMISSIONS_PER_MINUTE = env.integer("MAX_SUBMISSIONS_PER_MINUTE", default=20_000)
+
 # --- Clusters ---------------------------------------------------------------------------------------------------------
 
 KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, else the kubeconfig's

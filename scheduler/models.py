@@ -1,6 +1,7 @@
 """What the engine keeps: its to-do list, its lease, and a log of what it decided that is never rewritten."""
 
 from django.db import models
+from django.db.models import Case, CharField, F, Func, Value, When
 from django.db.models.functions import Now
 
 
@@ -26,11 +27,20 @@ class Change(models.Model):
     key = models.CharField(
         max_length=320, blank=True, help_text="Its name, or namespace/name: enough to forget it when it is gone."
     )
+    tenant = models.GeneratedField(
+        expression=Case(
+            When(kind="workload", then=Func(F("key"), Value("/"), 1, function="split_part", output_field=CharField())),
+            default=Value(""),
+        ),
+        output_field=models.CharField(max_length=320),
+        db_persist=True,
+        help_text="The namespace of a workload; all else is everybody's.",
+    )
     noted_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["cluster_id", "id"], name="change_cluster")]
+        indexes = [models.Index(fields=["cluster_id", "tenant", "id"], name="change_tenant")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"

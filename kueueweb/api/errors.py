@@ -25,6 +25,7 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.NotFound: status.HTTP_404_NOT_FOUND,
     queues.Conflict: status.HTTP_409_CONFLICT,
     queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
+    queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
 }
 _REASON: Final[Mapping[str, str]] = {
     "authentication_failed": "AuthenticationFailed",
@@ -50,7 +51,8 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
     """DRF's exception handler: every error that a request may cause, in our shape; None for our own mistakes (500)."""
     if isinstance(error, queues.KueuewebError):
         set_rollback()
-        return Response(_body(error.reason, error.message, map(located, error.errors)), _status(error))
+        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, queues.LimitReached) else None
+        return Response(_body(error.reason, error.message, map(located, error.errors)), _status(error), headers=headers)
     if isinstance(error, OperationalError | InterfaceError | RedisError):
         _log.error("A request failed: %s", error)
         set_rollback()

@@ -41,11 +41,11 @@ _ERRORS: Final = {
     409: "The object's state does not allow it.",
     413: "The body is too large.",
     415: "The body's media type is not taken.",
-    429: "Too many tries; `Retry-After` says when to come back.",
+    429: "Too many tries, or more than one tenant may have; `Retry-After` says when to come back.",
     503: "The database or Redis does not answer; nothing was stored.",
 }
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
-_WITH_BODY: Final = (409, 413, 415)
+_WITH_BODY: Final = (409, 413, 415, 429)
 _CLUSTER: Final = OpenApiParameter(
     "cluster", str, OpenApiParameter.QUERY, description="The cluster's name.", default="default"
 )

@@ -36,6 +36,7 @@ from queues.models.workload import WorkloadQuerySet
 from queues.querysets import QueuePositions
 from queues.services.group_submission import submit_group_pods
 from queues.services.jobs import read_job_object
+from queues.services.limits import check_rate
 from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, Report
@@ -121,12 +122,13 @@ class WorkloadsView(ClusterView):
         manifests. A mistake in one names it by its index and path, and nothing is stored. Pods of a group are one
         workload, also when they come one by one.
         """
+        username = self.access.username
+        check_rate(len(request.data) if isinstance(request.data, list) else 1, username)
         specs, pods = _read(request.data)
         _require_rights(self.access, [*specs, *(spec for spec, _ in pods)])
-        username = self.access.username
         with transaction.atomic():
             created: list[CreatedWorkload | Workload] = [
-                *create_workloads(self.cluster, specs, actor=username, submitted_by=username),
+                *create_workloads(self.cluster, specs, actor=username, submitted_by=username, rate_is_checked=True),
                 *submit_group_pods(self.cluster, [pod for _, pod in pods], actor=username, submitted_by=username),
             ]
         stored = [

@@ -106,7 +106,14 @@ class Workload(NamespacedObject):
             models.Index(fields=["cluster", "reason", "id"], name="workload_reason"),
             models.Index(fields=["cluster", "submitted_by", "id"], name="workload_submitted_by"),
             models.Index(fields=["cluster", "id"], condition=Q(active=False), name="workload_held"),
-            models.Index(fields=["cluster"], condition=~Q(status="Finished"), name="workload_unfinished"),
+            models.Index(
+                fields=["cluster", "namespace", "queue_name"],
+                condition=~Q(status="Finished"),
+                name="workload_unfinished",
+            ),
+            models.Index(
+                fields=["cluster", "submitted_by"], condition=~Q(status="Finished"), name="workload_unfinished_user"
+            ),
             models.Index(
                 fields=["cluster"], condition=Q(push_sequence__gt=F("pushed_sequence")), name="workload_unpushed"
             ),

@@ -18,6 +18,7 @@ from accounts.models import Cluster, Namespace
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.bulk import copy_rows, json_text, next_ids
+from queues.services.limits import check_limits
 from queues.services.withdrawn_jobs import free_names
 from scheduling.manifest import LocatedError
 
@@ -67,13 +68,14 @@ def create_workloads(
     actor: str,
     submitted_by: str = "",
     now: datetime | None = None,
+    rate_is_checked: bool = False,
 ) -> list[CreatedWorkload]:
     """Store the workloads, their pod sets, jobs and first events; wake the scheduler when that is committed.
 
     Specs that share one `JobSpec` instance share one job. A LocalQueue that is missing is no error (Kueue: the
     workload waits as Misconfigured). Raises `ManifestErrors` for a missing namespace or priority class or a name used
     twice in the call, and `AlreadyExists` when all that is wrong is that workloads of those names are there; each
-    error names the document. Nothing is stored then.
+    error names the document; `LimitReached` when a user would have more than one may have. Nothing is stored then.
     """
     if not specs:
         return []
@@ -81,6 +83,7 @@ def create_workloads(
     try:
         with transaction.atomic():
             priorities = _checked_priorities(cluster, specs)
+            check_limits(cluster, specs, submitted_by, rate_is_checked=rate_is_checked)
             created = _named(specs)
             _refuse_taken_names(cluster, created)
             jobs = _store_jobs(cluster, specs, now)

@@ -9,11 +9,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from django.db import connection
 
 LIMIT = 20_000
-"""Notes taken at once; the rest is taken by the next batch."""
+"""Notes on configuration, nodes and devices taken at once; the rest is taken by the next batch."""
+TENANT_LIMIT = 250
+"""Notes on workloads of one namespace taken at once: a batch must be short, or all others wait for one's flood."""
+
+# From one tenant to the next by the index, and of each its oldest: the cost is that of what is taken, however long the
+# list has become.
+_OLDEST_OF_EACH_TENANT: Final = """
+    WITH RECURSIVE tenants (tenant) AS (
+        (SELECT tenant FROM scheduler_change WHERE cluster_id = %(cluster)s ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT tenant FROM scheduler_change
+            WHERE cluster_id = %(cluster)s AND tenant > tenants.tenant ORDER BY tenant LIMIT 1
+        ) FROM tenants WHERE tenants.tenant IS NOT NULL
+    )
+    SELECT note.* FROM tenants CROSS JOIN LATERAL (
+        SELECT id, kind, object_id, key FROM scheduler_change
+        WHERE cluster_id = %(cluster)s AND tenant = tenants.tenant ORDER BY id
+        LIMIT CASE WHEN tenants.tenant = '' THEN %(limit)s ELSE %(tenant_limit)s END
+    ) AS note ORDER BY note.id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +56,7 @@ def read_changes(cluster_id: int) -> Changes:
         row = cursor.fetchone()
         if row is None:
             raise LookupError(f"cluster {cluster_id} is gone")
-        cursor.execute(
-            "SELECT id, kind, object_id, key FROM scheduler_change WHERE cluster_id = %s ORDER BY id LIMIT %s",
-            [cluster_id, LIMIT],
-        )
+        cursor.execute(_OLDEST_OF_EACH_TENANT, {"cluster": cluster_id, "limit": LIMIT, "tenant_limit": TENANT_LIMIT})
         notes = cursor.fetchall()
     by_kind: dict[str, dict[int, str]] = defaultdict(dict)
     for _, kind, object_id, key in notes:

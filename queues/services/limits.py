@@ -1,0 +1,103 @@
+"""What one tenant may have: unfinished workloads per namespace, LocalQueue and user, and submissions a minute."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Count
+from redis import RedisError
+
+from accounts.exceptions import LimitReached
+from accounts.models import Cluster
+from accounts.redis_client import redis_client
+from queues.manifests.workload import WorkloadSpec
+from queues.models import Workload
+
+_RETRY_SECONDS: Final = 30
+"""Nobody knows when workloads end; often enough, and not too often."""
+_MINUTE: Final = 60
+
+_log = logging.getLogger(__name__)
+
+
+def check_limits(cluster: Cluster, specs: Sequence[WorkloadSpec], user: str, *, rate_is_checked: bool = False) -> None:
+    """Raises `LimitReached` when these would be too many. What has no user, such as a Job found in the cluster, has no
+    limit here.
+
+    Calls at the same moment don't see each other's workloads, so that a limit may be passed by what they bring.
+    """
+    if not user:
+        return
+    if not rate_is_checked:
+        check_rate(len(specs), user)
+    _check_namespaces(cluster, specs)
+    _check_user(cluster, len(specs), user)
+
+
+def _check_namespaces(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> None:
+    new = Counter((spec.namespace, spec.queue_name) for spec in specs)
+    new_by_namespace = Counter(spec.namespace for spec in specs)
+    unfinished = Workload.objects.filter(cluster=cluster, namespace__in=new_by_namespace).exclude(status="Finished")
+    rows = unfinished.order_by().values_list("namespace", "queue_name").annotate(count=Count("id"))
+    there = {(namespace, queue): count for namespace, queue, count in rows}
+    for (namespace, queue), count in new.items():
+        whose = f"LocalQueue {namespace}/{queue}"
+        limit = settings.MAX_UNFINISHED_PER_LOCAL_QUEUE
+        _check(whose, there.get((namespace, queue), 0), count, limit, "MAX_UNFINISHED_PER_LOCAL_QUEUE")
+    there_by_namespace = Counter[str]()
+    for (namespace, _), count in there.items():
+        there_by_namespace[namespace] += count
+    for namespace, count in new_by_namespace.items():
+        limit = settings.MAX_UNFINISHED_PER_NAMESPACE
+        _check(f"Namespace {namespace}", there_by_namespace[namespace], count, limit, "MAX_UNFINISHED_PER_NAMESPACE")
+
+
+def _check_user(cluster: Cluster, new: int, user: str) -> None:
+    limit = settings.MAX_UNFINISHED_PER_USER
+    if limit:
+        there = Workload.objects.filter(cluster=cluster, submitted_by=user).exclude(status="Finished").count()
+        _check(f"User {user}", there, new, limit, "MAX_UNFINISHED_PER_USER")
+
+
+def _check(whose: str, there: int, new: int, limit: int, setting: str) -> None:
+    if limit and there + new > limit:
+        raise LimitReached(
+            f"{whose} has {there:,} unfinished workloads and may have {limit:,}: {new:,} more are too many. Nothing "
+            f"was stored. Wait until some have finished, or cancel some; an operator of kueueweb can raise {setting}.",
+            _RETRY_SECONDS,
+        )
+
+
+def check_rate(new: int, user: str, now: float | None = None) -> None:
+    """Count submissions; raises `LimitReached` when they are too many for one minute, and then counts none.
+
+    Before the documents are read: refusing many must be cheap. Counted in Redis; while it does not answer nothing is
+    refused, and the other limits still hold.
+    """
+    limit = settings.MAX_SUBMISSIONS_PER_MINUTE
+    if not limit:
+        return
+    minute, second = divmod(int(time.time() if now is None else now), _MINUTE)
+    key = f"kueueweb:submissions:{minute}:{user}"
+    try:
+        with redis_client().pipeline() as pipeline:
+            pipeline.incrby(key, new)
+            pipeline.expire(key, 2 * _MINUTE)
+            count = int(pipeline.execute()[0])
+        if count > limit:
+            redis_client().decrby(key, new)
+    except RedisError as error:
+        _log.warning("Submissions of %s are not counted: %s", user, error)
+        return
+    if count > limit:
+        raise LimitReached(
+            f"User {user} may submit {limit:,} workloads a minute and has submitted {count - new:,} in this one: "
+            f"{new:,} more are too many. Nothing was stored. Send them later, or fewer at a time; an operator of "
+            "kueueweb can raise MAX_SUBMISSIONS_PER_MINUTE.",
+            _MINUTE - second,
+        )

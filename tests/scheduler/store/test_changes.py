@@ -1,0 +1,32 @@
+"""The engine's to-do list is taken in turns: one tenant's flood does not hold up another's note (S6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.models import Change
+from scheduler.store.changes import TENANT_LIMIT, forget_changes, read_changes
+from tests.factories import make_cluster
+
+pytestmark = pytest.mark.django_db
+
+
+def test_each_tenant_gets_its_turn_in_every_batch() -> None:
+    cluster = make_cluster()
+    Change.objects.all().delete()
+    flood = [Change(cluster_id=cluster.pk, kind="workload", object_id=n, key=f"flood/w-{n}") for n in range(1000)]
+    Change.objects.bulk_create(flood)
+    Change.objects.create(cluster_id=cluster.pk, kind="workload", object_id=5000, key="other/w")
+    nodes = [Change(cluster_id=cluster.pk, kind="node", object_id=n, key=f"node-{n}") for n in range(600)]
+    Change.objects.bulk_create(nodes)
+
+    taken = read_changes(cluster.pk)
+    assert set(taken.by_kind) == {"workload", "node"}
+    assert len(taken.by_kind["node"]) == 600  # everybody's: all at once
+    assert list(taken.by_kind["workload"]) == [*range(TENANT_LIMIT), 5000]
+
+    seen = 0
+    while changes := read_changes(cluster.pk):
+        seen += len(changes.ids)
+        forget_changes(changes.ids)
+    assert seen == 1601
