@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('queues', '0002_workload_ending'),
+        ('queues', '0003_push_retry'),
     ]
 
     operations = [
