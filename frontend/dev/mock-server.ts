@@ -50,15 +50,34 @@ const refuse = (
 
 const page = (results: unknown[]) => ({ results, next: null });
 
-function listWorkloads(query: URLSearchParams): unknown {
-  const filters = ["status", "cluster_queue", "namespace", "priority_class"] as const;
+function countWorkloads(query: URLSearchParams): unknown {
+  const by = query.get("by") === "submitted_by" ? "submitted_by" : "status";
+  const rows = matching(query);
+  const counts = new Map<string, number>();
+  for (const row of rows) counts.set(row[by], (counts.get(row[by]) ?? 0) + 1);
+  return { total: rows.length, groups: [...counts].map(([value, count]) => ({ value, count })) };
+}
+
+function matching(query: URLSearchParams): WorkloadDetail[] {
+  const filters = [
+    "status",
+    "cluster_queue",
+    "namespace",
+    "priority_class",
+    "reason",
+    "submitted_by",
+  ] as const;
   const search = query.get("search") ?? "";
-  let rows = fixture.workloads.filter(
+  return fixture.workloads.filter(
     (workload) =>
       filters.every((name) => query.get(name) === null || workload[name] === query.get(name)) &&
       (query.get("local_queue") === null || workload.queue_name === query.get("local_queue")) &&
       workload.name.includes(search),
   );
+}
+
+function listWorkloads(query: URLSearchParams): unknown {
+  let rows: (WorkloadDetail & { position?: number })[] = matching(query);
   if (query.get("ordering") === "position") {
     rows = rows
       .toSorted((a, b) => b.priority - a.priority || a.id - b.id)
@@ -149,6 +168,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     );
     return answer(response, page(rows.slice(0, Number(url.searchParams.get("limit")))));
   }
+  if (kind === "workloads" && first === "counts") return answer(response, countWorkloads(url.searchParams));
   if (kind === "workloads" && first === undefined) return answer(response, listWorkloads(url.searchParams));
   if (kind === "workloads" && second === undefined) {
     const { workloads } = JSON.parse(text) as { workloads: unknown[] };

@@ -5,7 +5,6 @@ import {
   createRoute,
   createRouter,
   lazyRouteComponent,
-  Outlet,
   redirect,
   retainSearchParams,
 } from "@tanstack/react-router";
@@ -13,6 +12,7 @@ import { sessionQuery } from "@/api/session";
 import { parseDecisionFilters } from "@/lib/decision-filters";
 import { parseGpuFilters } from "@/lib/gpu-filters";
 import { parseWorkloadFilters } from "@/lib/workload-filters";
+import { RootRoute } from "@/routes/root";
 import { RouteError } from "@/routes/route-error";
 import { RouteNotFound } from "@/routes/route-not-found";
 
@@ -24,7 +24,7 @@ const rootRoute = createRootRouteWithContext<{ queries: QueryClient }>()({
   validateSearch: (search: Record<string, unknown>): RootSearch =>
     typeof search.cluster === "string" && search.cluster !== "" ? { cluster: search.cluster } : {},
   search: { middlewares: [retainSearchParams(["cluster"])] },
-  component: Outlet,
+  component: RootRoute,
   notFoundComponent: RouteNotFound,
 });
 
@@ -94,6 +94,12 @@ const decisionsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/decisions"), "DecisionsRoute"),
 });
 
+const notFoundRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "$",
+  component: RouteNotFound,
+});
+
 const routeTree = rootRoute.addChildren([
   loginRoute,
   appRoute.addChildren([
@@ -104,6 +110,7 @@ const routeTree = rootRoute.addChildren([
     clusterQueueRoute,
     gpusRoute,
     decisionsRoute,
+    notFoundRoute,
   ]),
 ]);
 
@@ -113,6 +120,8 @@ export function createAppRouter(queries: QueryClient) {
     context: { queries },
     defaultPreload: "intent",
     scrollRestoration: true,
+    // What no page declares is dropped from the URL instead of reaching the API.
+    search: { strict: true },
     defaultErrorComponent: RouteError,
   });
 }

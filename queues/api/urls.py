@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from queues.api import action_views, admission_check_views, configuration_views, edit_views, workload_views
+from queues.api import (
+    action_views,
+    admission_check_views,
+    configuration_views,
+    count_views,
+    edit_views,
+    workload_views,
+)
 
 _WORKLOAD = "workloads/<str:namespace>/<str:name>/"
 
@@ -28,6 +35,7 @@ urlpatterns = [
     path("workload-priority-classes/", configuration_views.WorkloadPriorityClassListView.as_view()),
     path("workload-priority-classes/<str:name>/", configuration_views.WorkloadPriorityClassView.as_view()),
     path("workloads/", workload_views.WorkloadsView.as_view()),
+    path("workloads/counts/", count_views.WorkloadCountsView.as_view()),
     path("workloads/cancel/", action_views.BulkCancelView.as_view()),
     path("workloads/finish/", action_views.BulkFinishView.as_view()),
     path("workloads/hold/", action_views.BulkHoldView.as_view()),

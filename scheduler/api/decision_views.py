@@ -59,6 +59,7 @@ class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     workload = filters.CharFilter(field_name="workload_name")
     workload_uid = filters.UUIDFilter()
     cluster_queue = filters.CharFilter(field_name="cluster_queue_name")
+    search = filters.CharFilter(field_name="workload_name", lookup_expr="icontains", help_text="Part of the name.")
     action = filters.CharFilter()
     reason = filters.CharFilter()
     since = filters.IsoDateTimeFilter(field_name="decided_at", lookup_expr="gte")

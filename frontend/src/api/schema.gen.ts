@@ -1029,6 +1029,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workloads/counts/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description How many of the workloads that the user may see match the filters of `workloads/`, group by group. */
+        get: operations["workloads_counts_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workloads/finish/": {
         parameters: {
             query?: never;
@@ -1671,6 +1688,11 @@ export interface components {
          * @enum {string}
          */
         FungibilityPolicyEnum: "MayStopSearch" | "TryNextFlavor";
+        /** @description One group. */
+        GroupCount: {
+            value: string;
+            count: number;
+        };
         /** @description The parts that work behind the screen. */
         Health: {
             scheduler: components["schemas"]["SchedulerHealth"];
@@ -2930,6 +2952,11 @@ export interface components {
             requeue_at: string | null;
             owner: components["schemas"]["Owner"] | null;
             pod_sets: components["schemas"]["PodSet"][];
+        };
+        /** @description The groups, largest first, and how many workloads there are in all. */
+        WorkloadCounts: {
+            total: number;
+            groups: components["schemas"]["GroupCount"][];
         };
         /** @description A workload with what only its own page shows. */
         WorkloadDetail: {
@@ -4873,6 +4900,8 @@ export interface operations {
                 limit?: number;
                 namespace?: string;
                 reason?: string;
+                /** @description Part of the name. */
+                search?: string;
                 since?: string;
                 until?: string;
                 workload?: string;
@@ -10106,6 +10135,103 @@ export interface operations {
             };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workloads_counts_retrieve: {
+        parameters: {
+            query?: {
+                active?: boolean;
+                /** @description What to count by. */
+                by?: "cluster_queue" | "local_queue" | "namespace" | "priority_class" | "reason" | "status" | "submitted_by";
+                /** @description The cluster's name. */
+                cluster?: string;
+                cluster_queue?: string;
+                local_queue?: string;
+                namespace?: string;
+                priority_class?: string;
+                reason?: string;
+                /** @description Part of `namespace/name`, in any case. */
+                search?: string;
+                /**
+                 * @description One or more, separated by commas.
+                 *
+                 *     * `Pending` - Pending
+                 *     * `QuotaReserved` - QuotaReserved
+                 *     * `Admitted` - Admitted
+                 *     * `Evicted` - Evicted
+                 *     * `Finished` - Finished
+                 */
+                status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
+                submitted_by?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadCounts"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

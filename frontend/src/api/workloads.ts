@@ -1,5 +1,11 @@
 /** Workloads: keys, queries and what can be done to them. */
-import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import {
+  infiniteQueryOptions,
+  keepPreviousData,
+  queryOptions,
+  useMutation,
+  useQueryClient,
+} from "@tanstack/react-query";
 import type { WorkloadFilters } from "@/lib/workload-filters";
 import { after, answer, api } from "./client";
 
@@ -36,6 +42,20 @@ export function workloadsQuery(cluster: string, { status, ...filters }: Workload
     },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
+  });
+}
+
+/** How many match the filters, by one of them: all of them, not only those that are loaded. */
+export function workloadCountsQuery(
+  cluster: string,
+  by: "status" | "reason" | "submitted_by",
+  { status, ...filters }: WorkloadFilters,
+) {
+  const query = { cluster, by, ...filters, ...(status === undefined ? {} : { status: [status] }) };
+  return queryOptions({
+    queryKey: [...workloadKeys.all(cluster), "counts", by, status ?? "", filters] as const,
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/workloads/counts/", { params: { query }, signal })),
+    placeholderData: keepPreviousData,
   });
 }
 

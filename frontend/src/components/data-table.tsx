@@ -45,7 +45,7 @@ export interface DataTableProps<Row extends object> {
   height?: string;
 }
 
-const ROW_HEIGHT = 44;
+const ROW_HEIGHT = 33;
 const NARROW = [560, 760, 1000, 1240] as const;
 
 function useVisibility<Row extends object>(columns: DataColumn<Row>[]): Record<string, boolean> {

@@ -7,7 +7,7 @@ const LOOKS: Record<string, Look> = {
   Admit: { label: "Admitted", color: "teal" },
   Preempt: { label: "Preempted", color: "orange" },
   Evict: { label: "Evicted", color: "orange" },
-  Park: { label: "Parked", color: "yellow" },
+  Park: { label: "Inadmissible", color: "yellow" },
   Skip: { label: "Skipped", color: "gray" },
   ReplaceNode: { label: "Node replaced", color: "blue" },
   Requeue: { label: "Requeued", color: "yellow" },

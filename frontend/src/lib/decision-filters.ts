@@ -1,6 +1,6 @@
 /** The filters of the decision log as they stand in the URL and as the API takes them. */
 
-const FILTERS = ["action", "reason", "namespace", "cluster_queue", "workload"] as const;
+const FILTERS = ["action", "reason", "namespace", "cluster_queue", "workload", "search"] as const;
 
 export type DecisionFilters = Partial<Record<(typeof FILTERS)[number], string>>;
 

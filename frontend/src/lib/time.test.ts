@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { formatAgo, formatDuration, secondsBetween } from "./time";
+import { formatAge, formatAgo, formatDuration, secondsBetween } from "./time";
 
 it.each([
   [0, "0s"],
@@ -12,6 +12,15 @@ it.each([
   [-3, "0s"],
 ])("%d seconds are %s", (seconds, text) => {
   expect(formatDuration(seconds)).toBe(text);
+});
+
+it.each([
+  [59.9, "59s"],
+  [637, "10m"],
+  [7500, "2h"],
+  [349_200, "4d"],
+])("%d seconds are %s in one unit", (seconds, text) => {
+  expect(formatAge(seconds)).toBe(text);
 });
 
 it("says how long ago, and does not go below zero when our clock is behind", () => {

@@ -20,10 +20,18 @@ export function formatDuration(seconds: number): string {
     : `${Math.floor(whole / unit)}${large} ${rest}${small}`;
 }
 
+/** A duration in its largest unit, rounded down: "5s", "3m", "2h", "4d". */
+export function formatAge(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < MINUTE) return `${whole}s`;
+  if (whole < HOUR) return `${Math.floor(whole / MINUTE)}m`;
+  return whole < DAY ? `${Math.floor(whole / HOUR)}h` : `${Math.floor(whole / DAY)}d`;
+}
+
 /** How long ago: "12s ago"; a clock that runs a little ahead of ours gives "just now". */
 export function formatAgo(iso: string, nowMs: number): string {
   const seconds = (nowMs - Date.parse(iso)) / 1000;
-  return seconds < 2 ? "just now" : `${formatDuration(seconds)} ago`;
+  return seconds < 2 ? "just now" : `${formatAge(seconds)} ago`;
 }
 
 const CLOCK = new Intl.DateTimeFormat(undefined, {

@@ -7,10 +7,20 @@ export interface WorkloadFilters {
   local_queue?: string;
   namespace?: string;
   priority_class?: string;
+  reason?: string;
+  submitted_by?: string;
   search?: string;
 }
 
-const TEXT_FILTERS = ["cluster_queue", "local_queue", "namespace", "priority_class", "search"] as const;
+const TEXT_FILTERS = [
+  "cluster_queue",
+  "local_queue",
+  "namespace",
+  "priority_class",
+  "reason",
+  "submitted_by",
+  "search",
+] as const;
 
 /** The filters of a URL's search; what is empty or unknown is left out, so that two equal views have equal keys. */
 export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadFilters {

@@ -1,10 +1,16 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { GpusPage } from "@/features/gpus/gpus-page";
+import { isTyping } from "@/lib/history";
 
 const route = getRouteApi("/app/gpus");
 
 export function GpusRoute() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
-  return <GpusPage filters={filters} onFilter={(search) => void navigate({ search, replace: true })} />;
+  return (
+    <GpusPage
+      filters={filters}
+      onFilter={(search) => void navigate({ search, replace: isTyping(filters, search, ["node"]) })}
+    />
+  );
 }

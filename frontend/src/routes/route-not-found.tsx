@@ -1,14 +1,21 @@
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
 
 export function RouteNotFound() {
   return (
-    <EmptyState
-      icon="search"
-      title="There is no such page"
-      action={<TextLink to="/">To the overview</TextLink>}
-    >
-      The address may be mistyped, or what it showed is gone.
-    </EmptyState>
+    <>
+      <PageHeader title="Page not found" />
+      <Panel>
+        <EmptyState
+          icon="search"
+          title="There is no page at this address"
+          action={<TextLink to="/">Go to the overview</TextLink>}
+        >
+          The address may be misspelled, or the page was removed.
+        </EmptyState>
+      </Panel>
+    </>
   );
 }

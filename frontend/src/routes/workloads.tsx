@@ -1,10 +1,16 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { WorkloadsPage } from "@/features/workloads/workloads-page";
+import { isTyping } from "@/lib/history";
 
 const route = getRouteApi("/app/workloads");
 
 export function WorkloadsRoute() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
-  return <WorkloadsPage filters={filters} onFilter={(search) => void navigate({ search, replace: true })} />;
+  return (
+    <WorkloadsPage
+      filters={filters}
+      onFilter={(search) => void navigate({ search, replace: isTyping(filters, search, ["search"]) })}
+    />
+  );
 }

@@ -38,6 +38,7 @@ def test_the_newest_first(alice: SchemaClient, decisions: None) -> None:
     assert page["results"][1]["detail"] == {"preemptor": "team-b/secret"}
     rest = alice.get(URL, {"limit": 2, "after": page["next"]}).json()
     assert [row["workload_name"] for row in rest["results"]] == ["w0"]
+    assert [row["workload_name"] for row in alice.get(URL, {"search": "W1"}).json()["results"]] == ["w1"]
     found = alice.get(URL, {"namespace": "team-a", "since": (EPOCH + timedelta(minutes=1)).isoformat()}).json()
     assert [row["workload_name"] for row in found["results"]] == ["w2"]
 

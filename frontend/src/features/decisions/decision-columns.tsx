@@ -5,19 +5,20 @@ import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
 import type { DataColumn } from "@/components/data-table";
 import { TextLink } from "@/components/link";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { decisionLook } from "@/lib/decision-action";
 
 export const DECISION_COLUMNS: DataColumn<Decision>[] = [
   {
     id: "when",
-    header: "When",
-    meta: { width: "108px" },
-    cell: ({ row: { original } }) => <Ago time={original.decided_at} />,
+    header: "Age",
+    meta: { width: "56px" },
+    cell: ({ row: { original } }) => <Ago time={original.decided_at} short />,
   },
   {
     id: "decision",
     header: "Decision",
-    meta: { width: "136px" },
+    meta: { width: "128px" },
     cell: ({ row: { original } }) => <BadgeDot {...decisionLook(original.action)} />,
   },
   {
@@ -30,7 +31,7 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
         fz="inherit"
         tabIndex={-1}
       >
-        {original.namespace}/{original.workload_name}
+        <MiddleEllipsis text={`${original.namespace}/${original.workload_name}`} />
       </TextLink>
     ),
   },
@@ -38,12 +39,19 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
     id: "queue",
     header: "ClusterQueue",
     meta: { hideBelow: 1000, width: "11%" },
-    cell: ({ row: { original } }) => original.cluster_queue || "–",
+    cell: ({ row: { original } }) =>
+      original.cluster_queue === "" ? (
+        "–"
+      ) : (
+        <TextLink to="/queues/$name" params={{ name: original.cluster_queue }} fz="inherit" tabIndex={-1}>
+          <MiddleEllipsis text={original.cluster_queue} />
+        </TextLink>
+      ),
   },
   {
     id: "why",
     header: "Why",
-    meta: { hideBelow: 760, width: "36%" },
+    meta: { hideBelow: 760, width: "44%" },
     cell: ({ row: { original } }) => (
       <Tooltip
         label={original.message}
@@ -61,9 +69,7 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
     header: "Cycle",
     meta: { hideBelow: 1240, width: "92px", align: "right" },
     cell: ({ row: { original } }) => (
-      <span title={`epoch ${original.epoch}, cycle ${original.cycle}`}>
-        {original.epoch}.{original.cycle}
-      </span>
+      <span title={`Cycle ${original.cycle} of leader epoch ${original.epoch}`}>{original.cycle}</span>
     ),
   },
 ];

@@ -41,13 +41,13 @@ function FilterBar({ filters, onFilter }: DecisionsPageProps) {
     <Group gap="xs" mb="sm">
       <TextInput
         type="search"
-        aria-label="Workload, by its whole name"
-        placeholder="Workload, whole name  ( / )"
+        aria-label="Search workloads by name"
+        placeholder="Search workloads  ( / )"
         size="xs"
         w={220}
         leftSection={<Icon name="search" size={14} />}
-        value={filters.workload ?? ""}
-        onChange={(event) => set({ workload: event.currentTarget.value })}
+        value={filters.search ?? ""}
+        onChange={(event) => set({ search: event.currentTarget.value })}
       />
       <Select
         aria-label="Decision"
@@ -137,8 +137,8 @@ function DecisionTable({ filters }: { filters: DecisionFilters }) {
             icon="clock"
             title={Object.keys(filters).length > 0 ? "No decision matches" : "Nothing decided yet"}
           >
-            Each admission, preemption and parking is noted here with its reason, and stays after the workload
-            is gone.
+            Every admission, preemption, eviction and refusal is recorded here with its reason, and is kept
+            after the workload is deleted.
           </EmptyState>
         }
       />

@@ -86,7 +86,7 @@ interface CardProps {
 function describe({ device }: Card): string {
   const state = gpuState(device);
   const held = `${formatMib(device.used_memory_mib)} of ${formatMib(device.memory_mib)} and ${device.used_cores_percent} % of cores held`;
-  return `Card ${device.index} of ${device.node}, ${device.type}: ${state}, ${held} in ${device.slices.length} slices`;
+  return `Card ${device.index} of ${device.node}, ${device.type}: ${state}, ${held} in ${device.slices.length} ${device.slices.length === 1 ? "slice" : "slices"}`;
 }
 
 function FullCard({ card, highlight, onOpen }: CardProps) {

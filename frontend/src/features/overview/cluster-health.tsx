@@ -14,9 +14,9 @@ export function ClusterHealth() {
   const overview = useQuery(overviewQuery(cluster));
   const health = overview.data?.health;
   return (
-    <Panel title="Health" h="100%">
+    <Panel title="Health">
       {overview.isPending && <Skeleton height={150} />}
-      {overview.error !== null && (
+      {overview.error !== null && health === undefined && (
         <ErrorState
           title="Health is unknown"
           message={overview.error.message}
@@ -27,11 +27,12 @@ export function ClusterHealth() {
         <StreamHealth />
         {health !== undefined && (
           <>
-            <Part name="Scheduler" alive={health.scheduler.alive} dead="Nobody leads">
-              leads with epoch {health.scheduler.epoch}, beat <Ago time={health.scheduler.heartbeat_at} />
+            <Part name="Scheduler" alive={health.scheduler.alive} dead="No leader">
+              leader epoch {health.scheduler.epoch}, last heartbeat{" "}
+              <Ago time={health.scheduler.heartbeat_at} />
             </Part>
             <Part name="Watcher" alive={health.watcher.alive} dead="Silent">
-              last word from the cluster <Ago time={health.watcher.last_event_at} />
+              last event from the cluster <Ago time={health.watcher.last_event_at} />
             </Part>
           </>
         )}
@@ -45,7 +46,7 @@ function StreamHealth() {
   const time = useLive((live) => live.time);
   return (
     <Part name="Live stream" alive={alive} dead="Stale">
-      numbers of <Ago time={time} />
+      last update <Ago time={time} />
     </Part>
   );
 }

@@ -1,5 +1,5 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
-import { Grid, SimpleGrid, Skeleton } from "@mantine/core";
+import { Grid, SimpleGrid, Skeleton, Stack } from "@mantine/core";
 import { useLive } from "@/api/cluster";
 import { waiting } from "@/api/live-data";
 import type { LiveTotals } from "@/api/types";
@@ -21,30 +21,30 @@ export function OverviewPage() {
       <PageHeader title="Overview" />
       {totals === undefined ? <StatSkeletons /> : <Totals totals={totals} />}
       <Grid mt="md" gap="md">
+        <Grid.Col span={{ base: 12, md: 6, lg: 4 }}>
+          <Stack gap="md" h="100%">
+            <PendingReasons />
+            <ClusterHealth />
+          </Stack>
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, md: 6, lg: 5 }}>
+          <HottestQueues />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, lg: 3 }}>
+          <QuotaUse />
+        </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 6 }}>
-          <Panel title="Workloads, since this page was opened" h="100%">
+          <Panel title="Workloads since this page was opened" h="100%">
             <WorkloadChart />
           </Panel>
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 6 }}>
-          <Panel title="GPU memory held, since this page was opened" h="100%">
+          <Panel title="GPU memory held since this page was opened" h="100%">
             <MemoryChart most={totals?.memory_mib ?? 0} />
           </Panel>
         </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 7, lg: 5 }}>
-          <HottestQueues />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 5, lg: 4 }}>
-          <QuotaUse />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 3 }}>
-          <ClusterHealth />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 7, lg: 8 }}>
+        <Grid.Col span={12}>
           <RecentDecisions />
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 5, lg: 4 }}>
-          <PendingReasons />
         </Grid.Col>
       </Grid>
     </>
@@ -63,7 +63,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
       <Stat
         label="Pending workloads"
         value={formatCount(waiting(totals))}
-        note={`${formatCount(totals.inadmissible)} parked`}
+        note={`${formatCount(totals.inadmissible)} inadmissible`}
       />
       <Stat
         label="Admitted workloads"
@@ -71,7 +71,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
         note={`${formatCount(totals.reserving)} hold quota`}
       />
       <Stat
-        label="Cards in use"
+        label="Devices in use"
         value={
           <>
             {formatCount(totals.devices_in_use)} <small>of {formatCount(totals.devices)}</small>
@@ -80,7 +80,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
         meter={meter(
           totals.devices_in_use,
           totals.devices,
-          `${totals.devices_in_use} of ${totals.devices} cards in use`,
+          `${totals.devices_in_use} of ${totals.devices} devices in use`,
         )}
         note={`${formatCount(totals.used_slots)} slices on ${formatCount(totals.nodes)} nodes`}
       />
@@ -94,7 +94,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
         label="GPU cores held"
         value={formatShare(totals.used_cores_percent, totals.cores_percent)}
         meter={meter(totals.used_cores_percent, totals.cores_percent, "GPU cores held")}
-        note={`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} cards' worth`}
+        note={`${formatCount(totals.used_cores_percent / 100)} of ${formatCount(totals.cores_percent / 100)} devices' worth`}
       />
     </SimpleGrid>
   );

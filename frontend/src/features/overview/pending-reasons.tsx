@@ -4,9 +4,11 @@ import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
 import { overviewQuery } from "@/api/overview";
 import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
 import { Panel } from "@/components/panel";
+import { explainPendingReason } from "@/lib/pending-reason";
 import { formatCount } from "@/lib/quantity";
 
 export function PendingReasons() {
@@ -22,23 +24,37 @@ export function PendingReasons() {
           All pending
         </TextLink>
       }
-      h="100%"
+      flex={1}
     >
       {overview.isPending && <Skeleton height={160} />}
+      {overview.error !== null && reasons === undefined && (
+        <ErrorState
+          title="The reasons cannot be shown"
+          message={overview.error.message}
+          onRetry={() => void overview.refetch()}
+        />
+      )}
       {reasons !== undefined && total === 0 && (
-        <EmptyState icon="check" title="Nobody waits">
-          Every workload that was submitted has been admitted or has ended.
+        <EmptyState icon="check" title="No workload waits">
+          Every submitted workload has been admitted or has finished.
         </EmptyState>
       )}
       <Stack gap={12}>
         {reasons
           ?.filter(({ count }) => count > 0)
+          .toSorted((a, b) => b.count - a.count)
           .map(({ reason, count }) => (
             <div key={reason}>
               <Group justify="space-between" gap="xs" mb={4} wrap="nowrap">
-                <Text fz="sm" truncate title={reason}>
-                  {reason || "Not yet looked at"}
-                </Text>
+                <TextLink
+                  to="/workloads"
+                  search={{ status: "Pending", ...(reason === "" ? {} : { reason }) }}
+                  fz="sm"
+                  title={reason}
+                  style={{ minWidth: 0 }}
+                >
+                  {explainPendingReason(reason || "PendingEvaluation") || reason}
+                </TextLink>
                 <Text fz="sm" fw={600} className="kw-number">
                   {formatCount(count)}
                 </Text>

@@ -9,6 +9,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { Panel } from "@/components/panel";
 import { decisionLook } from "@/lib/decision-action";
 
@@ -28,7 +29,7 @@ export function RecentDecisions() {
       h="100%"
     >
       {decisions.isPending && <Skeleton height={220} />}
-      {decisions.error !== null && (
+      {decisions.error !== null && decisions.data === undefined && (
         <ErrorState
           title="The decisions cannot be shown"
           message={decisions.error.message}
@@ -37,10 +38,10 @@ export function RecentDecisions() {
       )}
       {decisions.data?.results.length === 0 && (
         <EmptyState icon="clock" title="Nothing decided yet">
-          Each admission, preemption and parking is noted here with its reason.
+          Every admission, preemption, eviction and refusal appears here with its reason.
         </EmptyState>
       )}
-      <Stack gap={10}>
+      <Stack gap={6}>
         {decisions.data?.results.map((decision) => (
           <DecisionRow key={decision.id} decision={decision} />
         ))}
@@ -52,20 +53,25 @@ export function RecentDecisions() {
 function DecisionRow({ decision }: { decision: Decision }) {
   const { label, color } = decisionLook(decision.action);
   const { namespace, workload_name: name } = decision;
+  const why = decision.message || decision.reason;
   return (
-    <div>
-      <Group gap="xs" wrap="nowrap">
-        <BadgeDot label={label} color={color} />
-        <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} fz="sm" truncate miw={60}>
-          {namespace}/{name}
-        </TextLink>
-        <Text fz="xs" c="var(--kw-muted)" ml="auto" style={{ whiteSpace: "nowrap" }}>
-          <Ago time={decision.decided_at} />
-        </Text>
-      </Group>
-      <Text fz="xs" c="var(--kw-muted)" lineClamp={2} mt={2}>
-        {decision.message || decision.reason}
+    <Group gap="xs" wrap="nowrap">
+      <BadgeDot label={label} color={color} />
+      <TextLink
+        to="/workloads/$namespace/$name"
+        params={{ namespace, name }}
+        fz="sm"
+        miw={90}
+        style={{ flex: "0 1 auto" }}
+      >
+        <MiddleEllipsis text={`${namespace}/${name}`} />
+      </TextLink>
+      <Text fz="xs" c="var(--kw-muted)" truncate title={why} flex={1} visibleFrom="sm">
+        {why === label ? "" : why}
       </Text>
-    </div>
+      <Text fz="xs" c="var(--kw-muted)" ml="auto" style={{ whiteSpace: "nowrap" }}>
+        <Ago time={decision.decided_at} />
+      </Text>
+    </Group>
   );
 }

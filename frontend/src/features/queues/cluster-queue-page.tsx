@@ -99,14 +99,18 @@ function Numbers({ live }: { live: LiveClusterQueue }) {
       <Stat
         label="Pending"
         value={formatCount(waiting(live))}
-        note={`${formatCount(live.inadmissible)} parked`}
+        note={`${formatCount(live.inadmissible)} inadmissible`}
       />
       <Stat label="Reserving quota" value={formatCount(live.reserving)} />
       <Stat label="Admitted" value={formatCount(live.admitted)} />
       <Stat
         label="Weighted share"
-        value={formatWeightedShare(live.weighted_share)}
-        note={live.weighted_share === 0 ? "nothing borrowed" : "‰ of the cohort borrowed, by weight"}
+        value={`${formatWeightedShare(live.weighted_share)} ‰`}
+        note={
+          live.weighted_share === 0
+            ? "nothing borrowed"
+            : "of what the cohort can lend, divided by the fair weight"
+        }
       />
     </SimpleGrid>
   );

@@ -49,13 +49,26 @@ it("puts accelerators first and flavors side by side", () => {
     ["nvidia.com/gpu", "v100"],
     ["nvidia.com/gpu", "a100"],
   ].map(([resource = "", flavor = ""]) => ({ resource, flavor }));
-  expect(sortQuotas(resources).map(({ resource, flavor }) => `${resource} ${flavor}`)).toEqual([
+  expect(
+    sortQuotas(resources.map((each) => ({ ...each, used: 0 }))).map(
+      ({ resource, flavor }) => `${resource} ${flavor}`,
+    ),
+  ).toEqual([
     "nvidia.com/gpu a100",
     "nvidia.com/gpu v100",
     "nvidia.com/gpumem a100",
     "cpu a100",
     "memory a100",
   ]);
+});
+
+it("shows the scarcest first: that is what workloads wait for", () => {
+  const quotas = [
+    quota({ used: 9, nominal: 80 }),
+    quota({ resource: "cpu", used: 97, nominal: 100 }),
+    quota({ resource: "memory", used: 148, nominal: 100 }),
+  ];
+  expect(sortQuotas(quotas).map(({ resource }) => resource)).toEqual(["memory", "cpu", "nvidia.com/gpu"]);
 });
 
 it("knows a share above all numbers", () => {

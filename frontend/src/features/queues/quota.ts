@@ -42,12 +42,25 @@ function rank(resource: string): number {
   return resource === "cpu" ? 2 : 3;
 }
 
-/** Accelerators first, and flavors of one resource side by side. */
-export function sortQuotas<Quota extends { flavor: string; resource: string }>(
-  quotas: readonly Quota[],
-): Quota[] {
+interface UsedQuota {
+  flavor: string;
+  resource: string;
+  used: number;
+  nominal?: number;
+  subtree_quota?: number;
+}
+
+/** In tenths, so that the order does not change with each admission. */
+function fullness({ used, nominal, subtree_quota }: UsedQuota): number {
+  const total = nominal ?? subtree_quota ?? 0;
+  return total > 0 ? Math.floor((10 * used) / total) : used > 0 ? Number.POSITIVE_INFINITY : 0;
+}
+
+/** The scarcest first; of equally full ones accelerators, and flavors of one resource side by side. */
+export function sortQuotas<Quota extends UsedQuota>(quotas: readonly Quota[]): Quota[] {
   return quotas.toSorted(
     (a, b) =>
+      (fullness(a) === fullness(b) ? 0 : fullness(b) - fullness(a)) ||
       rank(a.resource) - rank(b.resource) ||
       a.resource.localeCompare(b.resource) ||
       a.flavor.localeCompare(b.flavor, "en", { numeric: true }),

@@ -7,6 +7,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { formatAmountOf, formatAmountShort, formatCount } from "@/lib/quantity";
 import { type CohortRow, type QueueRow, quotaKey, type TreeRow } from "./cohort-tree";
 import classes from "./queues.module.css";
@@ -91,6 +92,11 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
           </div>
         );
       })}
+      {quotas.length > MOST_QUOTAS && (
+        <Text fz="xs" c="var(--kw-muted)">
+          and {quotas.length - MOST_QUOTAS} more
+        </Text>
+      )}
     </>
   );
 }
@@ -102,12 +108,12 @@ function QueueView({ row }: { row: QueueRow }) {
   return (
     <div className={classes.row}>
       <div className={classes.name} style={{ paddingLeft: row.depth * INDENT + 28 }}>
-        <TextLink to="/queues/$name" params={{ name }} fz="inherit" fw={550} truncate title={name}>
-          {name}
+        <TextLink to="/queues/$name" params={{ name }} fz="inherit" fw={550} miw={0}>
+          <MiddleEllipsis text={name} />
         </TextLink>
         {!queue.active && <BadgeDot label="Not active" color="orange" hint={queue.message} />}
       </div>
-      <Count label="Pending" value={waiting(queue)} parked={queue.inadmissible} />
+      <Count label="Pending" value={waiting(queue)} inadmissible={queue.inadmissible} />
       <Count label="Admitted" value={queue.admitted} />
       <Share share={queue.weighted_share} />
       <div className={classes.quotas}>
@@ -124,12 +130,12 @@ function QueueView({ row }: { row: QueueRow }) {
   );
 }
 
-function Count({ label, value, parked = 0 }: { label: string; value: number; parked?: number }) {
+function Count({ label, value, inadmissible = 0 }: { label: string; value: number; inadmissible?: number }) {
   return (
     <div className={`${classes.count} kw-number`}>
       <span className={classes.label}>{label}</span>
       {formatCount(value)}
-      {parked > 0 && <small>{formatCount(parked)} parked</small>}
+      {inadmissible > 0 && <small>{formatCount(inadmissible)} inadmissible</small>}
     </div>
   );
 }
@@ -138,7 +144,7 @@ function Share({ share }: { share: number | "Infinity" | null }) {
   return (
     <div className={`${classes.count} kw-number`}>
       <span className={classes.label}>Share</span>
-      {share === null ? "–" : formatWeightedShare(share)}
+      {share === null ? "–" : `${formatWeightedShare(share)} ‰`}
     </div>
   );
 }

@@ -29,7 +29,7 @@ export function LoginPage({ accounts, onLogin }: LoginPageProps) {
               <Title order={1} fz={24}>
                 kueueweb
               </Title>
-              <Text size="sm" c="dimmed">
+              <Text size="sm" c="var(--kw-muted)">
                 The control room for shared GPU clusters
               </Text>
             </div>

@@ -1,5 +1,6 @@
 /** Whether the numbers on screen are fresh, and since when they are not. */
 import { Button, Group, Paper, Text } from "@mantine/core";
+import { useNetwork } from "@mantine/hooks";
 import { useLive, useReconnect } from "@/api/cluster";
 import { Icon } from "@/components/icon";
 import { useNow } from "@/lib/clock";
@@ -11,7 +12,7 @@ const LABELS = { connecting: "Connecting", live: "Live", stale: "Stale", refused
 export function LiveIndicator() {
   const status = useLive((live) => live.status);
   const time = useLive((live) => live.time);
-  const title = time === null ? "No numbers yet" : `Numbers of ${formatClock(Date.parse(time))}`;
+  const title = time === null ? "No update yet" : `Last update ${formatClock(Date.parse(time))}`;
   return (
     <span className={classes.live} data-status={status} role="status" title={title}>
       <span className={classes.dot} />
@@ -25,6 +26,7 @@ export function StaleBanner() {
   const status = useLive((live) => live.status);
   const hasData = useLive((live) => live.data !== null);
   const now = useNow();
+  const { online } = useNetwork();
   const reconnect = useReconnect();
   if (staleSince === null) return null;
   const since = `${formatClock(staleSince)} (${formatDuration((now - staleSince) / 1000)})`;
@@ -36,9 +38,11 @@ export function StaleBanner() {
           <Text size="sm">
             {status === "refused"
               ? "The live stream is closed: your session ended, or this cluster is not there or not yours to see."
-              : hasData
-                ? `Stale since ${since}: nothing newer came from the scheduler. Live numbers are greyed out until it does.`
-                : `No live numbers since ${since}: the stream does not answer.`}
+              : !online
+                ? `This browser has been offline since about ${since}. Live numbers are greyed out until it is online again.`
+                : hasData
+                  ? `Stale since ${since}: the scheduler has sent nothing since. Live numbers are greyed out until it does.`
+                  : `No live numbers since ${since}: the stream does not answer.`}
           </Text>
         </Group>
         {status !== "refused" && (

@@ -5,7 +5,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
+import { workloadCountsQuery } from "@/api/workloads";
 import { Icon } from "@/components/icon";
+import { PENDING_SENTENCES } from "@/lib/pending-reason";
+import { formatCount } from "@/lib/quantity";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/workload-filters";
 import { statusLook, WORKLOAD_STATUSES } from "@/lib/workload-status";
 import classes from "./workloads.module.css";
@@ -16,10 +19,25 @@ export interface FilterBarProps {
 }
 
 const ALL = "all";
-const STATUS_CHOICES = [
-  { value: ALL, label: "All" },
-  ...WORKLOAD_STATUSES.map((status) => ({ value: status as string, label: statusLook(status).label })),
-];
+
+/** The statuses with how many workloads match the other filters. */
+function useStatusChoices({ status: _, ...others }: WorkloadFilters) {
+  const counts = useQuery(workloadCountsQuery(useCluster(), "status", others)).data;
+  const withCount = (label: string, count: number | undefined) => (
+    <span className="kw-number">
+      {label}
+      {count !== undefined && <span className={classes.tabCount}> {formatCount(count)}</span>}
+    </span>
+  );
+  const countOf = (status: string) => counts?.groups.find(({ value }) => value === status)?.count ?? 0;
+  return [
+    { value: ALL, label: withCount("All", counts?.total) },
+    ...WORKLOAD_STATUSES.map((status) => ({
+      value: status as string,
+      label: withCount(statusLook(status).label, counts === undefined ? undefined : countOf(status)),
+    })),
+  ];
+}
 
 export function FilterBar({ filters, onFilter }: FilterBarProps) {
   const cluster = useCluster();
@@ -27,6 +45,8 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
   const clusterQueues = useQuery(namesQuery(cluster, "cluster-queues"));
   const priorityClasses = useQuery(namesQuery(cluster, "workload-priority-classes"));
   const localQueues = useQuery(localQueuesQuery(cluster));
+  const statusChoices = useStatusChoices(filters);
+  const users = useQuery(workloadCountsQuery(cluster, "submitted_by", {}));
   const localQueueNames = [...new Set(localQueues.data?.results.map((queue) => queue.name))].sort();
   const set = (change: Record<string, string | null>) =>
     onFilter(parseWorkloadFilters({ ...filters, ...change }));
@@ -37,7 +57,7 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
         aria-label="Status"
         size="xs"
         className={classes.statuses}
-        data={STATUS_CHOICES}
+        data={statusChoices}
         value={filters.status ?? ALL}
         onChange={(status) => set({ status: status === ALL ? null : status })}
       />
@@ -66,6 +86,18 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
           names={priorityClasses.data}
           value={filters.priority_class}
           onChoose={(name) => set({ priority_class: name })}
+        />
+        <Choice
+          label="Reason"
+          names={Object.keys(PENDING_SENTENCES)}
+          value={filters.reason}
+          onChoose={(reason) => set({ reason })}
+        />
+        <Choice
+          label="Submitted by"
+          names={users.data?.groups.flatMap(({ value }) => (value === "" ? [] : [value])).sort()}
+          value={filters.submitted_by}
+          onChoose={(user) => set({ submitted_by: user })}
         />
         {countFilters(filters) > 0 && (
           <Button

@@ -10,6 +10,7 @@ import { localQueuesQuery } from "@/api/queues";
 import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
+import { TextLink } from "@/components/link";
 import { faultLines } from "@/lib/refusal";
 import { TEMPLATES, templateText } from "./manifest-templates";
 
@@ -48,7 +49,7 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
       {
         onSuccess: (result) => {
           if (dryRun) return;
-          notifications.show({ color: "teal", title: "Submitted", message: describe(result) });
+          notifications.show({ color: "teal", title: "Submitted", message: <Submitted result={result} /> });
           onDone();
         },
       },
@@ -108,6 +109,23 @@ function SubmitForm({ queues, onDone }: { queues: LocalQueue[]; onDone: () => vo
       </Stack>
     </form>
   );
+}
+
+/** What was submitted, each workload with its page. */
+function Submitted({ result }: { result: ApplyResult }) {
+  return result.objects.map(({ kind, namespace, name, outcome }) => (
+    <div key={`${kind} ${namespace} ${name}`}>
+      {kind}{" "}
+      {namespace === "" ? (
+        name
+      ) : (
+        <TextLink to="/workloads" search={{ namespace, search: name }} fz="inherit">
+          {namespace}/{name}
+        </TextLink>
+      )}
+      : {outcome}
+    </div>
+  ));
 }
 
 function describe({ objects }: ApplyResult): string {

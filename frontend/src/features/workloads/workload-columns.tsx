@@ -5,85 +5,77 @@ import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
 import type { DataColumn } from "@/components/data-table";
 import { TextLink } from "@/components/link";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { statusLook } from "@/lib/workload-status";
 import { summarizeRequests } from "./requests";
-import classes from "./workloads.module.css";
 
 export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "name",
     header: "Workload",
     cell: ({ row: { original } }) => (
-      <div className={classes.two}>
-        <TextLink
-          to="/workloads/$namespace/$name"
-          params={{ namespace: original.namespace, name: original.name }}
-          fz="inherit"
-          fw={550}
-          tabIndex={-1}
-        >
-          {original.name}
-        </TextLink>
-        <span className={classes.second}>
-          {original.namespace}
-          {original.status === "Pending" && <span className={classes.narrowOnly}> · {original.reason}</span>}
-        </span>
-      </div>
+      <TextLink
+        to="/workloads/$namespace/$name"
+        params={{ namespace: original.namespace, name: original.name }}
+        fz="inherit"
+        fw={550}
+        tabIndex={-1}
+      >
+        <MiddleEllipsis text={original.name} />
+      </TextLink>
     ),
+  },
+  {
+    id: "namespace",
+    header: "Namespace",
+    meta: { hideBelow: 1000, width: "10%" },
+    cell: ({ row: { original } }) => <MiddleEllipsis text={original.namespace} />,
   },
   {
     id: "status",
     header: "Status",
-    meta: { width: "134px" },
+    meta: { width: "124px" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
   {
     id: "queue",
-    header: "Queue",
-    meta: { hideBelow: 760, width: "12%" },
-    cell: ({ row: { original } }) => (
-      <div className={classes.two}>
-        <span>{original.cluster_queue || "–"}</span>
-        <span className={classes.second}>{original.queue_name || "no LocalQueue"}</span>
-      </div>
-    ),
+    header: "ClusterQueue",
+    meta: { hideBelow: 760, width: "13%" },
+    cell: ({ row: { original } }) =>
+      original.cluster_queue === "" ? (
+        "–"
+      ) : (
+        <TextLink to="/queues/$name" params={{ name: original.cluster_queue }} fz="inherit" tabIndex={-1}>
+          <MiddleEllipsis text={original.cluster_queue} />
+        </TextLink>
+      ),
   },
   {
     id: "requests",
     header: "Asks for",
-    meta: { hideBelow: 1000, width: "16%" },
+    meta: { hideBelow: 1000, width: "26%" },
     cell: ({ row: { original } }) => {
-      const [first = "–", second] = summarizeRequests(original.pod_sets);
-      return (
-        <div className={classes.two} title={[first, second].filter(Boolean).join("\n")}>
-          <span>{first}</span>
-          {second !== undefined && <span className={classes.second}>{second}</span>}
-        </div>
-      );
+      const text = summarizeRequests(original.pod_sets).join(" · ");
+      return <span title={text}>{text || "–"}</span>;
     },
   },
   {
     id: "priority",
     header: "Priority",
-    meta: { hideBelow: 1000, width: "112px" },
-    cell: ({ row: { original } }) => (
-      <div className={classes.two}>
-        <span className="kw-number">{original.priority}</span>
-        {original.priority_class !== "" && <span className={classes.second}>{original.priority_class}</span>}
-      </div>
-    ),
+    meta: { hideBelow: 1000, width: "76px", align: "right" },
+    cell: ({ row: { original } }) => <span title={original.priority_class}>{original.priority}</span>,
   },
   {
     id: "why",
     header: "Why",
-    meta: { hideBelow: 760, width: "19%" },
+    meta: { hideBelow: 760, width: "14%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
   {
     id: "age",
-    header: "Created",
-    meta: { hideBelow: 560, width: "104px", align: "right" },
-    cell: ({ row: { original } }) => <Ago time={original.created_at} />,
+    header: "Age",
+    meta: { hideBelow: 560, width: "56px", align: "right" },
+    cell: ({ row: { original } }) => <Ago time={original.created_at} short />,
   },
 ];
 
@@ -93,14 +85,13 @@ export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "st
   return <BadgeDot label={held ? `${label}, on hold` : label} color={color} hint={meaning} />;
 }
 
+/** Only what the badge does not say already. */
 function Why({ workload }: { workload: Workload }) {
-  if (workload.status === "Admitted" || workload.message === "") return workload.reason;
+  const { status, reason, message } = workload;
+  if (status === "Admitted" || reason === status || reason === "") return null;
   return (
-    <Tooltip label={workload.message} multiline maw={420} openDelay={400}>
-      <div className={classes.two}>
-        <span>{workload.reason}</span>
-        <span className={classes.second}>{workload.message}</span>
-      </div>
+    <Tooltip label={message} disabled={message === ""} multiline maw={420} openDelay={400}>
+      <span>{reason}</span>
     </Tooltip>
   );
 }

@@ -1,12 +1,12 @@
 /** Which workloads are there, in which state, and why do they wait? */
 import { ActionIcon, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { maySubmitSomewhere, sessionQuery } from "@/api/session";
-import { workloadsQuery } from "@/api/workloads";
+import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
 import { DataTable } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
@@ -53,6 +53,7 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
   const navigate = useNavigate();
   const list = useInfiniteQuery(workloadsQuery(cluster, filters));
   const rows = useMemo(() => list.data?.pages.flatMap((page) => page.results) ?? [], [list.data]);
+  const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
   const { data: session } = useSuspenseQuery(sessionQuery());
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
@@ -95,13 +96,15 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
           style={{ borderTop: "1px solid var(--kw-line)" }}
         >
           <Text fz="xs" className="kw-number">
-            {formatCount(rows.length)} loaded{list.hasNextPage ? ", more below" : ""}
+            {formatCount(rows.length)} of {total === undefined ? "…" : formatCount(total)} loaded
           </Text>
           <Group gap={4}>
             <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
-              {list.error === null
-                ? `as of ${formatClock(list.dataUpdatedAt)}`
-                : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+              {list.isPending
+                ? "loading"
+                : list.error === null
+                  ? `as of ${formatClock(list.dataUpdatedAt)}`
+                  : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
             </Text>
             <ActionIcon
               size="sm"
