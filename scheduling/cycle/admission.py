@@ -20,11 +20,10 @@ class Admitter:
     """Writes the decisions of a cycle into the state."""
 
     def __init__(self, state: State) -> None:
-        """Of this state."""
         self._state = state
 
     def admit(self, entry: Entry) -> Admit:
-        """Give an entry what its assignment says; its usage is charged already."""
+        """Let the entry's workload hold what its assignment says; its usage is charged already."""
         state, info, cq = self._state, entry.info, entry.cq
         assignment = entry.assignment
         pod_sets = tuple(
@@ -97,7 +96,7 @@ class Admitter:
         return ready and states.keys() >= set(_required_checks(entry))
 
     def mark_preempted(self, target: Target, message: str) -> None:
-        """A target was told to stop: it keeps its quota until it has."""
+        """Tell a target to stop; it keeps its quota until it has stopped."""
         info = target.info
         self._state.journal.note_once(info)
         info.evicted = True

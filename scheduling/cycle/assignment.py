@@ -91,7 +91,7 @@ class PodSetResult:
     __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "leaving", "name", "pod_set", "requests", "topology")
 
     def __init__(self, pod_set: PodSetRequests, requests: dict[str, int]) -> None:
-        """Nothing found yet; `requests` includes `pods` where the ClusterQueue covers it."""
+        """`requests` includes `pods` where the ClusterQueue covers it."""
         self.pod_set = pod_set
         self.name = pod_set.name
         self.requests = requests
@@ -126,7 +126,6 @@ class Assignment:
     __slots__ = ("checks", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
 
     def __init__(self) -> None:
-        """Nothing assigned."""
         self.pod_sets: list[PodSetResult] = []
         self.usage: dict[Cell, int] = {}
         self.level = 0
@@ -160,8 +159,8 @@ class Assignment:
 
     @property
     def reason_without_victims(self) -> PendingReason:
-        """Why a workload waits that could only get in by preemption, and finds nobody: for devices where nothing else
-        is short."""
+        """Why a workload waits that only preemption could let in, and that finds no victim: for devices where nothing
+        else is short."""
         kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
         devices = bool(kinds) and kinds <= {RefusalKind.DEVICES, RefusalKind.NAMESPACE_QUOTA}
         return PendingReason.WAITING_FOR_DEVICES if devices else PendingReason.WAITING_FOR_QUOTA
@@ -191,7 +190,8 @@ def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
 
 
 def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
-    """What a workload holds quota for, to be placed: every flavor fits, only what was not delayed is placed yet."""
+    """The assignment of a workload that holds quota: every flavor fits, and pod sets that were not delayed have their
+    topology."""
     assert info.admission is not None  # it holds quota
     pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
     assignment = Assignment()

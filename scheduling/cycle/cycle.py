@@ -32,7 +32,7 @@ _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
 
 
 class Cycle:
-    """One cycle over a state; `run` once."""
+    """One cycle over a state's live numbers; `run` once."""
 
     def __init__(
         self,
@@ -42,7 +42,6 @@ class Cycle:
         devices: DeviceAssigner,
         admitter: Admitter,
     ) -> None:
-        """The parts work on the state's live numbers."""
         self._state = state
         self._nominator = nominator
         self._topology = topology
@@ -174,7 +173,7 @@ class Cycle:
         entry.reason = reason
 
     def _leave_without_candidates(self, entry: Entry) -> None:
-        """It finds nobody to preempt, or has a pause from preempting: that is its own, not that of its equals."""
+        """It finds nobody to preempt, or may preempt nobody for now; a pause says nothing about its equals."""
         until = self._state.preemption_loops.paused_until(entry.info.key, self._state.now)
         if until is not None:
             entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
@@ -200,8 +199,8 @@ class Cycle:
         return self._claimed.setdefault(id(entry.cq.node.root), {})
 
     def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
-        """Who counts as gone for the entry: the preempted of its tree, and of all trees for a topology, as they share
-        nodes."""
+        """The preempted workloads that count as gone for the entry: those of its tree of cohorts, and those of all
+        trees where it has a topology, since trees share nodes."""
         if not entry.assignment.topology_usage:
             return self._claims(entry)
         return {key: info for claims in self._claimed.values() for key, info in claims.items()}
@@ -240,7 +239,8 @@ class Cycle:
         entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
 
     def _fits(self, entry: Entry) -> tuple[bool, bool]:
-        """Whether everything fits with all targets of this cycle and its own gone, and whether the quota does."""
+        """Whether the entry fits once its own targets and those of the cycle's other entries are gone, and whether its
+        quota alone does."""
         if self._fits_now(entry) == (True, True):
             return True, True
         gone = {**self._victims(entry), **{target.info.key: target.info for target in entry.targets}}
@@ -317,7 +317,7 @@ class Cycle:
         self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
     def _wait_for_pods_ready(self, entry: Entry) -> None:
-        """Nothing is admitted until the pods of all that were are ready; nobody loses its place over it."""
+        """Nothing is admitted until the pods of all admitted workloads are ready; every head keeps its place."""
         self._state.readiness.stop()
         entry.status = Status.SKIPPED
         entry.message = "waiting for the pods of all admitted workloads to be ready"
@@ -371,7 +371,7 @@ class Cycle:
             self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
 
     def _try_again_later(self, entry: Entry) -> None:
-        """A second pass that failed keeps its reservation, and has another one later."""
+        """The workload keeps its reservation, and gets another second pass later."""
         info, now = entry.info, self._state.now
         info.last_assignment = None
         self._state.second_pass[info.key] = self._state.second_pass[info.key].again(now)
@@ -382,7 +382,7 @@ class Cycle:
             self._failures.append(SecondPassFailed(info.key, entry.cq.name, message, self._state.cycle))
 
     def _set_equals_inadmissible(self, entry: Entry) -> None:
-        """Park all that would fare alike. Said once on each: a new text with the same reason tells nothing new.
+        """Make all equal workloads inadmissible. Each is told once: a new text with the same reason tells nothing new.
 
         The text names no workload: the equal one may be another tenant's.
         """

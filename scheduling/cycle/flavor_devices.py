@@ -39,7 +39,7 @@ class NoPlace(NamedTuple):
     kind: RefusalKind = RefusalKind.DEVICES
 
     def refusal(self, flavor: str = "") -> Refusal:
-        """The same as a refusal, of one flavor or of the whole assignment."""
+        """This as the refusal of a flavor, or of the whole assignment."""
         text = f"flavor {flavor}: {self.text}" if flavor else self.text
         return Refusal(self.kind, PendingReason.WAITING_FOR_DEVICES, flavor, text=text)
 
@@ -48,7 +48,6 @@ class DeviceAssigner:
     """Finds nodes and devices for the pods of an assignment, against the reservations as they are now."""
 
     def __init__(self, state: State) -> None:
-        """Of this state's fleet and flavors."""
         self._state = state
 
     def concerns(self, info: WorkloadInfo) -> bool:
@@ -60,8 +59,8 @@ class DeviceAssigner:
         return self._state.has_devices and self._request(pod_set).asks_for_devices
 
     def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
-        """Whether pods in the flavor are placed in a second pass, after the admission checks. Not those of an elastic
-        job that grows: its other pods run."""
+        """Whether pods in the flavor are placed in a second pass, after the admission checks. Those of an elastic job
+        that grows are not: its other pods run."""
         if not cq.spec.admission_checks or info.queue_state is QueueState.RESERVING:
             return False
         return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None

@@ -29,8 +29,8 @@ class PlacementAssigner:
         self._devices = devices
 
     def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Place what fits the quota. What fits neither now nor on empty nodes does not fit; what only other workloads
-        are in the way of needs preemption, for devices where the ClusterQueue says so."""
+        """Place an assignment that fits the quota. If other workloads are in the way it needs preemption, for devices
+        only where the ClusterQueue allows that; if empty nodes would not hold it either, it does not fit."""
         self._delay(info, cq, assignment)
         self._topology.place(assignment)
         if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):
@@ -42,7 +42,7 @@ class PlacementAssigner:
             self._devices.refuse(cq, assignment, found)
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Leave to the second pass what waits for admission checks: with devices the whole gang."""
+        """Leave pod sets that wait for admission checks to the second pass, and with devices the whole gang."""
         if not cq.spec.admission_checks:
             return
         waiting = [
@@ -89,8 +89,8 @@ class PlacementAssigner:
         return refused or NoPlace("")
 
     def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
-        """Cap the leaf whose pod was refused to the pods that it did take, only beside the leader where that is there;
-        False if the pod is in no leaf."""
+        """Cap the leaf whose pod was refused at the pods that it did take, and only beside the leader where it seats
+        the leader. False if the pod is in no leaf."""
         result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
         first = result.kept.count if result.kept else 0
         for domain in result.gained.domains if result.gained else ():

@@ -28,7 +28,7 @@ from scheduling.topology.usage import LeafUsage
 
 
 def failed_hosts(workload: Workload) -> tuple[str, ...]:
-    """The unhealthy nodes that the workload's topology assignments name, or where it holds devices, in the order in
+    """The unhealthy nodes that the workload's topology assignments name or where it holds devices, in the order in
     which they failed."""
     if workload.admission is None:
         return ()

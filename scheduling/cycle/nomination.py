@@ -30,7 +30,6 @@ class Status(Enum):
     NOT_NOMINATED = auto()
     SKIPPED = auto()
     ASSUMED = auto()
-    EVICTED = auto()
     GATED = auto()
 
 
@@ -47,13 +46,12 @@ class RequeueReason(Enum):
 
 
 class Entry:
-    """A head in a cycle. `refused`: it was not even nominated. `replaced` is the workload slice whose place it
-    takes."""
+    """A head in a cycle. `refused`: it was not even nominated. `replaced` is the slice of an elastic job that it
+    replaces."""
 
     __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "replaced", "requeue", "status", "targets")
 
     def __init__(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
-        """A head that has not been looked at."""
         self.info = info
         self.cq = cq
         self.assignment = Assignment()
@@ -67,17 +65,17 @@ class Entry:
 
     @property
     def is_second_pass(self) -> bool:
-        """Whether it holds its quota already, and is to be placed: it takes its own place."""
+        """Whether the workload holds its quota already, and only its topology and devices are to be found."""
         return self.replaced is self.info
 
     def is_after_its_slice(self, placed: Container[str]) -> bool:
-        """Whether the slice that it replaces (for a second pass: it itself) was told to stop, or `placed`, since it was
-        nominated: one decision in a cycle for each."""
+        """Whether this cycle decided on the slice that it replaces (in a second pass: on the workload itself), which
+        was told to stop or is among `placed`. A cycle decides once on each workload."""
         replaced = self.replaced
         return replaced is not None and (replaced.evicted or (replaced is not self.info and replaced.key in placed))
 
     def net_usage(self) -> CellAmounts:
-        """What it would use beyond what the slice uses that it replaces."""
+        """What it would use beyond the usage of the slice that it replaces."""
         usage = self.assignment.usage
         if self.replaced is None:
             return tuple(usage.items())
@@ -85,7 +83,7 @@ class Entry:
         return tuple((cell, max(0, amount - held.get(cell, 0))) for cell, amount in usage.items())
 
     def refuse(self, reason: PendingReason, message: str, requeue: RequeueReason = RequeueReason.GENERIC) -> None:
-        """It cannot be nominated."""
+        """Note why it cannot be nominated."""
         self.refused = True
         self.reason = reason
         self.message = message
@@ -93,7 +91,7 @@ class Entry:
 
 
 class Nominator:
-    """Finds assignments and targets for heads."""
+    """Finds assignments and targets for heads, on the state's live numbers."""
 
     def __init__(
         self,
@@ -103,7 +101,6 @@ class Nominator:
         devices: DeviceAssigner,
         preemptor: Preemptor,
     ) -> None:
-        """The parts work on the state's live numbers."""
         self._state = state
         self._assigner = assigner
         self._topology = topology
@@ -164,22 +161,22 @@ class Nominator:
         return assignment, targets
 
     def _is_stopping(self, key: str) -> bool:
-        """Whether a slice's pods run still, though it is evicted."""
+        """Whether a slice is evicted and its pods still run."""
         info = self._state.workloads.get(key)
         return info is not None and info.current().admission is not None
 
     def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
-        """That the namespace is not selected, and what would stop the workload if it were."""
+        """The message that the namespace is not selected, with what else stands against the workload."""
         uncovered = self._assigner.uncovered(cq, (pod_set.requests for pod_set in info.pod_sets))
         return f"{NAMESPACE_MISMATCH}, and {not_covered(uncovered)}" if uncovered else NAMESPACE_MISMATCH
 
     def find_assignment(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
     ) -> tuple[Assignment, list[Target]]:
-        """The assignment with full counts, or else with the largest counts that do.
+        """The assignment with full counts, or else with the largest counts that fit.
 
-        A slice of an elastic job is assigned as if the slice that it replaces were gone, in that one's flavors: so only
-        the difference is tested.
+        A slice of an elastic job is assigned as if the slice that it replaces were gone, in its flavors: so only the
+        difference is tested.
         """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None:
@@ -294,17 +291,16 @@ def search_reduced(
 
 
 class PreemptionOracle:
-    """Runs the whole preemption for one cell, to know what preempting there would mean."""
+    """Runs the whole preemption for one cell, on the state's live numbers, to know what preempting there would mean."""
 
     def __init__(self, state: State, preemptor: Preemptor) -> None:
-        """Works on the state's live numbers."""
         self._state = state
         self._preemptor = preemptor
 
     def __call__(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
     ) -> tuple[Mode, int]:
-        """NO_CANDIDATES, PREEMPT (some victim is of the own queue) or RECLAIM, and the level without the victims."""
+        """NO_CANDIDATES, PREEMPT (a victim is in the own queue) or RECLAIM, and the level once the victims are gone."""
         request = PreemptionRequest(cq, info, {cell: amount}, frozenset((cell.key,)), None, self._state.now)
         targets = self._preemptor.find_targets(request)
         if not targets:

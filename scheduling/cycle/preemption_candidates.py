@@ -1,4 +1,4 @@
-"""Who might be preempted: policies, order, and the walk through the cohort tree."""
+"""Which workloads may be preempted: policies, order, and the walk through the cohort tree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LocalQueueUsage = Callable[[WorkloadInfo], float]
 
 
 class Variant(IntEnum):
-    """What gives the right to preempt a candidate."""
+    """Which policy lets the request preempt a candidate."""
 
     WITHIN_CLUSTER_QUEUE = 0
     HIERARCHICAL_RECLAIM = 1
@@ -86,7 +86,7 @@ class CandidateFinder:
         return (not info.evicted, is_own, usage, info.priority, -info.reserved_at, info.uid)
 
     def own_candidates(self, request: PreemptionRequest) -> list[WorkloadInfo]:
-        """The workloads of the own ClusterQueue that its withinClusterQueue policy gives free, in order."""
+        """The workloads of the own ClusterQueue that its withinClusterQueue policy lets it preempt, in order."""
         policy = request.cq.spec.preemption.within_cluster_queue
         if policy is WithinClusterQueuePolicy.NEVER:
             return []
@@ -106,8 +106,8 @@ class CandidateFinder:
     def foreign_candidates(
         self, request: PreemptionRequest, cq: ClusterQueueState, *, evicted: bool
     ) -> Iterator[WorkloadInfo]:
-        """The workloads of another ClusterQueue that the own reclaimWithinCohort policy gives free, in order: those
-        that are stopping already, or the others."""
+        """The workloads of another ClusterQueue that the own reclaimWithinCohort policy lets it preempt, in order:
+        those that are stopping already, or the others."""
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
         for info in cq.ranking()[0 if evicted else 1]:
@@ -212,8 +212,8 @@ def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) ->
 
 
 def protected_until(info: WorkloadInfo, cq: ClusterQueueState) -> float:
-    """Until when our own protection (minimum run time, cool-down) keeps the workload; one that is already stopping is
-    not protected. It runs since it was admitted; while it waits for its checks, its reservation counts."""
+    """Until when minimum run time and cool-down (ours) protect the workload; one that is stopping is not protected. The
+    time counts from its admission, or from its reservation while it waits for its checks."""
     if info.evicted:
         return 0.0
     until = 0.0

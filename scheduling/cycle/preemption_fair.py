@@ -94,7 +94,7 @@ class _Search:
         return False
 
     def _candidates(self, cq: ClusterQueueState) -> Iterator[WorkloadInfo]:
-        """The candidates of a queue in order; of another than the own only while it borrows."""
+        """The candidates of a queue in order; another queue has some only while it borrows."""
         request, finder = self._request, self._finder
         if cq is request.cq:
             return iter(finder.own_candidates(request))

@@ -27,7 +27,6 @@ class CycleParts:
     """Built anew when the configuration changes."""
 
     def __init__(self, state: State) -> None:
-        """Wire the parts for the state."""
         self._state = state
         configuration = state.configuration
         fair = configuration.fair_sharing

@@ -37,7 +37,6 @@ class Cell:
     )
 
     def __init__(self, key: FlavorResource, node: QuotaNode) -> None:
-        """An empty cell: no quota, no usage."""
         self.key = key
         self.node = node
         self.parent: Cell | None = None
@@ -146,7 +145,6 @@ class QuotaNode:
     __slots__ = ("cells", "depth", "height", "name", "parent", "share_rows", "weight")
 
     def __init__(self, name: str) -> None:
-        """A node on its own."""
         self.name = name
         self.parent: CohortNode | None = None
         self.cells: dict[FlavorResource, Cell] = {}
@@ -189,7 +187,6 @@ class CohortNode(QuotaNode):
     __slots__ = ("cohorts", "queues")
 
     def __init__(self, name: str) -> None:
-        """A cohort without children."""
         super().__init__(name)
         self.cohorts: list[CohortNode] = []
         self.queues: list[QuotaNode] = []

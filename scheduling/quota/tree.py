@@ -43,7 +43,6 @@ class CohortTree:
     """All cohorts, declared or implicit. `rebuild` is called after any change of structure or quota."""
 
     def __init__(self) -> None:
-        """An empty forest."""
         self.cohorts: dict[str, CohortNode] = {}
         self.cyclic: set[str] = set()
 

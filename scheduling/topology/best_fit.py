@@ -57,7 +57,8 @@ def place(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Pl
 
 
 def checked(plan: PlacementPlan, placed: Placed) -> Placed | TooSmall:
-    """The placement, if it is whole: beside a leader the counts of a domain are a bound that may not be reached."""
+    """The placement, if it is whole. Beside a leader a domain's counts are an upper bound, so fewer pods may have found
+    room."""
     slices = sum(count for _, count in placed.workers) // plan.slices.size
     seated = sum(count for _, count in placed.leaders)
     return placed if slices == plan.wanted and seated == plan.leaders else TooSmall(min(slices, plan.wanted - 1))

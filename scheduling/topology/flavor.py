@@ -256,12 +256,12 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
                 flavor.leaves.delete_node(name)
 
     def add_usage(self, flavor: str, usage: TopologyUsage) -> None:
-        """Charge a flavor; one that is not there now is charged by whoever brings it back."""
+        """Charge a flavor. One that is missing now must be charged when it is set again."""
         if flavor in self._flavors:
             self._flavors[flavor].add_usage(usage)
 
     def remove_usage(self, flavor: str, usage: TopologyUsage) -> None:
-        """The exact inverse of `add_usage` while the flavor stays or stays away."""
+        """The exact inverse of `add_usage`, as long as the flavor was neither set nor deleted in between."""
         if flavor in self._flavors:
             self._flavors[flavor].remove_usage(usage)
 

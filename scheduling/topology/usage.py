@@ -12,7 +12,7 @@ from scheduling.model.resources import PODS
 from scheduling.model.topology import TopologyUsage
 from scheduling.topology.tree import LeafKey
 
-_LONGEST_LOG = 65536
+_MAX_LOG_LENGTH = 65536
 
 
 class LeafUsage:
@@ -51,8 +51,8 @@ class LeafUsage:
             self.note(domain.values)
 
     def note(self, leaf: LeafKey) -> None:
-        """Log that something about the leaf changed."""
-        if len(self._changed) >= _LONGEST_LOG:
+        """Log a change of the leaf."""
+        if len(self._changed) >= _MAX_LOG_LENGTH:
             self._forgotten += len(self._changed)
             self._changed.clear()
         self._changed.append(leaf)
