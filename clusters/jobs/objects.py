@@ -12,7 +12,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from clusters.client import JsonObject
-from clusters.jobs.kinds import JobKind, Stopping
 from clusters.jobs.owned_keys import CLUSTER_QUEUE_LABEL as CLUSTER_QUEUE_LABEL
 from clusters.jobs.owned_keys import JOB_UID_LABEL as JOB_UID_LABEL
 from clusters.jobs.owned_keys import LOCAL_QUEUE_LABEL as LOCAL_QUEUE_LABEL
@@ -22,6 +21,7 @@ from clusters.jobs.owned_keys import REPLICA_ANNOTATION as REPLICA_ANNOTATION
 from clusters.jobs.owned_keys import WORKLOAD_ANNOTATION as WORKLOAD_ANNOTATION
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL as WORKLOAD_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
+from clusters.jobs.running import JobKind, Stopping
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from scheduling.devices.requests.webhook import completed_pod
 from scheduling.model.admission_check import PodSetUpdate

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.jobs.appwrapper import AppWrapper
-from clusters.jobs.deployment import Deployment
 from clusters.jobs.framework.job_kind import JobKind
-from clusters.jobs.jaxjob import JAXJob
-from clusters.jobs.job import BatchJob
-from clusters.jobs.jobset import JobSet
-from clusters.jobs.leaderworkerset import LeaderWorkerSet
-from clusters.jobs.mpijob import MPIJob
-from clusters.jobs.paddlejob import PaddleJob
-from clusters.jobs.pod import Pod
-from clusters.jobs.pytorchjob import PyTorchJob
-from clusters.jobs.raycluster import RayCluster
-from clusters.jobs.rayjob import RayJob
-from clusters.jobs.rayservice import RayService
-from clusters.jobs.sparkapplication import SparkApplication
-from clusters.jobs.statefulset import StatefulSet
-from clusters.jobs.tfjob import TFJob
-from clusters.jobs.trainjob import TrainJob
-from clusters.jobs.xgboostjob import XGBoostJob
+from clusters.jobs.kinds.appwrapper import AppWrapper
+from clusters.jobs.kinds.deployment import Deployment
+from clusters.jobs.kinds.jaxjob import JAXJob
+from clusters.jobs.kinds.job import BatchJob
+from clusters.jobs.kinds.jobset import JobSet
+from clusters.jobs.kinds.leaderworkerset import LeaderWorkerSet
+from clusters.jobs.kinds.mpijob import MPIJob
+from clusters.jobs.kinds.paddlejob import PaddleJob
+from clusters.jobs.kinds.pod import Pod
+from clusters.jobs.kinds.pytorchjob import PyTorchJob
+from clusters.jobs.kinds.raycluster import RayCluster
+from clusters.jobs.kinds.rayjob import RayJob
+from clusters.jobs.kinds.rayservice import RayService
+from clusters.jobs.kinds.sparkapplication import SparkApplication
+from clusters.jobs.kinds.statefulset import StatefulSet
+from clusters.jobs.kinds.tfjob import TFJob
+from clusters.jobs.kinds.trainjob import TrainJob
+from clusters.jobs.kinds.xgboostjob import XGBoostJob
 
 KINDS: Final[Mapping[tuple[str, str], JobKind]] = {
     (kind.api_version, kind.kind): kind

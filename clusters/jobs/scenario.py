@@ -22,7 +22,6 @@ from clusters.jobs.framework.manifest import (
     JsonObject,
     dig,
     mapping_at,
-    merge_patch,
     name_of,
     namespace_of,
     without_empty_texts,
@@ -30,10 +29,11 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.pod_set_info import infos_of_admission
 from clusters.jobs.framework.pod_sets import pod_defaults, requests_per_pod
 from clusters.jobs.framework.store import ObjectStore
-from clusters.jobs.pod import ManagedPod, Pod, group_name_of
-from clusters.jobs.pod_group import PodGroup
+from clusters.jobs.kinds.pod import ManagedPod, Pod, group_name_of
+from clusters.jobs.kinds.pod_group import PodGroup
+from clusters.jobs.kinds.serving import ServingKind
 from clusters.jobs.registry import KINDS
-from clusters.jobs.serving import ServingKind
+from scheduling.manifest.merge_patch import merge_patch
 
 NOW: Final = "2026-01-01T00:00:00Z"
 _MAX_ROUNDS: Final = 50

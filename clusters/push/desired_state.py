@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Cluster
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission
+from clusters.jobs.running import JOB_KINDS
 from gpus.manifests import configured_vendors
 from gpus.models import AllocationSource, DeviceAllocation
 from gpus.models import Device as DeviceRow

@@ -31,7 +31,6 @@ from clusters.client import (
     Kind,
 )
 from clusters.connection import client_for
-from clusters.jobs.kinds import JOB_KINDS, Stopping
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
@@ -47,6 +46,7 @@ from clusters.jobs.objects import (
     waiting_job,
 )
 from clusters.jobs.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
+from clusters.jobs.running import JOB_KINDS, Stopping
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     admitted_workload,

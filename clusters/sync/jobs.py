@@ -18,8 +18,8 @@ from accounts.exceptions import Conflict, ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
-from clusters.jobs.kinds import MAIN_POD_SET, JobKind, Progress, Stopping
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
+from clusters.jobs.running import MAIN_POD_SET, JobKind, Progress, Stopping
 from clusters.sync.followed_labels import FOLLOWED, relabelled
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import ELASTIC_JOB

@@ -16,9 +16,9 @@ from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from accounts.services.apply_result import Submitted
 from clusters.client import ClusterClient, JsonObject
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
+from clusters.jobs.running import JOB_KINDS
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, raise_push, row_key
 from queues.manifests.job import JobManifest
 from queues.models import Job, Workload

@@ -15,8 +15,8 @@ from django.db.models import Prefetch
 from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
+from clusters.jobs.running import JOB_KINDS
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
 from gpus.manifests import configured_vendors

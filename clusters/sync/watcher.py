@@ -19,7 +19,7 @@ from django.db import DatabaseError, close_old_connections
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
-from clusters.jobs.kinds import JOB_KINDS
+from clusters.jobs.running import JOB_KINDS
 from clusters.reflector import Reflector
 from clusters.sync.jobs import JobSync
 from clusters.sync.limits import LIMIT_KINDS, LimitsSync

@@ -117,19 +117,6 @@ def remove_finalizer(obj: JsonObject, finalizer: str) -> bool:
     return True
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386) applied to a value, which stays as it is."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge_patch(result.get(key), value)
-    return result
-
-
 _TEXT_MAPS = frozenset({"labels", "annotations", "nodeSelector", "matchLabels", "nodeLabels", "rayStartParams"})
 
 

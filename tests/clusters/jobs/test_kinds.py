@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.jobs.kinds import JOB_KINDS, Progress, Stopping
+from clusters.jobs.running import JOB_KINDS, Progress, Stopping
 from scheduling.model.vocabulary import FinishedReason
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import (
     AdmittedWorkload,
     CannotStart,
@@ -21,6 +20,7 @@ from clusters.jobs.objects import (
     ungated_pod,
     waiting_job,
 )
+from clusters.jobs.running import JOB_KINDS
 from gpus.vendors import VENDORS
 from scheduling.model.admission_check import PodSetUpdate
 from tests.simulated_cluster import job, pod

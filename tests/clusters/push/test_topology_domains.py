@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clusters.client import NODES, JsonObject
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission, started_job, ungated_pod
+from clusters.jobs.running import JOB_KINDS
 from clusters.push.topology_domains import TopologyDomains
 from gpus.models import DeviceAllocation
 from queues.models import ResourceFlavor, Topology

@@ -8,7 +8,7 @@ from clusters.jobs.framework.identity import is_elastic
 from clusters.jobs.framework.job_kind import JobKind, Outcome
 from clusters.jobs.framework.manifest import JsonObject, dig, name_of
 from clusters.jobs.framework.scheduling_gates import has_gate
-from clusters.jobs.ray import RAY_CLUSTER_LABEL, RayJobKind
+from clusters.jobs.kinds.ray import RAY_CLUSTER_LABEL, RayJobKind
 from queues.manifests import kueue_keys as keys
 
 

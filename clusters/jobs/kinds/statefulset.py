@@ -28,9 +28,9 @@ from clusters.jobs.framework.pod_sets import MAIN, make_pod_set
 from clusters.jobs.framework.store import Objects, ObjectStore
 from clusters.jobs.framework.topology import PodLabels
 from clusters.jobs.framework.workloads import follow_gates, name_for, priority_of, set_priority
-from clusters.jobs.pod import group_name_of, is_terminated
-from clusters.jobs.pod_group import group_workload
-from clusters.jobs.serving import (
+from clusters.jobs.kinds.pod import group_name_of, is_terminated
+from clusters.jobs.kinds.pod_group import group_workload
+from clusters.jobs.kinds.serving import (
     MULTIKUEUE_ORIGIN,
     ServingKind,
     annotated_parent,

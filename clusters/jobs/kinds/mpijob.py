@@ -2,7 +2,7 @@
 
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.manifest import JsonObject, annotations_of, dig, mapping_at, set_annotation
-from clusters.jobs.kubeflow import ReplicaSpecsJob
+from clusters.jobs.kinds.kubeflow import ReplicaSpecsJob
 from queues.manifests import kueue_keys as keys
 
 

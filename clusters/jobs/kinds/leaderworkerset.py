@@ -29,10 +29,10 @@ from clusters.jobs.framework.pod_sets import MAIN
 from clusters.jobs.framework.store import ObjectStore, by_name
 from clusters.jobs.framework.topology import PodLabels
 from clusters.jobs.framework.workloads import follow_gates, name_for, priority_of, set_priority, update_priorities
-from clusters.jobs.pod import is_gated, is_terminated
-from clusters.jobs.pod_group import group_workload
-from clusters.jobs.serving import MULTIKUEUE_ORIGIN, ServingKind, check_same_role, is_of_old_revision, let_run
-from clusters.jobs.statefulset import name_owner
+from clusters.jobs.kinds.pod import is_gated, is_terminated
+from clusters.jobs.kinds.pod_group import group_workload
+from clusters.jobs.kinds.serving import MULTIKUEUE_ORIGIN, ServingKind, check_same_role, is_of_old_revision, let_run
+from clusters.jobs.kinds.statefulset import name_owner
 from queues.manifests import kueue_keys as keys
 
 _DOMAIN: Final = "leaderworkerset.sigs.k8s.io"

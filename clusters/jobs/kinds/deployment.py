@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.manifest import JsonObject, mapping_at, set_label
 from clusters.jobs.framework.store import ObjectStore
-from clusters.jobs.serving import ServingKind
+from clusters.jobs.kinds.serving import ServingKind
 from queues.manifests import kueue_keys as keys
 
 

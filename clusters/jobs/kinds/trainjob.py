@@ -17,7 +17,14 @@ from clusters.jobs.framework.job_kind import JobKind, Outcome, TemplateSite, exp
 from clusters.jobs.framework.manifest import JsonObject, dig, mapping_at, name_of, namespace_of
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.framework.topology import check_slice_bound, check_topology
-from clusters.jobs.jobset import JOBSET_NAME_LABEL, JobSet, all_ready, any_active, completed_or_failed, reclaimable
+from clusters.jobs.kinds.jobset import (
+    JOBSET_NAME_LABEL,
+    JobSet,
+    all_ready,
+    any_active,
+    completed_or_failed,
+    reclaimable,
+)
 
 _GROUP: Final = "trainer.kubeflow.org"
 _RUNTIMES: Final = {"TrainingRuntime": True, "ClusterTrainingRuntime": False}

@@ -31,7 +31,7 @@ from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.framework.validation import MAX_POD_SETS
 from clusters.jobs.framework.workloads import follow_gates, new_workload
-from clusters.jobs.pod import (
+from clusters.jobs.kinds.pod import (
     Pod,
     group_name_of,
     is_gated,
