@@ -17,8 +17,8 @@ from accounts.models import Role, RoleBinding
 Verb = Literal["view", "submit", "protect"]
 """`view` reads; `submit` creates, changes and ends; `protect` exempts a workload from preemption."""
 
-SUBMITTABLE_KINDS: Final = frozenset({"Job", "Pod", "Deployment", "Workload"})
-"""What a submitter may write in its namespaces."""
+SUBMITTABLE_KINDS: Final = {"Job", "Pod", "Deployment", "Workload"}
+"""What a submitter may write in its namespaces. The kinds of jobs that operators bring are added at the start."""
 
 OPEN_KINDS: Final = frozenset(
     {

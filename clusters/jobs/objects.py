@@ -39,7 +39,7 @@ KUEUE_GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topo
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
-_HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
+HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
 
 _LONGEST_LABEL_VALUE: Final = 63
 _LONGEST_NUMBER: Final = 9
@@ -157,7 +157,7 @@ def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
         # The size of an elastic one is its owner's to change: pods beyond what is admitted wait at the gate.
         count = None if source.elastic else _partial_count(source, pod_set)
         return _directives(source, template, suspend=False, count=count)
-    manifest = _bare(source)
+    manifest = bare_manifest(source)
     manifest = kind.with_template(manifest, template)
     if kind.stopping is Stopping.SUSPEND:
         spec = {**manifest["spec"], "suspend": False}
@@ -205,13 +205,13 @@ def restored_job(source: JobSource) -> JsonObject:
 def waiting_job(source: JobSource) -> JsonObject:
     """What to apply so that a job exists whose every pod is a workload: they wait at the gate for admission."""
     template = source.template
-    labels = {**(template["metadata"].get("labels") or {}), **_common_labels(source), _HAMI_WEBHOOK_LABEL: "ignore"}
+    labels = {**(template["metadata"].get("labels") or {}), **common_labels(source), HAMI_WEBHOOK_LABEL: "ignore"}
     gates = [*(template["spec"].get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
     gated = {
         "metadata": {**template["metadata"], "labels": labels},
         "spec": {**template["spec"], "schedulingGates": gates},
     }
-    return source.kind.with_template(_bare(source), gated)
+    return source.kind.with_template(bare_manifest(source), gated)
 
 
 def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int, hami: Mapping[str, str]) -> JsonObject:
@@ -221,7 +221,7 @@ def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int,
     patch: JsonObject = {
         "metadata": {
             "uid": pod["metadata"]["uid"],
-            "labels": {**labels, **_admission_labels(workload, pod_set)},
+            "labels": {**labels, **admission_labels(workload, pod_set)},
             "annotations": {
                 **annotations, WORKLOAD_ANNOTATION: workload.name, REPLICA_ANNOTATION: str(replica), **hami,
             },
@@ -254,7 +254,7 @@ def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: Po
     template = source.template
     metadata, spec = template["metadata"], template["spec"]
     own = _with_updates(metadata.get("labels") or {}, pod_set, "labels")
-    labels = {**own, **_common_labels(source), **_admission_labels(workload, pod_set)}
+    labels = {**own, **common_labels(source), **admission_labels(workload, pod_set)}
     selector = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
     spec["nodeSelector"] = _with_updates(selector, pod_set, "node_selector")
     tolerations = (*pod_set.tolerations, *_added_tolerations(pod_set))
@@ -267,7 +267,7 @@ def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: Po
     elif pod_set.nodes:
         spec["schedulerName"] = SCHEDULER_NAME
     if pod_set.nodes:
-        labels[_HAMI_WEBHOOK_LABEL] = "ignore"
+        labels[HAMI_WEBHOOK_LABEL] = "ignore"
     for field in ("nodeSelector", "tolerations"):
         if not spec[field]:
             del spec[field]
@@ -307,11 +307,11 @@ def _partial_count(source: JobSource, pod_set: PodSetAdmission) -> int | None:
     return pod_set.count if pod_set.count != wanted else None
 
 
-def _bare(source: JobSource) -> JsonObject:
+def bare_manifest(source: JobSource) -> JsonObject:
     """The manifest as it may be applied: without its status and what only a server writes, with its row's uid."""
     manifest: JsonObject = without_owned_keys(source.manifest)
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_METADATA}
-    metadata["labels"] = {**(metadata.get("labels") or {}), **_common_labels(source)}
+    metadata["labels"] = {**(metadata.get("labels") or {}), **common_labels(source)}
     return {
         "apiVersion": source.kind.kind.api_version,
         "kind": source.kind.kind.kind,
@@ -320,11 +320,12 @@ def _bare(source: JobSource) -> JsonObject:
     }
 
 
-def _common_labels(source: JobSource) -> dict[str, str]:
+def common_labels(source: JobSource) -> dict[str, str]:
+    """By which a job's pods are known to be ours."""
     return {MANAGED_LABEL: "true", JOB_UID_LABEL: source.uid}
 
 
-def _admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> dict[str, str]:
+def admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> dict[str, str]:
     """Kueue's labels on started pods; names that are too long for a label are left out."""
     labels = {
         MANAGED_LABEL: "true",

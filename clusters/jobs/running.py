@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from clusters.client import DEPLOYMENTS, JOBS, PODS, JsonObject, Kind
+from clusters.jobs.framework.job_kind import JobKind as JobRules
+from clusters.jobs.registry import KINDS
 from scheduling.model.vocabulary import FinishedReason
 
 MAIN_POD_SET: Final = "main"
@@ -52,6 +54,7 @@ class JobKind:
     * pod_sets: names of the pod sets that the kind has, in order.
     * template_path: where in the object the template of a pod set is; () where the object is itself the pod.
     * count_field: the field of the spec that says how many pods run at once, "" where that is always one.
+    * rules: of a kind that an operator brings, how it is started and stopped as a whole; the paths are empty then.
     """
 
     kind: Kind
@@ -60,11 +63,23 @@ class JobKind:
     count_field: str
     progress: Callable[[Mapping[str, Any]], Progress]
     pod_sets: tuple[str, ...] = (MAIN_POD_SET,)
+    rules: JobRules | None = None
 
     @property
     def workload_per_pod(self) -> bool:
         """Whether each pod is a workload of its own (Kueue's Deployment)."""
         return self.stopping is Stopping.DELETE_POD
+
+    @property
+    def is_suspended_as_a_whole(self) -> bool:
+        """Whether the object says by itself that it does not run."""
+        return self.stopping is Stopping.SUSPEND
+
+    def suspended(self, manifest: JsonObject) -> bool:
+        """Whether an object of the kind is suspended."""
+        if self.rules is not None:
+            return self.rules.is_suspended(manifest)
+        return bool((manifest.get("spec") or {}).get("suspend"))
 
     def template(self, manifest: Mapping[str, Any]) -> JsonObject:
         """The pod template in a manifest: {metadata, spec}."""
@@ -134,12 +149,40 @@ def _deployment_progress(deployment: Mapping[str, Any]) -> Progress:
     return Progress(active=int(status.get("replicas") or 0), ready=int(status.get("readyReplicas") or 0))
 
 
+def _progress_by(rules: JobRules) -> Callable[[Mapping[str, Any]], Progress]:
+    def progress(job: Mapping[str, Any]) -> Progress:
+        """Pods are counted elsewhere; here counts whether there are any."""
+        content = dict(job)
+        outcome = rules.outcome(content)
+        finished = None
+        if outcome.finished:
+            finished = FinishedReason.SUCCEEDED if outcome.success else FinishedReason.FAILED
+        return Progress(
+            finished=finished,
+            message=outcome.message if outcome.finished else "",
+            active=int(rules.is_active(content)),
+            suspended=rules.is_suspended(content),
+        )
+
+    return progress
+
+
+OPERATED_KINDS: Final[tuple[JobRules, ...]] = tuple(rules for rules in KINDS.values() if rules.runs_by_operator)
+"""The kinds that a cluster serves only where their operator is installed."""
+
 JOB_KINDS: Final[Mapping[str, JobKind]] = {
     row.kind.kind: row
     for row in (
         JobKind(JOBS, Stopping.SUSPEND, ("spec", "template"), "parallelism", _job_progress),
         JobKind(PODS, Stopping.DELETE, (), "", _pod_progress),
         JobKind(DEPLOYMENTS, Stopping.DELETE_POD, ("spec", "template"), "replicas", _deployment_progress),
+        *(
+            JobKind(
+                Kind(rules.api_version, rules.kind, rules.plural),
+                Stopping.SUSPEND, (), "", _progress_by(rules), (), rules,
+            )
+            for rules in OPERATED_KINDS
+        ),
     )
-}
+}  # fmt: skip
 """By kind."""

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from accounts.exceptions import HostileManifest, InvalidRequest, ManifestErrors
 from accounts.kinds.configuration import read_configuration
+from clusters.jobs.reading import reader_of
+from clusters.jobs.running import OPERATED_KINDS
 from gpus.manifests import read_config_map, read_node
 from queues.manifests.documents import read_documents
 from queues.manifests.job import read_deployment, read_job, read_pod
@@ -79,11 +81,12 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind("Job", ("batch/v1",), read_job, namespaced=True),
         Kind("Pod", ("v1",), read_pod, namespaced=True, words=("po",)),
         Kind("Deployment", ("apps/v1",), read_deployment, namespaced=True, words=("deploy",)),
+        *(Kind(rules.kind, (rules.api_version,), reader_of(rules), namespaced=True) for rules in OPERATED_KINDS),
         Kind("Workload", _WORKLOAD_VERSIONS, read_workload, namespaced=True, words=("wl", "kwl", "kueueworkload")),
     )
 }
 
-JOB_KINDS: Final = ("Job", "Pod", "Deployment")
+JOB_KINDS: Final = ("Job", "Pod", "Deployment", *(rules.kind for rules in OPERATED_KINDS))
 
 FOREIGN_GROUPS: Final = {
     "batch.volcano.sh": "Volcano",

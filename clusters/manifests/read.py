@@ -8,8 +8,8 @@ from typing import Any
 
 from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.services.apply_result import Submitted
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.owned_keys import owned_paths
+from clusters.jobs.running import JOB_KINDS
 from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, Kind, group_of, version_of
 from queues.manifests.documents import Document
 from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report

@@ -31,6 +31,7 @@ from clusters.client import (
     Kind,
 )
 from clusters.connection import client_for
+from clusters.jobs.framework.job_kind import JobKind as JobRules
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
@@ -46,7 +47,8 @@ from clusters.jobs.objects import (
     waiting_job,
 )
 from clusters.jobs.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
-from clusters.jobs.running import JOB_KINDS, Stopping
+from clusters.jobs.running import JOB_KINDS, OPERATED_KINDS, Stopping
+from clusters.jobs.whole_objects import new_object, start_patch, stop_patch
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     admitted_workload,
@@ -243,8 +245,11 @@ class _Sweep:
             return
         if there is None and source.found_in_cluster:
             return  # whoever made it has deleted it: the watcher sees to its workload
-        source = as_made(source, there)
         workload = admitted_workload(row, self._flavors)
+        if source.kind.rules is not None:
+            self._start_whole(source, workload, source.kind.rules, there)
+            return
+        source = as_made(source, there)
         if source.kind.stopping is Stopping.DELETE:
             self._start_pod(source, workload, there)
             return
@@ -260,6 +265,17 @@ class _Sweep:
         if source.uid not in self._applied:
             self._apply(source.kind.kind, waiting_job(source))
             self._applied.add(source.uid)
+
+    def _start_whole(
+        self, source: JobSource, workload: AdmittedWorkload, rules: JobRules, there: JsonObject | None
+    ) -> None:
+        """A job that an operator runs is made, or started by what changes in it."""
+        if there is None:
+            self._apply(source.kind.kind, new_object(source, workload, rules))
+            return
+        patch = start_patch(there, source, workload, rules)
+        if patch is not None:
+            self._client.patch(source.kind.kind, source.namespace, source.name, patch)
 
     def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
         """One of ours is made; one that is found is taken over, and loses its gates when it gets its place."""
@@ -283,6 +299,14 @@ class _Sweep:
         if there is None:
             return
         match source.kind.stopping:
+            case Stopping.SUSPEND if source.kind.rules is not None:
+                templates = [
+                    {"name": pod_set.name, "count": pod_set.count, "template": pod_set.template}
+                    for pod_set in row.pod_sets.all()
+                ]
+                patch = stop_patch(there, templates, source.kind.rules)
+                if patch is not None:
+                    self._client.patch(source.kind.kind, source.namespace, source.name, patch)
             case Stopping.SUSPEND:
                 self._suspend(source, there)
             case Stopping.DELETE:
@@ -354,10 +378,21 @@ class _Sweep:
             self._client.apply(kind, manifest)
         except ClusterError as error:
             namespace = manifest["metadata"]["namespace"]
-            if not error.not_found or self._client.get(NAMESPACES, "", namespace) is not None:
+            if not error.not_found:
                 raise
+            if self._client.get(NAMESPACES, "", namespace) is not None:
+                raise self._not_served(kind, error) from error
             self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             self._client.apply(kind, manifest)
+
+    def _not_served(self, kind: Kind, error: ClusterError) -> ClusterError:
+        """What an answer of "not found" means for an object that was to be made in a namespace that is there."""
+        if kind.kind not in {rules.kind for rules in OPERATED_KINDS}:
+            return error
+        message = (
+            f"the cluster does not serve {kind.api_version} {kind.kind}: install its operator, the job starts by itself"
+        )
+        return ClusterError(error.status, "NotServed", message)
 
     def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:
         selector = f"{WORKLOAD_UID_LABEL}={row.uid}"
@@ -421,6 +456,8 @@ class _Sweep:
         if there is None or not is_job_of(there, source):
             return True
         progress = source.kind.progress(there)
+        if source.kind.rules is not None:
+            return progress.finished is not None or (progress.active == 0 and progress.suspended)
         return progress.finished is not None or (progress.active == 0 and _suspension_was_seen(there))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from clusters.jobs.running import OPERATED_KINDS
 from clusters.simulated.api.errors import bad_request, not_found
 from clusters.simulated.api.objects import (
     JsonObject,
@@ -35,6 +36,7 @@ from clusters.simulated.controllers.node_controller import (
     NodeController,
     PodCollector,
 )
+from clusters.simulated.controllers.operators import OperatedJobController
 from clusters.simulated.controllers.replica_controllers import DeploymentController, ReplicaSetController
 from clusters.simulated.environment import Controller, Environment, Options
 
@@ -84,6 +86,7 @@ class SimulatedCluster:
             "replicasets": (ReplicaSetController(self.environment),),
             "nodes": (nodes,),
             "namespaces": (NamespaceController(self.environment),),
+            **{rules.plural: (OperatedJobController(self.environment, rules),) for rules in OPERATED_KINDS},
         }
         self._work: deque[_WorkKey] = deque()
         self._queued: set[_WorkKey] = set()

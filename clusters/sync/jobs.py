@@ -169,7 +169,7 @@ class JobSync:
             create_workloads(self._cluster, specs, actor=_ACTOR)
             found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})
             found.update(found_in_cluster=True, uid=uid)
-            if not job["spec"].get("suspend"):
+            if not self._kind.suspended(job):
                 # It runs without having been admitted: it is to be stopped.
                 raise_push(self._cluster, [uid])
         request_push(self._cluster.name)

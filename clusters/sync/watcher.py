@@ -29,6 +29,7 @@ from clusters.sync.pods import PodSync
 
 _log = logging.getLogger(__name__)
 
+_OPERATED: Final = frozenset(row.kind for row in JOB_KINDS.values() if row.rules is not None)
 _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
 _TICK_SECONDS: Final = 1.0
@@ -73,11 +74,18 @@ class Watcher:
             try:
                 listing = self._client.list(kind)
             except ClusterError as error:
-                if kind not in LIMIT_KINDS or error.status != HTTPStatus.FORBIDDEN:
+                if not self._may_be_missing(kind, error):
                     raise
                 _log.error("%s of %s can't be read, and so don't count: %s", kind.plural, self._client.server, error)
             else:
                 self.apply([(kind, listing)])
+
+    @staticmethod
+    def _may_be_missing(kind: Kind, error: ClusterError) -> bool:
+        """Whether the rest goes on without the kind: this account may not read it, or the cluster does not serve it as
+        long as its operator is not installed. It is tried again with each list."""
+        optional = kind in LIMIT_KINDS or kind in _OPERATED
+        return optional and (error.status == HTTPStatus.FORBIDDEN or (error.not_found and kind in _OPERATED))
 
     def apply(self, items: list[_Item]) -> None:
         """Applies a batch, nodes first: slices and pods refer to them."""

@@ -15,7 +15,6 @@ from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata
 from scheduling.manifest.fields import INT32_MAX
 from scheduling.manifest.syntax import dns_subdomain
 
-GROUPS: Final = {"Job": "batch", "Pod": "", "Deployment": "apps"}
 MAIN: Final = "main"
 _HASH_LENGTH: Final = 5
 _LONGEST_NAME: Final = 253
@@ -59,6 +58,11 @@ class JobManifest:
         """As submitted."""
         return str(self.manifest["apiVersion"])
 
+    @property
+    def api_group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
 
 def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -> str:
     """The name of a job's workload: its kind, its name and a hash, so that a job made anew gets a new one.
@@ -73,7 +77,7 @@ def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -
 
 def read_job(top: Fields, version: str) -> JobManifest:
     """Read a batch/v1 Job: one pod set `main` of min(parallelism, completions) pods."""
-    meta, spec = _read_head(top)
+    meta, spec = read_head(top)
     parallelism = spec.integer("parallelism", 1)
     completions = spec.optional_integer("completions")
     spec.ignore("completionMode", *_JOB_SPEC_FIELDS)
@@ -92,12 +96,12 @@ def read_job(top: Fields, version: str) -> JobManifest:
         _refuse_elastic_topology(spec, template)
     pod_set = PodSetSpec(MAIN, count, template.manifest, template.requests, least, topology)
     body = {**spec.content, "template": dict(template.manifest)}
-    return _job(top, meta, "Job", "batch/v1", body, queue, pod_set, template.priority_class_name)
+    return job_manifest(top, meta, "Job", "batch/v1", body, queue, (pod_set,), template.priority_class_name)
 
 
 def read_deployment(top: Fields, version: str) -> JobManifest:
     """Read an apps/v1 Deployment: each of its replicas is a workload of one pod."""
-    meta, spec = _read_head(top)
+    meta, spec = read_head(top)
     replicas = spec.integer("replicas", 1)
     spec.ignore(*_DEPLOYMENT_SPEC_FIELDS)
     selector = spec.required_fields("selector")
@@ -114,12 +118,13 @@ def read_deployment(top: Fields, version: str) -> JobManifest:
         spec.error("selector", "must match the template's labels", "Give the template the selector's labels.")
     pod_set = PodSetSpec(MAIN, 1, template.manifest, template.requests, None, _topology(spec, template, ""))
     body = {**spec.content, "template": dict(template.manifest)}
-    return _job(top, meta, "Deployment", "apps/v1", body, queue, pod_set, template.priority_class_name, replicas)
+    own_class = template.priority_class_name
+    return job_manifest(top, meta, "Deployment", "apps/v1", body, queue, (pod_set,), own_class, replicas)
 
 
 def read_pod(top: Fields, version: str) -> JobManifest:
     """Read a v1 Pod: a workload of one pod, or a member of a group of pods that are one workload together."""
-    meta, spec = _read_head(top)
+    meta, spec = read_head(top)
     if meta.labels.get(keys.MANAGED, "true") != "true":
         place, rule = top.at(f"metadata.labels[{keys.MANAGED}]"), 'may only be "true"'
         top.report.error(place, meta.labels[keys.MANAGED], rule, "Remove it.", MistakeReason.FORBIDDEN)
@@ -131,11 +136,12 @@ def read_pod(top: Fields, version: str) -> JobManifest:
     place, index = top.at("metadata.annotations"), keys.POD_GROUP_POD_INDEX if group else ""
     topology = read_topology_annotations(top.report, place, meta.annotations, index)
     pod_set = PodSetSpec(group.role if group else MAIN, 1, template.manifest, template.requests, None, topology)
-    job = _job(top, meta, "Pod", "v1", dict(spec.content), queue, pod_set, template.priority_class_name)
+    job = job_manifest(top, meta, "Pod", "v1", dict(spec.content), queue, (pod_set,), template.priority_class_name)
     return replace(job, group=group)
 
 
-def _read_head(top: Fields) -> tuple[ObjectMeta, Fields]:
+def read_head(top: Fields) -> tuple[ObjectMeta, Fields]:
+    """The metadata of a job, and its spec to be read on."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
     if keys.PREBUILT_WORKLOAD in meta.labels or keys.PREBUILT_WORKLOAD in meta.annotations:
@@ -150,23 +156,24 @@ def _read_template(top: Fields, meta: ObjectMeta, spec: Fields) -> tuple[PodTemp
     return read_pod_template(spec.required_fields("template"), runnable=bool(queue)), queue
 
 
-def _job(
+def job_manifest(
     top: Fields,
     meta: ObjectMeta,
     kind: str,
     api_version: str,
     body: dict[str, Any],
     queue: str,
-    pod_set: PodSetSpec,
+    pod_sets: tuple[PodSetSpec, ...],
     pod_priority_class: str,
     workload_count: int = 1,
 ) -> JobManifest:
+    """A job of any kind, with what all kinds say by labels and annotations."""
     return JobManifest(
         meta=meta,
         kind=kind,
         manifest={"apiVersion": api_version, "kind": kind, "metadata": write_metadata(meta), "spec": body},
         queue_name=queue,
-        pod_sets=(pod_set,),
+        pod_sets=pod_sets,
         workload_count=workload_count,
         workload_priority_class=_checked_name(top, "labels", meta.labels, keys.PRIORITY_CLASS),
         hinted_priority_class=_hinted_priority_class(top, meta),

@@ -3,18 +3,19 @@
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from accounts.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
-from queues.manifests.job import GROUPS, JobManifest, read_deployment, read_job, read_pod, workload_name
+from queues.manifests.job import JobManifest, read_deployment, read_job, read_pod, workload_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.manifests.workload_object import read_workload
 from scheduling.manifest import Fields, MistakeReason, Report
 
+JobReader = Callable[[Fields, str], JobManifest]
 _TEMPLATE_HASH_LENGTH = 10
 _POD_HASH_LENGTH = 5
 
@@ -85,7 +86,7 @@ def job_workloads(
 def workload_names(job: JobManifest, stored: JobSpec, count: int) -> list[str]:
     """The names of a job's first workloads; only a Deployment has more than one."""
     if job.kind != "Deployment":
-        return [workload_name(job.kind, GROUPS[job.kind], stored.name, str(stored.uid))]
+        return [workload_name(job.kind, job.api_group, stored.name, str(stored.uid))]
     content = json.dumps(job.pod_sets[0].template, sort_keys=True)
     template_hash = _hash(content, _TEMPLATE_HASH_LENGTH)
     pods = [
@@ -99,11 +100,12 @@ def _hash(text: str, length: int) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:length]
 
 
-JOB_READERS = {
+JOB_READERS: dict[tuple[str, str], JobReader] = {
     ("batch/v1", "Job"): read_job,
     ("v1", "Pod"): read_pod,
     ("apps/v1", "Deployment"): read_deployment,
 }
+"""By apiVersion and kind. The kinds that operators bring are added by the app that talks to clusters."""
 _WORKLOAD_VERSIONS = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
 
 

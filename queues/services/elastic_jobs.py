@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from queues.manifests import kueue_keys as keys
-from queues.manifests.job import GROUPS, workload_name
+from queues.manifests.job import workload_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import pod_set_specs
@@ -53,7 +53,7 @@ def _sizes(holder: Workload, spec: WorkloadSpec) -> tuple[int | None, int]:
 
 def _slice(row: Job, job: JobSpec, holder: Workload, spec: WorkloadSpec) -> WorkloadSpec:
     first = holder.annotations.get(keys.SLICE_NAME, holder.name)
-    name = workload_name(job.kind, GROUPS[job.kind], job.name, f"{job.uid}\n{row.generation + 1}")
+    name = workload_name(job.kind, job.api_version.rpartition("/")[0], job.name, f"{job.uid}\n{row.generation + 1}")
     slices = {keys.SLICE_NAME: first, keys.REPLACED_SLICE: holder.key}
     return replace(spec, name=name, annotations={**spec.annotations, **slices})
 

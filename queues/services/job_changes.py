@@ -38,6 +38,7 @@ _PATHS: Final[dict[str, dict[str, str]]] = {
     "Job": {"pod_sets": "spec.template", "counts": "spec.parallelism"},
     "Deployment": {"pod_sets": "spec.template"},
 }
+_OTHER_PATHS: Final = {"pod_sets": "spec", "counts": "spec"}
 _JOB_PATHS: Final = {
     "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",
     "maximum_execution_seconds": f"metadata.labels[{keys.MAXIMUM_EXECUTION_SECONDS}]",
@@ -74,7 +75,7 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
         and workload.maximum_execution_seconds != spec.maximum_execution_seconds,
         "priority_class": _class_source(workload) != _class_source(spec),
     }
-    paths = {**_JOB_PATHS, **_PATHS[kind]}
+    paths = {**_JOB_PATHS, **_PATHS.get(kind, _OTHER_PATHS)}
     return gates | {paths[field]: _ENDED if finished else _SAME for field, differs in changed.items() if differs}
 
 

@@ -51,7 +51,8 @@ def _choose(
         return PriorityChoice(kueue[DEFAULT_CLASS], _KUEUE, DEFAULT_CLASS)
     if name := job.pod_priority_class:
         if name not in kubernetes:
-            path = "spec.priorityClassName" if job.kind == "Pod" else "spec.template.spec.priorityClassName"
+            path = {"Pod": "spec.priorityClassName"}.get(job.kind, "spec.template.spec.priorityClassName")
+            path = path if len(job.pod_sets) == 1 else "spec"
             _warn(submitted, path, f"there is no PriorityClass {name}: its priority is taken as 0")
         return PriorityChoice(kubernetes.get(name, 0), _KUBERNETES, name)
     return last

@@ -66,10 +66,23 @@ class JobKind(ABC):
     reads_topology_off_pod_sets: ClassVar[bool] = False
     """Whether annotations that can't be read fail the job as a whole, instead of naming their field."""
 
+    runs_by_operator: ClassVar[bool] = True
+    """Whether an operator runs the jobs, and they are started and stopped as a whole, by what they say themselves."""
+    serves: ClassVar[bool] = False
+    """Whether jobs run until somebody ends them."""
     kept_texts: ClassVar[frozenset[str]] = frozenset()
     """Fields that the kind's API writes even where they are empty."""
     omitted_zeros: ClassVar[frozenset[str]] = frozenset()
     """Numbers that the kind's API leaves out where they are 0."""
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        return self.api_version.rpartition("/")[2]
 
     @property
     def full_name(self) -> str:
@@ -83,6 +96,9 @@ class JobKind(ABC):
             key: without_empty_texts(value, self.kept_texts, self.omitted_zeros if key == "status" else frozenset())
             for key, value in copy.deepcopy(job).items()
         }
+
+    def fill_in(self, job: JsonObject) -> None:  # noqa: B027 - most kinds have no such default
+        """Fills in what the API server would, as far as it decides about pods: manifests of users lack it."""
 
     # What the job is made of
 

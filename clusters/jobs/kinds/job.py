@@ -34,6 +34,7 @@ class BatchJob(JobKind):
     plural = "jobs"
     managed_by_path = ("spec", "managedBy")
     own_manager = "kubernetes.io/job-controller"
+    runs_by_operator = False
     elastic = True
     omitted_zeros = frozenset({"active", "succeeded", "failed"})
     checks_groups = False

@@ -40,6 +40,10 @@ class JobSet(JobKind):
             for index, replicated in enumerate(dig(job, "spec", "replicatedJobs") or ())
         ]
 
+    def fill_in(self, job: JsonObject) -> None:
+        for replicated in _replicated_jobs(job):
+            replicated.setdefault("replicas", 1)
+
     def pod_label_selector(self, job: JsonObject) -> str:
         return f"{JOBSET_NAME_LABEL}={name_of(job)}"
 

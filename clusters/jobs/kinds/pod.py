@@ -55,6 +55,7 @@ class Pod(JobKind):
     api_version = "v1"
     kind = "Pod"
     plural = "pods"
+    runs_by_operator = False
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
         return []  # the pod is its own template

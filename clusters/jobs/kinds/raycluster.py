@@ -17,6 +17,7 @@ class RayCluster(RayJobKind):
 
     kind = "RayCluster"
     plural = "rayclusters"
+    serves = True
     reads_topology_off_pod_sets = True
     autoscaling_rule = (
         "a kueue-managed RayCluster can use autoscaling only as an elastic job: "

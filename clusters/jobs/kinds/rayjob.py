@@ -29,6 +29,9 @@ class RayJob(RayJobKind):
     template_path = "spec.rayClusterSpec"
     gates_templates = False
 
+    def fill_in(self, job: JsonObject) -> None:
+        mapping_at(job, "spec").setdefault("submissionMode", "K8sJobMode")
+
     def sites(self, job: JsonObject) -> list[TemplateSite]:
         found = super().sites(job)
         if _has_submitter_pod(job):

@@ -14,6 +14,7 @@ class RayService(RayJobKind):
 
     kind = "RayService"
     plural = "rayservices"
+    serves = True
     suspend_path = ("spec", "rayClusterConfig", "suspend")
     cluster_path = ("spec", "rayClusterConfig")
     error_path = "spec.rayClusterSpec"  # Kueue names the field so, though it is rayClusterConfig

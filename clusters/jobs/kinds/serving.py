@@ -45,6 +45,8 @@ class ServingKind(JobKind):
 
     framework: str
     defaults_updates = True
+    runs_by_operator = False
+    serves = True
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
         return []  # nothing is merged into the templates: the pods get it

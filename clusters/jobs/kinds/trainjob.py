@@ -67,6 +67,7 @@ class TrainJob(JobKind):
     plural = "trainjobs"
     managed_by_path = ("spec", "managedBy")
     own_manager = "trainer.kubeflow.org/trainjob-controller"
+    runs_by_operator = False  # its pods can't be told without the runtime, which is in the cluster
     kept_texts = frozenset({"message"})
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:

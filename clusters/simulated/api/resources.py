@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusters.jobs.running import OPERATED_KINDS
 from clusters.simulated.api.objects import JsonObject
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -45,6 +46,10 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
     Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
     Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",)),
+    *(
+        Resource(rules.group, rules.version, rules.plural, rules.kind, True, (), ("status",), True)
+        for rules in OPERATED_KINDS
+    ),
 )
 
 BY_PLURAL = {resource.plural: resource for resource in RESOURCES}
@@ -57,16 +62,23 @@ def find(group: str, version: str, plural: str) -> Resource | None:
     return _BY_URL.get((group, version, plural))
 
 
-def _groups() -> dict[str, str]:
-    return {resource.group: resource.version for resource in RESOURCES if resource.group}
+def _groups() -> dict[str, list[str]]:
+    """The versions of each group, the preferred one first."""
+    found: dict[str, list[str]] = {}
+    for resource in RESOURCES:
+        versions = found.setdefault(resource.group, [])
+        if resource.version not in versions:
+            versions.append(resource.version)
+    found.pop("")
+    return found
 
 
 def api_group(group: str) -> JsonObject | None:
-    version = _groups().get(group)
-    if version is None:
+    versions = _groups().get(group)
+    if versions is None:
         return None
-    served = {"groupVersion": f"{group}/{version}", "version": version}
-    return {"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": [served], "preferredVersion": served}
+    served = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": served, "preferredVersion": served[0]}
 
 
 def api_group_list() -> JsonObject:
