@@ -21,7 +21,14 @@ def test_discovery_names_every_kind_with_its_subresources(api: Api) -> None:
         "coordination.k8s.io",
         "node.k8s.io",
         "scheduling.k8s.io",
+        "jobset.x-k8s.io",
+        "kubeflow.org",
+        "ray.io",
+        "workload.codeflare.dev",
+        "sparkoperator.k8s.io",
     ]
+    versions = [entry["version"] for entry in api.get("/apis/kubeflow.org")["versions"]]
+    assert versions == ["v1", "v2beta1"]
     core = {resource["name"] for resource in api.get("/api/v1")["resources"]}
     assert {"pods", "pods/binding", "pods/eviction", "pods/status", "nodes", "namespaces"} <= core
     assert {resource["name"] for resource in api.get("/apis/batch/v1")["resources"]} == {"jobs", "jobs/status"}
