@@ -47,7 +47,7 @@ def new_object(source: JobSource, workload: AdmittedWorkload, rules: JobRules) -
 
 
 def _without_owned(value: Any) -> Any:
-    """Without the labels and annotations that are not a tenant's to write, also where they are no pod's metadata yet."""
+    """Without labels and annotations that no tenant may write, also where they are no metadata of a pod yet."""
     if isinstance(value, list):
         return [_without_owned(item) for item in value]
     if not isinstance(value, dict):
