@@ -77,11 +77,10 @@ def next_step(workload: Workload, context: WorkloadContext, now: float) -> Step 
 
 
 def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable[Rule]:
-    yield _delayed_by_checks
     if not context.wanted_active:
         yield _deactivated
     else:
-        yield _marked_for_deactivation
+        yield from (_delayed_by_checks, _marked_for_deactivation)
         if context.strict and waits_for_backoff(workload, context, now):
             yield _released
             return
