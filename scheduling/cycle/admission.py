@@ -12,7 +12,7 @@ from scheduling.model.decisions import Admit
 from scheduling.model.placement import Placement
 from scheduling.model.vocabulary import AdmissionCheckStatus
 from scheduling.model.workload import Admission, PodSetAssignment, Workload
-from scheduling.state.second_pass import PENDING, READY
+from scheduling.state.second_pass import PENDING, READY, first_attempt, waits_for_topology
 from scheduling.state.state import State
 
 
@@ -55,6 +55,8 @@ class Admitter:
         admission, placement, now = info.admission, info.placement, state.now
         waits, required = state.configuration.wait_for_pods_ready is not None, _required_checks(entry)
         info.change(lambda workload: _reserve(workload, admission, placement, required, waits, now))
+        if assignment.delayed and waits_for_topology(info.current()):  # its checks were Ready before
+            state.second_pass[info.key] = first_attempt(info, now)
         replaces = entry.replaced.key if entry.replaced is not None else None
         return Admit(
             info.key, cq.name, pod_sets, info.admitted, state.cycle, placement=info.placement, replaces=replaces

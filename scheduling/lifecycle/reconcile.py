@@ -413,8 +413,8 @@ def _by_pods_ready(workload: Workload, context: WorkloadContext, now: float) -> 
     strategy = ready.requeuing_strategy
     if strategy.backoff_limit_count is not None and count > strategy.backoff_limit_count:
         limit = "exceeding the maximum number of re-queuing retries"
-        marked = _marked(workload, DeactivationCause.REQUEUING_LIMIT_EXCEEDED, limit, now)
-        return Step(marked)
+        exceeded = DeactivationCause.REQUEUING_LIMIT_EXCEEDED
+        return Step(_marked(workload, exceeded, limit, now), _ours(exceeded, limit, warning=True))
     at = max(now + strategy.backoff_seconds(count), state.requeue_at or 0.0)
     requeued = replace(workload, requeue_state=RequeueState(count, at))
     message = f"Exceeded the PodsReady timeout {workload.key}"

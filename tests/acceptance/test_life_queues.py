@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, Workload
-from queues.services.workloads import record_finished
+from queues.services.workloads import cancel
 from tests import manifest_texts as texts
 from tests.acceptance.life import condition, endless, events, key, one_at_a_time, running_pods, statuses, submit
 from tests.clusters.system import System
@@ -123,8 +123,9 @@ def test_a_workload_that_changes_its_queue_keeps_its_age(system: System) -> None
     system.apply(moving)
     system.engine.run()
     assert system.workload("old").reason == "WaitingForQuota"
-    record_finished(system.cluster, [key(system.workload("running"))])
-    system.engine.run()
+    cancel(system.cluster, [key(system.workload("running"))], actor="alice")
+    for _ in range(3):
+        system.turn(5)
     assert (system.workload("old").status, system.workload("young").status) == ("Admitted", "Pending")
 
 

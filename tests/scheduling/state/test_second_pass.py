@@ -312,3 +312,17 @@ class TestDevices:
         assert (current(builder, "w").placement, delayed(builder, "w")) == (second.placement, "Ready")
         builder.world.finish_workload("team/w", 1004.0)
         assert builder.world.device_usage("new", "new-gpu0")[0] == 0
+
+
+def test_checks_that_were_ready_before_the_reservation_have_a_second_pass_too() -> None:
+    """A stopped queue takes quota back and leaves the checks' answers."""
+    builder = queue().pending("w", "q", 1, count=3, topology=NEEDS_HOST)
+    ready = AdmissionCheckState("check", AdmissionCheckStatus.READY)
+    builder.world.set_workload(replace(current(builder, "w"), admission_checks=(ready,)), 1000.0)
+    builder.world.set_node(node("n1"))
+    (first,) = cycle(builder.world, 1000.0).admissions
+    assert (first.admitted, delayed(builder, "w")) == (False, "Pending")
+    builder.world.advance(1001.0)
+    assert builder.world.has_active()
+    (second,) = cycle(builder.world, 1001.0).admissions
+    assert (second.admitted, places(builder, "w")) == (True, {"n1": 3})
