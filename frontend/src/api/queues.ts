@@ -52,14 +52,17 @@ export interface QuotaChange {
   fair_weight?: string;
 }
 
-/** Changes quotas; the scheduler follows with its next cycle. */
+/** Changes quotas as they are now; the scheduler follows with its next cycle. */
 export function useEditClusterQueue(cluster: string, name: string) {
   const queries = useQueryClient();
   const params = { path: { name }, query: { cluster } };
   return useMutation({
     /** Answers with what the server warns of. */
-    mutationFn: async (body: QuotaChange) =>
-      warningsOf((await api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })).response),
+    mutationFn: async (changeOf: (now: ClusterQueue) => QuotaChange) => {
+      const now = await queries.fetchQuery({ ...clusterQueueQuery(cluster, name), staleTime: 0 });
+      const body = changeOf(now);
+      return warningsOf((await api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })).response);
+    },
     onSuccess: () => queries.invalidateQueries({ queryKey: clusterQueueKeys.all(cluster) }),
   });
 }

@@ -1,5 +1,6 @@
 /** Editing quotas: which field an error of the server belongs to, and what of it can be said before asking. */
-import type { ResourceGroup } from "@/api/types";
+import type { QuotaChange } from "@/api/queues";
+import type { ClusterQueue, ResourceGroup } from "@/api/types";
 import { InvalidQuantity, parseAmount } from "@/lib/quantity";
 import type { LocatedFault } from "@/lib/refusal";
 
@@ -75,4 +76,70 @@ export function withField(
   if (field === "nominal_quota") quota.nominal_quota = text;
   else quota[field] = text === "" ? null : text;
   return copy;
+}
+
+/** What the form can change. */
+export type Edited = Pick<ClusterQueue, "resource_groups" | "stop_policy" | "fair_weight">;
+
+/** One field that differs between two versions; the values as they are written, "none" for no limit. */
+export interface FieldDifference {
+  label: string;
+  value: string;
+}
+
+/** Every field by a key that stays when groups are reordered. */
+function fieldsOf({ resource_groups, stop_policy, fair_weight }: Edited): Map<string, string> {
+  const found = new Map([
+    ["stop policy", stop_policy as string],
+    ["fair weight", fair_weight],
+  ]);
+  for (const group of resource_groups) {
+    for (const flavor of group.flavors) {
+      for (const resource of flavor.resources) {
+        for (const field of QUOTA_FIELDS) {
+          const label = `${field.replace("_", " ")} of ${resource.name} in flavor ${flavor.name}`;
+          found.set(label, resource[field] ?? "none");
+        }
+      }
+    }
+  }
+  return found;
+}
+
+/** The fields of `after` that differ from `before`. */
+export function differences(before: Edited, after: Edited): FieldDifference[] {
+  const known = fieldsOf(before);
+  return [...fieldsOf(after)].flatMap(([label, value]) =>
+    known.get(label) === value ? [] : [{ label, value }],
+  );
+}
+
+/** What somebody else changed since `seen`, of the very fields that the form changes. */
+export function conflicts(opened: Edited, mine: Edited, now: Edited, seen: Edited): FieldDifference[] {
+  const ours = new Map(differences(opened, mine).map(({ label, value }) => [label, value]));
+  return differences(seen, now).filter(({ label, value }) => ours.has(label) && ours.get(label) !== value);
+}
+
+/** What to send: the fields that the user changed and nothing else, on top of what is there now. */
+export function changesToSend(opened: Edited, mine: Edited, now: Edited): QuotaChange {
+  const ours = new Map(differences(opened, mine).map(({ label, value }) => [label, value]));
+  const change: QuotaChange = {};
+  if (ours.has("stop policy")) change.stop_policy = mine.stop_policy;
+  if (ours.has("fair weight")) change.fair_weight = mine.fair_weight;
+  if ([...ours.keys()].some((label) => label.includes(" in flavor "))) {
+    change.resource_groups = structuredClone(now.resource_groups) as ResourceGroup[];
+    for (const group of change.resource_groups) {
+      for (const flavor of group.flavors) {
+        for (const resource of flavor.resources) {
+          for (const field of QUOTA_FIELDS) {
+            const value = ours.get(`${field.replace("_", " ")} of ${resource.name} in flavor ${flavor.name}`);
+            if (value === undefined) continue;
+            if (field === "nominal_quota") resource.nominal_quota = value;
+            else resource[field] = value === "none" ? null : value;
+          }
+        }
+      }
+    }
+  }
+  return change;
 }

@@ -64,23 +64,60 @@ function render(onDone: () => void) {
 const field = (name: string) =>
   screen.getByRole("textbox", { name: new RegExp(`^${name} of nvidia.com/gpu`) });
 
-it("sends the whole quotas with what was changed", async () => {
-  const calls = serve([[/^PATCH/, { body: QUEUE }]]);
+const quota = (change: Partial<Record<"nominal_quota" | "borrowing_limit", string>>): ClusterQueue => {
+  const copy = structuredClone(QUEUE);
+  Object.assign(copy.resource_groups[0]?.flavors[0]?.resources[0] ?? {}, change);
+  return copy;
+};
+
+it("sends what the user changed, on top of what somebody else changed meanwhile (D1)", async () => {
+  const now = { ...quota({ nominal_quota: "12" }), fair_weight: "3", stop_policy: "Hold" as const };
+  const calls = serve([
+    [/^GET/, { body: now }],
+    [/^PATCH/, { body: QUEUE }],
+  ]);
   const onDone = vi.fn();
   await render(onDone);
   const user = userEvent.setup();
   await user.type(field("Borrowing limit"), "4");
   await user.click(screen.getByRole("button", { name: "Save" }));
   await vi.waitFor(() => expect(onDone).toHaveBeenCalled());
-  expect(calls).toHaveLength(1);
-  expect(calls[0]).toMatchObject({
-    address: "/api/v1/cluster-queues/research/?cluster=default",
-    body: {
-      resource_groups: [
-        { flavors: [{ resources: [{ nominal_quota: "8", borrowing_limit: "4", lending_limit: null }] }] },
-      ],
-    },
+  const sent = calls.find(({ method }) => method === "PATCH");
+  expect(sent?.address).toBe("/api/v1/cluster-queues/research/?cluster=default");
+  expect(sent?.body).toEqual({
+    resource_groups: [
+      {
+        covered_resources: ["nvidia.com/gpu"],
+        flavors: [
+          {
+            name: "v100",
+            resources: [
+              { name: "nvidia.com/gpu", nominal_quota: "12", borrowing_limit: "4", lending_limit: null },
+            ],
+          },
+        ],
+      },
+    ],
   });
+});
+
+it("shows the other value first when both changed one field, and replaces it when asked again", async () => {
+  const calls = serve([
+    [/^GET/, { body: quota({ borrowing_limit: "2" }) }],
+    [/^PATCH/, { body: QUEUE }],
+  ]);
+  const onDone = vi.fn();
+  await render(onDone);
+  const user = userEvent.setup();
+  await user.type(field("Borrowing limit"), "4");
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  expect(await screen.findByText(/Somebody changed the same fields meanwhile/)).toBeDefined();
+  expect(screen.getByText("borrowing limit of nvidia.com/gpu in flavor v100")).toBeDefined();
+  expect(calls.some(({ method }) => method === "PATCH")).toBe(false);
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  await vi.waitFor(() => expect(onDone).toHaveBeenCalled());
+  const sent = calls.find(({ method }) => method === "PATCH");
+  expect(sent?.body).toEqual({ resource_groups: quota({ borrowing_limit: "4" }).resource_groups });
 });
 
 it("does not send what is no quantity, and says so at the field", async () => {
@@ -103,6 +140,7 @@ it("puts the server's fault at its field and stays open", async () => {
     remedy: "lower it",
   };
   serve([
+    [/^GET/, { body: QUEUE }],
     [/^PATCH/, { status: 400, body: { reason: "Invalid", message: "It was refused.", errors: [fault] } }],
   ]);
   const onDone = vi.fn();

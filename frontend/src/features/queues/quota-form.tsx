@@ -10,6 +10,9 @@ import { ErrorState } from "@/components/error-state";
 import { faultLines } from "@/lib/refusal";
 import classes from "./queues.module.css";
 import {
+  changesToSend,
+  conflicts,
+  type FieldDifference,
   fieldKey,
   invalidQuantities,
   QUOTA_FIELDS,
@@ -30,10 +33,16 @@ const STOP_POLICIES: { value: ClusterQueue["stop_policy"]; label: string }[] = [
   { value: "HoldAndDrain", label: "HoldAndDrain: and what it admitted is evicted" },
 ];
 
+class ChangedMeanwhile extends Error {}
+
 export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () => void }) {
+  /** As it was when the form was opened: what somebody else changes meanwhile is not ours to take back. */
+  const [opened] = useState(queue);
+  const [seen, setSeen] = useState(queue);
   const [groups, setGroups] = useState(queue.resource_groups);
   const [stopPolicy, setStopPolicy] = useState(queue.stop_policy);
   const [fairWeight, setFairWeight] = useState(queue.fair_weight);
+  const [taken, setTaken] = useState<FieldDifference[]>([]);
   const edit = useEditClusterQueue(useCluster(), queue.name);
   const refused = edit.error instanceof ApiError ? edit.error.errors : [];
   const { fields, others } = sortFaults(refused);
@@ -47,10 +56,17 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
 
   const save = () =>
     edit.mutate(
-      {
-        resource_groups: groups,
-        stop_policy: stopPolicy,
-        fair_weight: fairWeight === "" ? "1" : fairWeight,
+      (now) => {
+        const mine = {
+          resource_groups: groups,
+          stop_policy: stopPolicy,
+          fair_weight: fairWeight === "" ? "1" : fairWeight,
+        };
+        const found = conflicts(opened, mine, now, seen);
+        setTaken(found);
+        setSeen(now); // whoever saves again has read the other values
+        if (found.length > 0) throw new ChangedMeanwhile();
+        return changesToSend(opened, mine, now);
       },
       {
         onSuccess: (warnings) => {
@@ -138,7 +154,14 @@ export function QuotaForm({ queue, onDone }: { queue: ClusterQueue; onDone: () =
             </Table.Tbody>
           </Table>
         </div>
-        {edit.error !== null && (
+        {edit.error instanceof ChangedMeanwhile && (
+          <ErrorState
+            title="Somebody changed the same fields meanwhile"
+            message="Nothing was saved. These are the values now; save again to replace them with yours."
+            details={taken.map(({ label, value }) => ({ where: label, text: value }))}
+          />
+        )}
+        {edit.error !== null && !(edit.error instanceof ChangedMeanwhile) && (
           <ErrorState title="Nothing was changed" message={edit.error.message} details={faultLines(others)} />
         )}
         <Group justify="flex-end">
