@@ -1,11 +1,13 @@
 """Hypothesis strategies: any object of Kueue that validation takes."""
 
 from decimal import Decimal
+from typing import Any
 
 from hypothesis import strategies as st
 
-from queues.manifests.cluster_queue import ClusterQueueSpec
-from queues.manifests.resource_groups import QuotaSpec, ResourceGroupSpec
+from accounts.kinds.declaration import KindSpec
+from queues.kinds import KINDS
+from queues.kinds.quotas import QuotaSpec, ResourceGroupSpec
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from scheduling.manifest import ObjectMeta
 from scheduling.model.quantity import parse_amount
@@ -17,7 +19,19 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), m
 METAS = st.builds(ObjectMeta, NAMES, st.just(""), LABELS, st.dictionaries(NAMES, TEXTS, max_size=2))
 WEIGHTS = st.one_of(st.just(Decimal(0)), st.integers(2, 10**13).map(lambda nanos: Decimal(nanos) / 10**9))
 AMOUNTS = st.integers(0, 2**62)
-PROTECTION = st.dictionaries(st.sampled_from(["minimum_run_seconds", "cool_down_seconds"]), st.integers(0, 10**6))
+SECONDS = st.none() | st.integers(0, 10**6)
+
+
+def spec(kind: str, meta: ObjectMeta, **values: Any) -> KindSpec:
+    """A spec with these values; the others are the defaults."""
+    defaults = {field.name: field.type.default for field in KINDS[kind].stored}
+    assert values.keys() <= defaults.keys()
+    return KindSpec(meta, defaults | values)
+
+
+def specs(kind: str, metas: st.SearchStrategy[ObjectMeta], **values: Any) -> st.SearchStrategy[KindSpec]:
+    """Specs of a kind whose values are drawn from these strategies."""
+    return st.builds(spec, st.just(kind), metas, **values)
 
 
 @st.composite
@@ -48,7 +62,7 @@ def quotas(draw: st.DrawFn, flavor: str, resource: str, lending_within_nominal: 
 
 
 @st.composite
-def cluster_queues(draw: st.DrawFn) -> ClusterQueueSpec:
+def cluster_queues(draw: st.DrawFn) -> KindSpec:
     """Any ClusterQueue that validation takes."""
     groups = draw(resource_groups(lending_within_nominal=True))
     flavors = [flavor for group in groups for flavor in group.flavors]
@@ -58,8 +72,9 @@ def cluster_queues(draw: st.DrawFn) -> ClusterQueueSpec:
     preferences = ["", "BorrowingOverPreemption", "PreemptionOverBorrowing"] if try_next else [""]
     reclaim = draw(st.sampled_from(["Never", "LowerPriority", "Any"]))
     checks = draw(st.lists(NAMES, unique=True, max_size=3))
-    return ClusterQueueSpec(
-        meta=draw(METAS),
+    return spec(
+        "ClusterQueue",
+        draw(METAS),
         cohort_name=draw(st.just("") | NAMES),
         queueing_strategy=draw(st.sampled_from(["StrictFIFO", "BestEffortFIFO"])),
         namespace_selector=draw(st.none() | st.just({}) | st.just({"matchLabels": {"a": "b"}})),
@@ -77,7 +92,8 @@ def cluster_queues(draw: st.DrawFn) -> ClusterQueueSpec:
         fair_sharing_weight=draw(WEIGHTS),
         admission_mode=draw(st.sampled_from(["", "UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing"])),
         preempt_for_devices=draw(st.booleans()),
-        preemption_protection=draw(PROTECTION),
+        minimum_run_seconds=draw(SECONDS),
+        cool_down_seconds=draw(SECONDS),
         resource_groups=groups,
     )
 

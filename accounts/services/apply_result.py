@@ -29,6 +29,8 @@ class Submitted(Generic[S]):
     api_version: str = ""
     path: str = ""
     """Where the object begins in its document: empty, or `items[3]` in a List."""
+    in_json: bool = False
+    """Whether the document is our JSON, not a manifest."""
 
     def at(self, path: str) -> str:
         """The path of a field of the object in its document."""

@@ -24,10 +24,10 @@ from clusters.manifests.read import Object, read_objects
 from gpus.manifests import configured_vendors, write_config_map
 from gpus.services.node_manifests import apply_nodes
 from gpus.vendors import VENDORS
+from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
-from queues.services.kinds import KINDS as CONFIGURATION_KINDS
 from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason
 

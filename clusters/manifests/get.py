@@ -15,9 +15,9 @@ from clusters.manifests.kinds import JOB_KINDS, kind_named
 from gpus.manifests import write_node
 from gpus.models import Node
 from gpus.services.node_manifests import node_spec
+from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
 from queues.services.configuration import manifest_of, objects
-from queues.services.kinds import KINDS as CONFIGURATION_KINDS
 from queues.services.workload_objects import workload_manifest
 
 

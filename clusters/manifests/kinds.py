@@ -8,28 +8,27 @@ from typing import Any, Final
 
 from accounts.exceptions import HostileManifest, InvalidRequest, ManifestErrors
 from accounts.kinds.configuration import read_configuration
+from accounts.kinds.declaration import ManifestKind
 from clusters.jobs.reading import reader_of
 from clusters.jobs.running import OPERATED_KINDS
 from gpus.manifests import read_config_map, read_node
+from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import read_documents
 from queues.manifests.job import read_deployment, read_job, read_pod
 from queues.manifests.workload_object import read_workload
-from queues.services.kinds import KINDS as CONFIGURATION_KINDS
 from scheduling.manifest import Fields
 from scheduling.manifest.fields import suggestion
 
-Reader = Callable[[Fields, str], Any]
-
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind: the versions it is read from, its reader, and the words that people use for it beside its name."""
+class DocumentKind(ManifestKind):
+    """A kind that is not one row of a configuration: its reader is given."""
 
-    name: str
-    api_versions: tuple[str, ...]
-    read: Reader
-    namespaced: bool
-    words: tuple[str, ...] = ()
+    reader: Callable[[Fields, str], Any] = lambda top, _: top.content
+
+    def read(self, top: Fields, version: str) -> Any:
+        """What a document says."""
+        return self.reader(top, version)
 
 
 def _read_config_map(top: Fields, version: str) -> Any:
@@ -51,38 +50,26 @@ def _read_config_map(top: Fields, version: str) -> Any:
     return read_config_map(top, contents)
 
 
-_WORDS: Final = {
-    "Namespace": ("ns",),
-    "WorkloadPriorityClass": ("wpc",),
-    "PriorityClass": ("pc",),
-    "RuntimeClass": (),
-    "LimitRange": ("limits",),
-    "ResourceQuota": ("quota",),
-    "Topology": ("topo",),
-    "AdmissionCheck": ("ac",),
-    "ResourceFlavor": ("rf", "flavor"),
-    "Cohort": ("co",),
-    "ClusterQueue": ("cq",),
-    "LocalQueue": ("lq", "queue"),
-}
-_CONFIGURATION_VERSIONS: Final = ("config.kueue.x-k8s.io/v1beta2", "config.kueue.x-k8s.io/v1beta1")
-_WORKLOAD_VERSIONS: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+_CONFIGURATION: Final = ("config.kueue.x-k8s.io/v1beta2", "config.kueue.x-k8s.io/v1beta1")
+_WORKLOAD: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
 
-KINDS: Final[Mapping[str, Kind]] = {
+KINDS: Final[Mapping[str, ManifestKind]] = {
     kind.name: kind
     for kind in (
-        Kind("Configuration", _CONFIGURATION_VERSIONS, read_configuration, namespaced=False),
+        DocumentKind("Configuration", _CONFIGURATION, "configurations", reader=read_configuration),
+        *CONFIGURATION_KINDS.values(),
+        DocumentKind("ConfigMap", ("v1",), "config-maps", ("cm",), namespaced=True, reader=_read_config_map),
+        DocumentKind("Node", ("v1",), "nodes", ("no",), reader=read_node),
+        DocumentKind("Job", ("batch/v1",), "jobs", namespaced=True, reader=read_job),
+        DocumentKind("Pod", ("v1",), "pods", ("po",), namespaced=True, reader=read_pod),
+        DocumentKind("Deployment", ("apps/v1",), "deployments", ("deploy",), namespaced=True, reader=read_deployment),
         *(
-            Kind(name, kind.api_versions, kind.read, kind.namespaced, _WORDS[name])
-            for name, kind in CONFIGURATION_KINDS.items()
+            DocumentKind(rules.kind, (rules.api_version,), rules.plural, namespaced=True, reader=reader_of(rules))
+            for rules in OPERATED_KINDS
         ),
-        Kind("ConfigMap", ("v1",), _read_config_map, namespaced=True, words=("cm",)),
-        Kind("Node", ("v1",), read_node, namespaced=False, words=("no",)),
-        Kind("Job", ("batch/v1",), read_job, namespaced=True),
-        Kind("Pod", ("v1",), read_pod, namespaced=True, words=("po",)),
-        Kind("Deployment", ("apps/v1",), read_deployment, namespaced=True, words=("deploy",)),
-        *(Kind(rules.kind, (rules.api_version,), reader_of(rules), namespaced=True) for rules in OPERATED_KINDS),
-        Kind("Workload", _WORKLOAD_VERSIONS, read_workload, namespaced=True, words=("wl", "kwl", "kueueworkload")),
+        DocumentKind(
+            "Workload", _WORKLOAD, "workloads", ("wl", "kwl", "kueueworkload"), namespaced=True, reader=read_workload
+        ),
     )
 }
 
@@ -117,25 +104,14 @@ def version_of(api_version: str) -> str:
     return api_version.rpartition("/")[2]
 
 
-def kind_named(word: str) -> Kind:
+def kind_named(word: str) -> ManifestKind:
     """The kind that a person means: its name in any case, its plural or its short name. Raises `InvalidRequest`."""
     known = _known_words()
     kind = known.get(word.lower().partition(".")[0])
     if kind is None:
-        raise InvalidRequest(f'"{word}" is no kind that is taken. {suggestion(word, KINDS)}')
+        raise InvalidRequest(f'"{word}" is not a kind that is taken. {suggestion(word, KINDS)}')
     return kind
 
 
-def _known_words() -> dict[str, Kind]:
-    known: dict[str, Kind] = {}
-    for kind in KINDS.values():
-        for word in (kind.name.lower(), *kind.words):
-            known[word] = kind
-            known[_plural(word)] = kind
-    return known
-
-
-def _plural(word: str) -> str:
-    if word.endswith("y"):
-        return f"{word[:-1]}ies"
-    return f"{word}es" if word.endswith("s") else f"{word}s"
+def _known_words() -> dict[str, ManifestKind]:
+    return {word: kind for kind in KINDS.values() for word in kind.words}

@@ -10,10 +10,10 @@ from accounts.services import cluster_settings
 from accounts.services.apply_result import Action, Applied
 from gpus.models import Node
 from gpus.services.node_manifests import delete_nodes
+from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.models import Job, Workload
 from queues.services.configuration import delete_objects
 from queues.services.jobs import delete_jobs
-from queues.services.kinds import KINDS as CONFIGURATION_KINDS
 from queues.services.workloads import delete_workloads
 
 Identity = tuple[str, str]
@@ -98,9 +98,9 @@ class _Pruning:
                 cluster=self._cluster, applied_set=self._set, deletion_requested_at__isnull=True
             )
             keys = [row.key if kind.namespaced else row.name for row in rows]
-            keys = [key for key in keys if (kind.kind, key) not in self._kept]
+            keys = [key for key in keys if (kind.name, key) not in self._kept]
             waiting = delete_objects(self._cluster, kind, keys, actor=self._actor, now=self._now) or {}
-            pruned += [_applied(kind.kind, key, Action.PRUNED, _waits(waiting.get(key, ""))) for key in keys]
+            pruned += [_applied(kind.name, key, Action.PRUNED, _waits(waiting.get(key, ""))) for key in keys]
         return pruned
 
     def settings(self) -> list[Applied]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts.exceptions import ManifestErrors, UnsupportedKind
+from accounts.kinds.declaration import ManifestKind
 from accounts.services.apply_result import Submitted
 from clusters.jobs.owned_keys import owned_paths
 from clusters.jobs.running import JOB_KINDS
-from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, Kind, group_of, version_of
+from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, group_of, version_of
 from queues.manifests.documents import Document
 from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
 from scheduling.manifest.fields import suggestion
@@ -20,7 +21,7 @@ from scheduling.manifest.fields import suggestion
 class Object:
     """An object of the call, read; `meta` says who it is."""
 
-    kind: Kind
+    kind: ManifestKind
     meta: ObjectMeta
     submitted: Submitted[Any]
 
@@ -76,7 +77,7 @@ def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Objec
     if not api_version or not name:
         return None
     kind = KINDS.get(name)
-    if kind is None or api_version not in kind.api_versions:
+    if kind is None or api_version not in kind.versions:
         _refuse_kind(top, api_version, name)
         return None
     mistakes = len(report.errors)
@@ -90,7 +91,7 @@ def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Objec
     return Object(kind, _meta(kind, spec), Submitted(spec, report, api_version, path))
 
 
-def _meta(kind: Kind, spec: Any) -> ObjectMeta:
+def _meta(kind: ManifestKind, spec: Any) -> ObjectMeta:
     if kind.name == "Configuration":
         return ObjectMeta("")
     if kind.name == "Workload":
@@ -101,8 +102,8 @@ def _meta(kind: Kind, spec: Any) -> ObjectMeta:
 
 def _refuse_kind(top: Fields, api_version: str, name: str) -> None:
     kind = KINDS.get(name)
-    if kind is not None and group_of(api_version) in {group_of(version) for version in kind.api_versions}:
-        versions = ", ".join(kind.api_versions)
+    if kind is not None and group_of(api_version) in {group_of(version) for version in kind.versions}:
+        versions = ", ".join(kind.versions)
         top.error(
             "apiVersion", f"is no version of {name} that is taken", f"Use {versions}.", MistakeReason.UNSUPPORTED_KIND
         )

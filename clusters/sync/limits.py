@@ -21,8 +21,8 @@ from clusters.client import (
     Listing,
     WatchEvent,
 )
+from queues.kinds import KINDS
 from queues.services.configuration import apply_objects, delete_objects
-from queues.services.kinds import KINDS
 from scheduling.manifest import Fields, Report
 
 _log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class LimitsSync:
         return {row.key if self._kind.namespaced else row.name: row.api_version for row in rows}
 
     def _complain(self, key: str, error: Exception) -> None:
-        _log.error("%s %s of cluster %s can't be stored: %s", self._kind.kind, key, self._cluster.name, error)
+        _log.error("%s %s of cluster %s can't be stored: %s", self._kind.name, key, self._cluster.name, error)
 
 
 def _key(manifest: JsonObject) -> str:

@@ -1,19 +1,18 @@
-"""The shapes of configuration objects, for the OpenAPI document."""
+"""The shapes of configuration objects, for the OpenAPI document: made from the declarations of their kinds."""
 
+from functools import cache, singledispatch
 from typing import Any, Final
 
 from rest_framework import serializers
 
+from accounts.kinds.declaration import Field, Group, Kind
+from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from accounts.models import ClusterMode
 from queues.api.serializers import ConditionSerializer
-from scheduling.model.vocabulary import (
-    BorrowWithinCohortPolicy,
-    FungibilityPolicy,
-    QueueingStrategy,
-    ReclaimWithinCohortPolicy,
-    StopPolicy,
-    WithinClusterQueuePolicy,
-)
+from queues.kinds import KINDS
+from queues.kinds.admission_checks import AdmissionChecks
+from queues.kinds.quotas import ResourceGroups
+from scheduling.model.vocabulary import FungibilityPolicy
 
 Shape = serializers.Serializer[Any]
 
@@ -61,33 +60,6 @@ class ResourceGroupSerializer(Shape):
     flavors = FlavorQuotasSerializer(many=True)
 
 
-class FlavorFungibilitySerializer(Shape):
-    """Whether to try the next flavor before borrowing or preempting in this one."""
-
-    when_can_borrow = serializers.ChoiceField(FUNGIBILITY_POLICIES, required=False)
-    when_can_preempt = serializers.ChoiceField(FUNGIBILITY_POLICIES, required=False)
-    preference = serializers.CharField(allow_blank=True, required=False)
-
-
-class BorrowWithinCohortSerializer(Shape):
-    """Whether a workload that has to borrow may preempt."""
-
-    policy = serializers.ChoiceField([policy.value for policy in BorrowWithinCohortPolicy], required=False)
-    max_priority_threshold = serializers.IntegerField(allow_null=True, required=False)
-
-
-class PreemptionSerializer(Shape):
-    """Whom a waiting workload may preempt."""
-
-    within_cluster_queue = serializers.ChoiceField(
-        [policy.value for policy in WithinClusterQueuePolicy], required=False
-    )
-    reclaim_within_cohort = serializers.ChoiceField(
-        [policy.value for policy in ReclaimWithinCohortPolicy], required=False
-    )
-    borrow_within_cohort = BorrowWithinCohortSerializer(required=False)
-
-
 class AdmissionCheckRuleSerializer(Shape):
     """A check, and the flavors that it is for; none are all."""
 
@@ -95,37 +67,8 @@ class AdmissionCheckRuleSerializer(Shape):
     on_flavors = serializers.ListField(child=serializers.CharField(), required=False)
 
 
-class PreemptionProtectionSerializer(Shape):
-    """Beyond Kueue: how long a workload is safe."""
-
-    minimum_run_seconds = serializers.IntegerField(required=False, min_value=0)
-    cool_down_seconds = serializers.IntegerField(required=False, min_value=0)
-
-
-class _WithQuotas(ObjectSerializer):
-    fair_weight = serializers.CharField(required=False, help_text="Of fair sharing; 1 by default.")
-    preemption_protection = PreemptionProtectionSerializer(required=False)
-    resource_groups = ResourceGroupSerializer(many=True, required=False)
-
-
-class ClusterQueueSerializer(_WithQuotas):
-    """A ClusterQueue."""
-
-    cohort = serializers.CharField(allow_blank=True, required=False)
-    queueing_strategy = serializers.ChoiceField([strategy.value for strategy in QueueingStrategy], required=False)
-    namespace_selector = serializers.DictField(
-        allow_null=True, required=False, help_text="A label selector; null selects no namespace, {} all."
-    )
-    flavor_fungibility = FlavorFungibilitySerializer(required=False)
-    preemption = PreemptionSerializer(required=False)
-    admission_checks = AdmissionCheckRuleSerializer(many=True, required=False)
-    stop_policy = serializers.ChoiceField([policy.value for policy in StopPolicy], required=False)
-    admission_mode = serializers.CharField(allow_blank=True, required=False)
-    preempt_for_devices = serializers.BooleanField(required=False, help_text="Beyond Kueue.")
-
-
-class ClusterQueueStatusSerializer(ClusterQueueSerializer):
-    """A ClusterQueue, whether it is active, and how many workloads it has."""
+class StatusSerializer(Shape):
+    """Whether a queue is active, and how many workloads it has."""
 
     pending = serializers.IntegerField(read_only=True)
     reserving = serializers.IntegerField(read_only=True)
@@ -133,93 +76,107 @@ class ClusterQueueStatusSerializer(ClusterQueueSerializer):
     conditions = ConditionSerializer(many=True, read_only=True)
 
 
-class CohortSerializer(_WithQuotas):
-    """A Cohort."""
-
-    parent = serializers.CharField(  # type: ignore[assignment]  # a field of that name, as DRF allows
-        allow_blank=True, required=False
-    )
+@singledispatch
+def _shape(type_: FieldType, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    raise TypeError(f"a {type(type_).__name__} has no shape yet: register one here")
 
 
-class LocalQueueSerializer(ObjectSerializer):
-    """A LocalQueue."""
-
-    namespace = serializers.CharField(read_only=True)
-    cluster_queue = serializers.CharField(required=False)
-    stop_policy = serializers.ChoiceField([policy.value for policy in StopPolicy], required=False)
-    fair_weight = serializers.CharField(required=False)
+@_shape.register
+def _(type_: Text, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.CharField(allow_blank=not options["required"], **options)
 
 
-class LocalQueueStatusSerializer(LocalQueueSerializer):
-    """A LocalQueue, whether it is active, and how many workloads it has."""
-
-    pending = serializers.IntegerField(read_only=True)
-    reserving = serializers.IntegerField(read_only=True)
-    admitted = serializers.IntegerField(read_only=True)
-    conditions = ConditionSerializer(many=True, read_only=True)
+@_shape.register
+def _(type_: Choice, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    if type_.initial is None:
+        return serializers.CharField(allow_blank=True, **options)
+    return serializers.ChoiceField([word.value for word in type_.enum], **options)
 
 
-class ResourceFlavorSerializer(ObjectSerializer):
-    """A ResourceFlavor."""
-
-    node_labels = _texts(required=False)
-    node_taints = serializers.ListField(child=serializers.DictField(), required=False)
-    tolerations = serializers.ListField(child=serializers.DictField(), required=False)
-    topology = serializers.CharField(allow_blank=True, required=False)
+@_shape.register
+def _(type_: Integer, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    if type_.minimum >= 0:
+        options["min_value"] = type_.minimum
+    return serializers.IntegerField(allow_null=type_.initial is None, **options)
 
 
-class TopologySerializer(ObjectSerializer):
-    """A Topology."""
-
-    levels = serializers.ListField(child=serializers.CharField(), help_text="Node labels, the widest first.")
-
-
-class AdmissionCheckSerializer(ObjectSerializer):
-    """An AdmissionCheck."""
-
-    controller_name = serializers.CharField()
-    parameters = serializers.DictField()
-    active = serializers.BooleanField()
+@_shape.register
+def _(type_: Boolean, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.BooleanField(**options)
 
 
-class WorkloadPriorityClassSerializer(ObjectSerializer):
-    """A WorkloadPriorityClass."""
-
-    value = serializers.IntegerField()
-    description = serializers.CharField(allow_blank=True)
-
-
-class PriorityClassSerializer(WorkloadPriorityClassSerializer):
-    """A PriorityClass."""
-
-    global_default = serializers.BooleanField()
-    preemption_policy = serializers.CharField(allow_blank=True)
+@_shape.register(TextMap)
+@_shape.register(Quantities)
+def _(type_: FieldType, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return _texts(**options)
 
 
-class ResourceQuotaSerializer(ObjectSerializer):
-    """A ResourceQuota; of what it limits, device memory and cores count here."""
-
-    namespace = serializers.CharField()
-    hard = _texts(help_text="{resource: quantity}")
-    scopes = serializers.ListField(child=serializers.CharField())
-    scope_selector = serializers.DictField(help_text="As in Kubernetes.")
+@_shape.register
+def _(type_: Weight, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return serializers.CharField(**options)
 
 
-class LimitRangeSerializer(ObjectSerializer):
-    """A LimitRange."""
+@_shape.register
+def _(type_: Structure, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    if isinstance(type_.default, list):
+        child = serializers.CharField() if type_.of_texts else serializers.DictField()
+        return serializers.ListField(child=child, **options)
+    return serializers.DictField(allow_null=type_.default is None, **options)
 
-    namespace = serializers.CharField()
-    limits = serializers.ListField(
-        child=serializers.DictField(), help_text="`spec.limits` of Kubernetes with its defaults filled in."
-    )
+
+@_shape.register
+def _(type_: ResourceGroups, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return ResourceGroupSerializer(many=True, **options)
 
 
-class RuntimeClassSerializer(ObjectSerializer):
-    """A RuntimeClass."""
+@_shape.register
+def _(type_: AdmissionChecks, **options: Any) -> serializers.Field[Any, Any, Any, Any]:
+    return AdmissionCheckRuleSerializer(many=True, **options)
 
-    handler = serializers.CharField()
-    pod_overhead = _texts(help_text="{resource: quantity} that each pod asks for on top of its containers.")
-    scheduling = serializers.DictField(help_text="As in Kubernetes.")
+
+@cache
+def serializer_of(name: str, *, with_status: bool = False) -> type[Shape]:
+    """The serializer of a kind."""
+    kind = KINDS[name]
+    bases: tuple[type[Shape], ...] = (StatusSerializer, ObjectSerializer) if with_status else (ObjectSerializer,)
+    fields: dict[str, Any] = {"__doc__": kind.description}
+    if kind.namespaced:
+        fields["namespace"] = serializers.CharField(read_only=True)
+    fields |= _fields(kind, "")
+    return type(f"{name}{'Status' if with_status else ''}Serializer", bases, fields)
+
+
+def _fields(kind: Kind, outer: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in kind.fields:
+        if field.json is None or not field.json_path.startswith(outer):
+            continue
+        key, nested, _ = field.json_path.removeprefix(outer).partition(".")
+        if not nested:
+            found[key] = _shape(field.type, **_options(kind, field))
+        elif key not in found:
+            found[key] = _group_shape(kind, f"{outer}{key}")(required=False)
+    return found
+
+
+def _group_shape(kind: Kind, path: str) -> type[Shape]:
+    group = kind.groups[path]
+    if group not in _group_shapes:
+        name = "".join(word.capitalize() for word in path.rpartition(".")[2].split("_"))
+        fields = {"__doc__": group.description, **_fields(kind, f"{path}.")}
+        _group_shapes[group] = type(f"{name}Serializer", (Shape,), fields)
+    return _group_shapes[group]
+
+
+_group_shapes: dict[Group, type[Shape]] = {}
+"""Groups that several kinds have are one shape."""
+
+
+def _options(kind: Kind, field: Field) -> dict[str, Any]:
+    options: dict[str, Any] = {"required": field.required or not kind.editable}
+    if field.read_only:
+        options = {"read_only": True, "required": None}
+    return {**options, **({"help_text": field.help} if field.help else {})}
 
 
 class ClusterSerializer(Shape):

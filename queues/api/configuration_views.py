@@ -1,27 +1,23 @@
 """Configuration kinds over REST: lists and single objects."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
+from rest_framework import status
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.scope import ClusterView
+from accounts.api.scope import ClusterView, json_object
+from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, Namespace
+from accounts.services.apply_result import Action
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
-from queues.models import (
-    AdmissionCheck,
-    LimitRange,
-    PriorityClass,
-    ResourceFlavor,
-    ResourceQuota,
-    RuntimeClass,
-    Topology,
-    WorkloadPriorityClass,
-)
-from queues.services.configuration_rows import RENDERERS
+from queues.kinds import KINDS
+from queues.services.configuration import apply_json, delete_object
+from scheduling.manifest.merge_patch import merge_patch
 
 
 class KindView(ClusterView):
@@ -36,7 +32,7 @@ class KindView(ClusterView):
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """Rows as JSON."""
-        return [RENDERERS[self.kind](row) for row in rows]
+        return [KINDS[self.kind].to_json(row) for row in rows]
 
 
 class KindListView(ListModelMixin, KindView):
@@ -68,149 +64,88 @@ class KindDetailView(KindView):
         return row
 
 
-class _AdmissionChecks(KindView):
-    kind = "AdmissionCheck"
-    queryset = AdmissionCheck.objects.all()
-    serializer_class = shapes.AdmissionCheckSerializer
+class EditView(KindDetailView):
+    """One object that can be changed. `namespace` is empty for kinds that have none."""
+
+    also_answers: ClassVar = {
+        "PUT": {status.HTTP_201_CREATED: "It was not there and is created."},
+        "DELETE": {status.HTTP_202_ACCEPTED: "Something still holds it: it goes when nothing does any more."},
+    }
+
+    def put(self, request: Request, name: str, namespace: str = "") -> Response:
+        """Create the object, or replace what it says; what the body leaves out gets Kueue's default."""
+        self.access.require("submit", self.kind)
+        return self._apply(name, namespace, json_object(request.data))
+
+    def patch(self, request: Request, name: str, namespace: str = "") -> Response:
+        """Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole."""
+        self.access.require("submit", self.kind)
+        before = KINDS[self.kind].to_json(self.find(name, namespace))
+        return self._apply(name, namespace, merge_patch(before, json_object(request.data)))
+
+    def delete(self, request: Request, name: str, namespace: str = "") -> Response:
+        """Delete the object, or mark it (202): it goes when nothing holds it any more."""
+        self.access.require("submit", self.kind)
+        if not delete_object(self.cluster, self.kind, name, namespace, actor=self.access.username):
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response(self.render([self.find(name, namespace)])[0], status.HTTP_202_ACCEPTED)
+
+    def _apply(self, name: str, namespace: str, body: Mapping[str, Any]) -> Response:
+        applied = apply_json(
+            self.cluster, KINDS[self.kind], body, name=name, namespace=namespace, actor=self.access.username
+        )
+        created = applied.action is Action.CREATED
+        return Response(
+            self.render([self.find(name, namespace)])[0],
+            status.HTTP_201_CREATED if created else status.HTTP_200_OK,
+            headers={"Warning": ", ".join(f'299 - "{_quoted(text)}"' for text in applied.warnings)}
+            if applied.warnings
+            else None,
+        )
 
 
-class AdmissionCheckListView(_AdmissionChecks, KindListView):
-    """The list of AdmissionChecks."""
+def _quoted(text: str) -> str:
+    """A warning as an HTTP header takes it (RFC 9110, quoted-string in ASCII)."""
+    return text.encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
 
 
-class AdmissionCheckView(_AdmissionChecks, KindDetailView):
-    """One AdmissionCheck."""
-
-
-class _PriorityClasses(KindView):
-    kind = "PriorityClass"
-    queryset = PriorityClass.objects.all()
-    serializer_class = shapes.PriorityClassSerializer
-
-
-class PriorityClassListView(_PriorityClasses, KindListView):
-    """The list of PriorityClasses."""
-
-
-class PriorityClassView(_PriorityClasses, KindDetailView):
-    """One PriorityClass."""
-
-
-class _ResourceFlavors(KindView):
-    kind = "ResourceFlavor"
-    queryset = ResourceFlavor.objects.all()
-    serializer_class = shapes.ResourceFlavorSerializer
-
-
-class ResourceFlavorListView(_ResourceFlavors, KindListView):
-    """The list of ResourceFlavors."""
-
-
-class _Topologies(KindView):
-    kind = "Topology"
-    queryset = Topology.objects.all()
-    serializer_class = shapes.TopologySerializer
-
-
-class TopologyListView(_Topologies, KindListView):
-    """The list of Topologies."""
-
-
-class TopologyView(_Topologies, KindDetailView):
-    """One Topology."""
-
-
-class _WorkloadPriorityClasses(KindView):
-    kind = "WorkloadPriorityClass"
-    queryset = WorkloadPriorityClass.objects.all()
-    serializer_class = shapes.WorkloadPriorityClassSerializer
-
-
-class WorkloadPriorityClassListView(_WorkloadPriorityClasses, KindListView):
-    """The list of WorkloadPriorityClasses."""
-
-
-class WorkloadPriorityClassView(_WorkloadPriorityClasses, KindDetailView):
-    """One WorkloadPriorityClass."""
-
-
-class _Namespaces(KindView):
-    kind = "Namespace"
-    queryset = Namespace.objects.all()
-    serializer_class = shapes.ObjectSerializer
+class _Objects(KindView):
+    """A kind whose objects all users with a role may read, or those in the namespaces that they are bound to."""
 
     def visible(self) -> QuerySet[Any]:
-        """The namespaces that the user is bound to."""
-        rows = Namespace.objects.filter(cluster=self.cluster)
-        bound = self.access.visible_namespaces()
-        return rows if bound is None else rows.filter(name__in=bound)
-
-
-class NamespaceListView(_Namespaces, KindListView):
-    """The list of namespaces."""
-
-
-class NamespaceView(_Namespaces, KindDetailView):
-    """One namespace."""
-
-
-class NamespacedKindView(KindView):
-    """A view of a kind whose objects are in namespaces."""
-
-    def visible(self) -> QuerySet[Any]:
-        """The objects in the namespaces that the user is bound to."""
+        """The objects that the user may see."""
+        kind = KINDS[self.kind]
+        column = "namespace" if kind.namespaced else "name"
+        if not kind.namespaced and kind.model is not Namespace:
+            return super().visible()
         rows = self.get_queryset().filter(cluster=self.cluster)
         bound = self.access.visible_namespaces()
-        return rows if bound is None else rows.filter(namespace__in=bound)
+        return rows if bound is None else rows.filter(**{f"{column}__in": bound})
 
 
-class NamespacedKindListView(KindListView):
-    """All objects of such a kind, by namespace and name."""
-
-    keyset = ("namespace", "name")
-    filterset_class = NamespaceFilter
-
-
-class _ResourceQuotas(NamespacedKindView):
-    kind = "ResourceQuota"
-    queryset = ResourceQuota.objects.all()
-    serializer_class = shapes.ResourceQuotaSerializer
-
-
-class ResourceQuotaListView(_ResourceQuotas, NamespacedKindListView):
-    """The list of ResourceQuotas."""
-
-
-class ResourceQuotaView(_ResourceQuotas, KindDetailView):
-    """One ResourceQuota."""
+def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
+    """The views of a kind's list and of one of its objects."""
+    common: dict[str, Any] = {
+        "kind": kind.name,
+        "queryset": kind.model.objects.all(),
+        "serializer_class": shapes.serializer_of(kind.name) if kind.fields else shapes.ObjectSerializer,
+    }
+    listed = dict(common)
+    if kind.namespaced:
+        listed |= {"keyset": ("namespace", "name"), "filterset_class": NamespaceFilter}
+    detail = EditView if kind.editable else KindDetailView
+    return (
+        type(f"{kind.name}ListView", (_Objects, KindListView), {**listed, "__doc__": f"`{kind.plural}/`."}),
+        type(f"{kind.name}View", (_Objects, detail), {**common, "__doc__": f"One {kind.name}."}),
+    )
 
 
-class _LimitRanges(NamespacedKindView):
-    kind = "LimitRange"
-    queryset = LimitRange.objects.all()
-    serializer_class = shapes.LimitRangeSerializer
+_SERVED_BY_THE_ENGINE: Final = ("Cohort", "ClusterQueue", "LocalQueue")
+"""It knows whether they are active and who waits in them."""
 
-
-class LimitRangeListView(_LimitRanges, NamespacedKindListView):
-    """The list of LimitRanges."""
-
-
-class LimitRangeView(_LimitRanges, KindDetailView):
-    """One LimitRange."""
-
-
-class _RuntimeClasses(KindView):
-    kind = "RuntimeClass"
-    queryset = RuntimeClass.objects.all()
-    serializer_class = shapes.RuntimeClassSerializer
-
-
-class RuntimeClassListView(_RuntimeClasses, KindListView):
-    """The list of RuntimeClasses."""
-
-
-class RuntimeClassView(_RuntimeClasses, KindDetailView):
-    """One RuntimeClass."""
+VIEWS: Final[Mapping[str, tuple[type[KindListView], type[KindDetailView]]]] = {
+    name: _views_of(kind) for name, kind in KINDS.items() if name not in _SERVED_BY_THE_ENGINE
+}
 
 
 class ClusterListView(ListModelMixin, ClusterView):

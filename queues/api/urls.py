@@ -1,39 +1,27 @@
 """The addresses of queues."""
 
-from django.urls import path
+from collections.abc import Iterator
 
-from queues.api import (
-    action_views,
-    admission_check_views,
-    configuration_views,
-    count_views,
-    edit_views,
-    workload_views,
-)
+from django.urls import URLPattern, path
+
+from queues.api import action_views, admission_check_views, configuration_views, count_views, workload_views
+from queues.kinds import KINDS
 
 _WORKLOAD = "workloads/<str:namespace>/<str:name>/"
 
+
+def _configuration() -> Iterator[URLPattern]:
+    for name, (list_view, view) in configuration_views.VIEWS.items():
+        kind = KINDS[name]
+        key = "<str:namespace>/<str:name>" if kind.namespaced else "<str:name>"
+        yield path(f"{kind.plural}/", list_view.as_view())
+        yield path(f"{kind.plural}/{key}/", view.as_view())
+
+
 urlpatterns = [
-    path("admission-checks/", configuration_views.AdmissionCheckListView.as_view()),
-    path("admission-checks/<str:name>/", configuration_views.AdmissionCheckView.as_view()),
+    *_configuration(),
     path("clusters/", configuration_views.ClusterListView.as_view()),
     path("clusters/<str:name>/", configuration_views.ClusterDetailView.as_view()),
-    path("limit-ranges/", configuration_views.LimitRangeListView.as_view()),
-    path("limit-ranges/<str:namespace>/<str:name>/", configuration_views.LimitRangeView.as_view()),
-    path("namespaces/", configuration_views.NamespaceListView.as_view()),
-    path("namespaces/<str:name>/", configuration_views.NamespaceView.as_view()),
-    path("priority-classes/", configuration_views.PriorityClassListView.as_view()),
-    path("priority-classes/<str:name>/", configuration_views.PriorityClassView.as_view()),
-    path("resource-flavors/", configuration_views.ResourceFlavorListView.as_view()),
-    path("resource-flavors/<str:name>/", edit_views.ResourceFlavorView.as_view()),
-    path("resource-quotas/", configuration_views.ResourceQuotaListView.as_view()),
-    path("resource-quotas/<str:namespace>/<str:name>/", configuration_views.ResourceQuotaView.as_view()),
-    path("runtime-classes/", configuration_views.RuntimeClassListView.as_view()),
-    path("runtime-classes/<str:name>/", configuration_views.RuntimeClassView.as_view()),
-    path("topologies/", configuration_views.TopologyListView.as_view()),
-    path("topologies/<str:name>/", configuration_views.TopologyView.as_view()),
-    path("workload-priority-classes/", configuration_views.WorkloadPriorityClassListView.as_view()),
-    path("workload-priority-classes/<str:name>/", configuration_views.WorkloadPriorityClassView.as_view()),
     path("workloads/", workload_views.WorkloadsView.as_view()),
     path("workloads/counts/", count_views.WorkloadCountsView.as_view()),
     path("workloads/cancel/", action_views.BulkCancelView.as_view()),

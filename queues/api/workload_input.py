@@ -85,7 +85,7 @@ def _read_pod_sets(top: Fields) -> tuple[PodSetSpec, ...]:
     for item in top.items("pod_sets", least=1, most=MOST_POD_SETS):
         pod_set = _read_pod_set(item)
         if any(other.name == pod_set.name for other in found):
-            item.error("name", "is there twice", "Rename one.", MistakeReason.DUPLICATE)
+            item.error("name", "Duplicate value", "Rename one.", MistakeReason.DUPLICATE)
         if pod_set.min_count is not None and any(other.min_count is not None for other in found):
             item.error("min_count", "may be set on one pod set only", "Remove it.", MistakeReason.FORBIDDEN)
         found.append(pod_set)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_group import PodGroupMember, read_pod_group
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
-from queues.manifests.protection import NEVER_PREEMPT, read_flag
+from queues.manifests.protection import read_never_preempt
 from queues.manifests.topology_request import read_topology_annotations
 from queues.manifests.workload import PodSetSpec
 from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
@@ -179,7 +179,7 @@ def job_manifest(
         hinted_priority_class=_hinted_priority_class(top, meta),
         pod_priority_class=pod_priority_class,
         maximum_execution_seconds=_maximum_execution_seconds(top, meta),
-        never_preempt=read_flag(top, meta, NEVER_PREEMPT),
+        never_preempt=read_never_preempt(top, meta),
         workload_annotations=_copied_annotations(meta),
         uid=_uid(top),
         document=top.report.document,

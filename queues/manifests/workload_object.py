@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_template import read_pod_template
-from queues.manifests.priority_class import PRIORITY_CLASS_GROUP, WORKLOAD_PRIORITY_CLASS_GROUP
-from queues.manifests.protection import NEVER_PREEMPT, read_flag, without_columns, write_columns
+from queues.manifests.protection import read_never_preempt, with_never_preempt, without_never_preempt
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
@@ -18,8 +17,8 @@ MOST_POD_SETS: Final = 18
 _MOST_GATES: Final = 8
 _GROUP_SIZE: Final = 2
 PRIORITY_CLASS_GROUPS: Final = {
-    "WorkloadPriorityClass": WORKLOAD_PRIORITY_CLASS_GROUP,
-    "PriorityClass": PRIORITY_CLASS_GROUP,
+    "WorkloadPriorityClass": "kueue.x-k8s.io",
+    "PriorityClass": "scheduling.k8s.io",
 }
 
 
@@ -40,7 +39,7 @@ def read_workload(top: Fields, version: str) -> WorkloadSpec:
         top.report.error(place, boost, "must be a whole number of 32 bits, in quotes")
     spec = top.required_fields("spec")
     kind, class_name = _read_priority_class(spec, version)
-    stored = without_columns(meta)
+    stored = without_never_preempt(meta)
     workload = WorkloadSpec(
         namespace=meta.namespace,
         name=meta.name,
@@ -51,7 +50,7 @@ def read_workload(top: Fields, version: str) -> WorkloadSpec:
         priority_class_kind=kind,
         priority_class_name=class_name,
         active=spec.boolean("active", default=True),
-        never_preempt=read_flag(top, meta, NEVER_PREEMPT),
+        never_preempt=read_never_preempt(top, meta),
         maximum_execution_seconds=spec.optional_integer("maximumExecutionTimeSeconds", minimum=1),
         preemption_gates=_read_gates(spec) if version == "v1beta2" else (),
         labels=stored.labels,
@@ -112,7 +111,7 @@ def _read_pod_sets(spec: Fields) -> tuple[PodSetSpec, ...]:
     for item in items:
         pod_set = _read_pod_set(item)
         if any(other.name == pod_set.name for other in found):
-            item.error("name", "is there twice", "Rename one.", MistakeReason.DUPLICATE)
+            item.error("name", "Duplicate value", "Rename one.", MistakeReason.DUPLICATE)
         if pod_set.min_count is not None and any(other.min_count is not None for other in found):
             item.error("minCount", "may be set on one pod set only", "Remove it.", MistakeReason.FORBIDDEN)
         found.append(pod_set)
@@ -187,7 +186,7 @@ def write_workload(spec: WorkloadSpec) -> dict[str, Any]:
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
-        "metadata": write_metadata(write_columns(meta, never_preempt=spec.never_preempt)),
+        "metadata": write_metadata(with_never_preempt(meta, spec.never_preempt)),
         "spec": body,
     }
 

@@ -14,11 +14,8 @@ class Cohort(ClusterObject):
 
     parent_name = models.CharField(max_length=253, blank=True)
     fair_sharing_weight = models.DecimalField(max_digits=24, decimal_places=9, default=DEFAULT_WEIGHT)
-    preemption_protection = models.JSONField(
-        default=dict,
-        blank=True,
-        help_text="Beyond Kueue: {minimum_run_seconds, cool_down_seconds} for the subtree; empty: none.",
-    )
+    minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue, for the subtree.")
+    cool_down_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue, for the subtree.")
 
     class Meta:
         ordering = ["name"]
@@ -49,9 +46,8 @@ class ClusterQueue(ClusterObject):
     preempt_for_devices = models.BooleanField(
         default=False, help_text="Beyond Kueue: preempt when quota is free but every device is taken."
     )
-    preemption_protection = models.JSONField(
-        default=dict, blank=True, help_text="Beyond Kueue: {minimum_run_seconds, cool_down_seconds}; empty: none."
-    )
+    minimum_run_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue.")
+    cool_down_seconds = models.PositiveIntegerField(null=True, blank=True, help_text="Beyond Kueue.")
 
     class Meta:
         ordering = ["name"]

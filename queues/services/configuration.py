@@ -2,58 +2,54 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.events import wake_scheduler
-from accounts.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
+from accounts.exceptions import InvalidRequest, ManifestErrors, NotFound
+from accounts.kinds.declaration import Kind, KindSpec
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.namespaces import create_missing_namespaces
+from queues.kinds import KINDS
 from queues.manifests.generated_name import generated_name
 from queues.models import PriorityClass, Workload
-from queues.services.kinds import KINDS, ConfigurationKind
-from queues.services.quotas import groups_of, replace_groups
+from queues.services.quotas import replace_groups
 from queues.services.workloads import change_priority
-from scheduling.manifest import Fields, MistakeReason, ObjectMeta, Report
+from scheduling.manifest import MistakeReason, ObjectMeta, Report
+
+_GROUPS: Final = "resource_groups"
 
 
-def apply_object(
-    cluster: Cluster, document: Mapping[str, Any], *, kind: str = "", actor: str, now: datetime | None = None
+def apply_json(
+    cluster: Cluster,
+    kind: Kind,
+    body: Mapping[str, Any],
+    *,
+    name: str,
+    namespace: str = "",
+    actor: str,
+    now: datetime | None = None,
 ) -> Applied:
-    """Store one configuration object from its manifest. Raises `ManifestErrors`, which locates every mistake."""
-    report = Report()
-    submitted = read_object(document, report)
-    if kind and document.get("kind") != kind:
-        report.error("kind", document.get("kind"), f"must be {kind} here")
-        raise ManifestErrors(report.errors)
+    """Store one configuration object from our JSON. Raises `ManifestErrors`, which locates every mistake."""
     now = now or timezone.now()
+    report = Report()
     with transaction.atomic():
-        if submitted.spec.meta.namespace:
-            create_missing_namespaces(cluster, [(submitted.spec.meta.namespace, submitted)], now=now)
-        return apply_objects(cluster, KINDS[str(document["kind"])], [submitted], actor=actor, now=now)[0]
-
-
-def read_object(document: Mapping[str, Any], report: Report, path: str = "") -> Submitted[Any]:
-    """Read the manifest of a configuration object; raises `UnsupportedKind` and `ManifestErrors`."""
-    kind, api_version = KINDS.get(str(document.get("kind"))), str(document.get("apiVersion"))
-    if kind is None or api_version not in kind.api_versions:
-        report.error("kind", document.get("kind"), f"is no configuration object of {api_version}")
-        raise UnsupportedKind(report.errors)
-    top = Fields(report, path, document)
-    top.ignore("apiVersion", "kind")
-    spec = kind.read(top, api_version.rpartition("/")[2])
-    top.close()
-    if report.errors:
-        raise ManifestErrors(report.errors)
-    return Submitted(spec, report, api_version, path)
+        row = _rows(cluster, kind, [ObjectMeta(name, namespace)]).get(f"{namespace}/{name}" if namespace else name)
+        spec = kind.read_json(report, name, namespace, body, kind.spec_of(row) if row is not None else None)
+        if report.errors:
+            raise ManifestErrors(report.errors)
+        submitted = Submitted(spec, report, kind.versions[0], in_json=True)
+        if namespace:
+            create_missing_namespaces(cluster, [(namespace, submitted)], now=now)
+        return apply_objects(cluster, kind, [submitted], actor=actor, now=now)[0]
 
 
 def apply_objects(
     cluster: Cluster,
-    kind: ConfigurationKind,
+    kind: Kind,
     submissions: Sequence[Submitted[Any]],
     *,
     actor: str,
@@ -97,7 +93,7 @@ def delete_object(
 
 
 def delete_objects(
-    cluster: Cluster, kind: ConfigurationKind, keys: Sequence[str], *, actor: str, now: datetime | None = None
+    cluster: Cluster, kind: Kind, keys: Sequence[str], *, actor: str, now: datetime | None = None
 ) -> dict[str, str] | None:
     """Delete objects of a kind; the answer says what holds those that have to wait, and is None when none was there."""
     now = now or timezone.now()
@@ -135,28 +131,18 @@ def _remove_unused(cluster: Cluster) -> int:
     return removed
 
 
-def spec_of(kind: ConfigurationKind, row: Any) -> Any:
-    """The spec of a row, equal to that of the manifest which would make it so."""
-    meta = ObjectMeta(row.name, row.namespace if kind.namespaced else "", row.labels, row.annotations)
-    values = {column: getattr(row, column) for column in kind.columns}
-    if kind.has_quotas:
-        values["resource_groups"] = groups_of(row)
-    return kind.spec(meta=meta, **values)
-
-
 def manifest_of(row: Any) -> dict[str, Any]:
-    """The manifest of a configuration object's row, in v1beta2; applied again it changes nothing."""
+    """The manifest of a configuration object's row, in the newest version; applied again it changes nothing."""
     kind = KINDS[type(row).__name__]
-    return kind.write(spec_of(kind, row))
+    return kind.write(kind.spec_of(row))
 
 
-def objects(cluster: Cluster, kind: ConfigurationKind) -> Any:
+def objects(cluster: Cluster, kind: Kind) -> Any:
     """The rows of a kind with what their specs need, in order."""
-    rows = kind.model.objects.filter(cluster=cluster)
-    return rows.prefetch_related("resource_groups__quotas") if kind.has_quotas else rows
+    return kind.model.objects.filter(cluster=cluster).prefetch_related(*kind.prefetch)
 
 
-def _rows(cluster: Cluster, kind: ConfigurationKind, metas: Iterable[ObjectMeta]) -> dict[str, Any]:
+def _rows(cluster: Cluster, kind: Kind, metas: Iterable[ObjectMeta]) -> dict[str, Any]:
     names = {meta.name for meta in metas}
     rows = objects(cluster, kind).filter(name__in=names).select_for_update()
     keys = {meta.key for meta in metas}
@@ -167,7 +153,7 @@ def _rows(cluster: Cluster, kind: ConfigurationKind, metas: Iterable[ObjectMeta]
 class _Writer:
     """Sorts submissions into new, changed and unchanged, then writes new ones and quotas in one statement each."""
 
-    def __init__(self, cluster: Cluster, kind: ConfigurationKind, applied_set: str, now: datetime) -> None:
+    def __init__(self, cluster: Cluster, kind: Kind, applied_set: str, now: datetime) -> None:
         self._cluster = cluster
         self._kind = kind
         self._applied_set = applied_set
@@ -182,19 +168,19 @@ class _Writer:
         if row is None:
             row = self._new_row(submitted)
             self._new.append(row)
-            if self._kind.has_quotas and spec.resource_groups:
-                self._grouped.append((row, spec.resource_groups))
+            if spec.values.get(_GROUPS):
+                self._grouped.append((row, spec.values[_GROUPS]))
             self._note(submitted, Action.CREATED, row)
             return
-        old = spec_of(self._kind, row)
+        old = self._kind.spec_of(row)
         self._check(submitted, row, old)
         unchanged = old == spec
         self._note(submitted, Action.UNCHANGED if unchanged else Action.CONFIGURED, row)
         if not unchanged:
             self._assign(row, submitted)
             self._changed.append(row)
-            if self._kind.has_quotas and old.resource_groups != spec.resource_groups:
-                self._grouped.append((row, spec.resource_groups))
+            if old.values.get(_GROUPS) != spec.values.get(_GROUPS):
+                self._grouped.append((row, spec.values[_GROUPS]))
         elif self._applied_set and row.applied_set != self._applied_set:
             self._kind.model.objects.filter(pk=row.pk).update(applied_set=self._applied_set)
 
@@ -221,43 +207,45 @@ class _Writer:
         row.api_version = submitted.api_version
         row.applied_set = self._applied_set or row.applied_set
         for column in self._kind.columns:
-            setattr(row, column, getattr(submitted.spec, column))
+            setattr(row, column, submitted.spec.values[column])
 
-    def _check(self, submitted: Submitted[Any], row: Any, old: Any) -> None:
+    def _check(self, submitted: Submitted[KindSpec], row: Any, old: KindSpec) -> None:
         if row.deletion_requested_at is not None:
             submitted.report.error(
-                submitted.at("metadata.name"),
+                submitted.at("metadata.name") if not submitted.in_json else "name",
                 row.name,
-                f"this {self._kind.kind} is being deleted: {self._kind.users(self._cluster, row.name)}",
+                f"this {self._kind.name} is being deleted: {self._kind.users(self._cluster, row.name)}",
                 "Wait until it is gone, then apply it anew.",
                 MistakeReason.IN_USE,
             )
-        for path, broken in self._kind.frozen.items():
-            if broken(old, submitted.spec):
+        for field in self._kind.stored:
+            if field.refuses(old.values[field.name], submitted.spec.values[field.name]):
                 submitted.report.error(
-                    submitted.at(path),
+                    field.json_path if submitted.in_json else submitted.at(field.path),
                     None,
-                    f"can't be changed once it is set in a {self._kind.kind}",
-                    f"Delete the {self._kind.kind} and create it anew, or use another name.",
+                    "field is immutable",
+                    f"Delete the {self._kind.name} and create it anew, or use another name.",
                     MistakeReason.IMMUTABLE,
                 )
 
     def _note(self, submitted: Submitted[Any], action: Action, row: Any) -> None:
         namespace = row.namespace if self._kind.namespaced else ""
-        self.applied.append(Applied(self._kind.kind, namespace, row.name, action, tuple(submitted.report.warnings)))
+        self.applied.append(Applied(self._kind.name, namespace, row.name, action, tuple(submitted.report.warnings)))
 
 
-def _after(cluster: Cluster, kind: ConfigurationKind, specs: Sequence[Any], actor: str, now: datetime) -> None:
+def _after(cluster: Cluster, kind: Kind, specs: Sequence[Any], actor: str, now: datetime) -> None:
     """What follows from a change: a class's value is that of every unfinished workload which names it (Kueue)."""
-    if kind.kind != "WorkloadPriorityClass":
+    if kind.name != "WorkloadPriorityClass":
         return
     for spec in specs:
         workloads = Workload.objects.filter(
             cluster=cluster, priority_class_kind="WorkloadPriorityClass", priority_class_name=spec.meta.name
-        ).exclude(priority=spec.value)
+        ).exclude(priority=spec.values["value"])
         keys = list(workloads.values_list("namespace", "name"))
         if keys:
-            change_priority(cluster, keys, spec.value, actor=actor, priority_class_name=spec.meta.name, now=now)
+            change_priority(
+                cluster, keys, spec.values["value"], actor=actor, priority_class_name=spec.meta.name, now=now
+            )
 
 
 def _check_global_defaults(cluster: Cluster, submissions: Sequence[Submitted[Any]]) -> None:
@@ -269,7 +257,7 @@ def _check_global_defaults(cluster: Cluster, submissions: Sequence[Submitted[Any
         .values_list("name", flat=True)
     )
     for submitted in submissions:
-        if not submitted.spec.global_default:
+        if not submitted.spec.values["global_default"]:
             continue
         if others:
             submitted.report.error(

@@ -1,25 +1,10 @@
-"""Resource groups and quota cells of ClusterQueues and Cohorts: rows <-> specs."""
+"""Resource groups and quota cells of ClusterQueues and Cohorts: from specs to rows."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from queues.manifests.resource_groups import QuotaSpec, ResourceGroupSpec
+from queues.kinds.quotas import ResourceGroupSpec
 from queues.models import ClusterQueue, Cohort, FlavorQuota, ResourceGroup
-
-
-def groups_of(owner: Any) -> tuple[ResourceGroupSpec, ...]:
-    """The groups of a row whose `resource_groups__quotas` are prefetched."""
-    return tuple(
-        ResourceGroupSpec(
-            tuple(group.covered_resources),
-            tuple(group.flavors),
-            tuple(
-                QuotaSpec(cell.flavor, cell.resource, cell.nominal_quota, cell.borrowing_limit, cell.lending_limit)
-                for cell in group.quotas.all()
-            ),
-        )
-        for group in owner.resource_groups.all()
-    )
 
 
 def replace_groups(owners: Sequence[tuple[Any, tuple[ResourceGroupSpec, ...]]]) -> None:

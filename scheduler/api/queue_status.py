@@ -80,15 +80,15 @@ def _live(cluster: Cluster) -> Numbers | None:
 
 def _computed(cluster: Cluster) -> Numbers:
     world = World(read_configuration(cluster.configuration))
-    for flavor in objects.read_resource_flavors(cluster.pk).values():
+    for flavor in objects.read_objects("resourceflavor", cluster.pk).values():
         world.set_resource_flavor(flavor)
-    for topology in objects.read_topologies(cluster.pk).values():
+    for topology in objects.read_objects("topology", cluster.pk).values():
         world.set_topology(topology)
-    for check in objects.read_admission_checks(cluster.pk).values():
+    for check in objects.read_objects("admissioncheck", cluster.pk).values():
         world.set_admission_check(check)
-    for cohort in objects.read_cohorts(cluster.pk).values():
+    for cohort in objects.read_objects("cohort", cluster.pk).values():
         world.set_cohort(cohort)
-    for queue in objects.read_cluster_queues(cluster.pk).values():
+    for queue in objects.read_objects("clusterqueue", cluster.pk).values():
         world.set_cluster_queue(queue)
     for workload in _usage(cluster):
         world.set_workload(workload, 0.0)

@@ -10,11 +10,10 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from queues.api import configuration_serializers as shapes
-from queues.api.configuration_views import KindListView, KindView
-from queues.api.edit_views import EditView
+from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.filters import LocalQueueFilter
+from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, LocalQueue
-from queues.services.configuration_rows import RENDERERS
 from queues.services.visibility import visibility_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
 from scheduler.api.queue_status import Numbers, read_numbers
@@ -33,7 +32,7 @@ _LOCAL_COUNTS: Final = """
 class _ClusterQueues(KindView):
     kind = "ClusterQueue"
     queryset = ClusterQueue.objects.prefetch_related("resource_groups__quotas")
-    serializer_class = shapes.ClusterQueueStatusSerializer
+    serializer_class = shapes.serializer_of("ClusterQueue", with_status=True)
 
     def visible(self) -> QuerySet[Any]:
         """All of them, or those that the user's LocalQueues lead to."""
@@ -44,7 +43,7 @@ class _ClusterQueues(KindView):
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With the scheduler's word on each."""
         numbers = read_numbers(self.cluster)
-        return [RENDERERS[self.kind](row) | _queue_status(row, numbers) for row in rows]
+        return [KINDS[self.kind].to_json(row) | _queue_status(row, numbers) for row in rows]
 
 
 class ClusterQueueListView(_ClusterQueues, KindListView):
@@ -58,7 +57,7 @@ class ClusterQueueView(_ClusterQueues, EditView):
 class _Cohorts(KindView):
     kind = "Cohort"
     queryset = Cohort.objects.prefetch_related("resource_groups__quotas")
-    serializer_class = shapes.CohortSerializer
+    serializer_class = shapes.serializer_of("Cohort")
 
     def visible(self) -> QuerySet[Any]:
         """All of them, or those above the queues that the user's LocalQueues lead to."""
@@ -92,7 +91,7 @@ class CohortTreeView(ClusterView):
 class _LocalQueues(KindView):
     kind = "LocalQueue"
     queryset = LocalQueue.objects.all()
-    serializer_class = shapes.LocalQueueStatusSerializer
+    serializer_class = shapes.serializer_of("LocalQueue", with_status=True)
 
     def visible(self) -> QuerySet[Any]:
         """Those of the user's namespaces."""
@@ -106,7 +105,7 @@ class _LocalQueues(KindView):
         counts = self._counts({row.namespace for row in rows})
         none = {"pending": 0, "reserving": 0, "admitted": 0}
         return [
-            RENDERERS[self.kind](row)
+            KINDS[self.kind].to_json(row)
             | counts.get((row.namespace, row.name), none)
             | {"conditions": [_active(row, *_local_queue_reason(row, numbers))]}
             for row in rows

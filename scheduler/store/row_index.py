@@ -107,8 +107,8 @@ class RowIndex:
         if kind == "node":
             self._read_nodes(noted)
             return
-        read, add, forget = self._plain(kind)
-        found = read(self._cluster_id, None if noted is None else list(noted))
+        add, forget = self._plain(kind)
+        found = objects.read_objects(kind, self._cluster_id, None if noted is None else list(noted))
         for id_, key in (noted or {}).items():
             if id_ not in found:
                 forget(key)
@@ -119,19 +119,19 @@ class RowIndex:
         if kind == "namespace":
             self._everyone_is_due()  # ClusterQueues select namespaces by their labels
 
-    def _plain(self, kind: str) -> tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]:
+    def _plain(self, kind: str) -> tuple[Callable[[Any], None], Callable[[str], None]]:
         world = self._world
-        table: dict[str, tuple[Callable[..., dict[int, Any]], Callable[[Any], None], Callable[[str], None]]] = {
-            "namespace": (objects.read_namespaces, lambda found: world.set_namespace(*found), world.delete_namespace),
-            "runtimeclass": (objects.read_runtime_classes, world.set_runtime_class, world.delete_runtime_class),
-            "limitrange": (objects.read_limit_ranges, world.set_limit_range, world.delete_limit_range),
-            "resourcequota": (objects.read_resource_quotas, world.set_resource_quota, world.delete_resource_quota),
-            "resourceflavor": (objects.read_resource_flavors, world.set_resource_flavor, world.delete_resource_flavor),
-            "topology": (objects.read_topologies, world.set_topology, world.delete_topology),
-            "admissioncheck": (objects.read_admission_checks, world.set_admission_check, world.delete_admission_check),
-            "cohort": (objects.read_cohorts, world.set_cohort, world.delete_cohort),
-            "clusterqueue": (objects.read_cluster_queues, self._set_cluster_queue, self._delete_cluster_queue),
-            "localqueue": (objects.read_local_queues, self._set_local_queue, self._delete_local_queue),
+        table: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {
+            "namespace": (lambda found: world.set_namespace(*found), world.delete_namespace),
+            "runtimeclass": (world.set_runtime_class, world.delete_runtime_class),
+            "limitrange": (world.set_limit_range, world.delete_limit_range),
+            "resourcequota": (world.set_resource_quota, world.delete_resource_quota),
+            "resourceflavor": (world.set_resource_flavor, world.delete_resource_flavor),
+            "topology": (world.set_topology, world.delete_topology),
+            "admissioncheck": (world.set_admission_check, world.delete_admission_check),
+            "cohort": (world.set_cohort, world.delete_cohort),
+            "clusterqueue": (self._set_cluster_queue, self._delete_cluster_queue),
+            "localqueue": (self._set_local_queue, self._delete_local_queue),
         }
         return table[kind]
 

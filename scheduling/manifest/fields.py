@@ -241,7 +241,7 @@ class Fields:
             if broken:
                 self.report.error(path, item, broken)
             elif unique and item in found:
-                self.report.error(path, item, "is there twice", "Remove one.", MistakeReason.DUPLICATE)
+                self.report.error(path, item, "Duplicate value", "Remove one.", MistakeReason.DUPLICATE)
             else:
                 found.append(item)
         return found

@@ -67,15 +67,16 @@ def read_metadata(
     fields.ignore(*_OF_THE_SERVER)
     generated = not fields.has("name") and fields.has("generateName")
     name = _read_name(fields, generated, name_syntax, required=not nameless)
-    meta = ObjectMeta(
-        name,
-        _read_namespace(fields, namespaced, default_namespace),
-        fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value),
-        _read_annotations(fields),
-        generated,
-    )
+    namespace = _read_namespace(fields, namespaced, default_namespace)
+    meta = ObjectMeta(name, namespace, *read_labels_and_annotations(fields), generated)
     fields.close()
     return meta
+
+
+def read_labels_and_annotations(fields: Fields) -> tuple[dict[str, str], dict[str, str]]:
+    """`labels` and `annotations`."""
+    labels = fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value)
+    return labels, _read_annotations(fields)
 
 
 def write_metadata(meta: ObjectMeta, **more: Any) -> dict[str, Any]:

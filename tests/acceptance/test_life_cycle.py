@@ -212,7 +212,7 @@ def test_a_failed_node_evicts_and_the_workload_starts_elsewhere(system: System) 
 class TestProtection:
     def test_a_minimum_run_comes_before_a_preemption(self, system: System) -> None:
         one_at_a_time(within_cluster_queue="LowerPriority")
-        ClusterQueue.objects.update(preemption_protection={"minimum_run_seconds": 600})
+        ClusterQueue.objects.update(minimum_run_seconds=600)
         submit(system, "low")
         system.turn()
         submit(system, "high", priority=10)
@@ -232,7 +232,7 @@ class TestProtection:
 
     def test_who_was_preempted_is_safe_for_a_while(self, system: System) -> None:
         one_at_a_time(within_cluster_queue="LowerPriority")
-        ClusterQueue.objects.update(preemption_protection={"cool_down_seconds": 600})
+        ClusterQueue.objects.update(cool_down_seconds=600)
         submit(system, "low")
         system.turn()
         system.submit(gpu_job("first", run_seconds=20))

@@ -1124,7 +1124,7 @@ export interface components {
             parameters: {
                 [key: string]: unknown;
             };
-            active: boolean;
+            readonly active: boolean;
         };
         /** @description A check, and the flavors that it is for; none are all. */
         AdmissionCheckRule: {
@@ -1234,8 +1234,12 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
-        /** @description A ClusterQueue, whether it is active, and how many workloads it has. */
+        /** @description A ClusterQueue. */
         ClusterQueueStatus: {
+            readonly pending: number;
+            readonly reserving: number;
+            readonly admitted: number;
+            readonly conditions: components["schemas"]["Condition"][];
             /** Format: uuid */
             readonly uid: string;
             readonly name: string;
@@ -1253,11 +1257,8 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
-            /** @description Of fair sharing; 1 by default. */
-            fair_weight?: string;
-            preemption_protection?: components["schemas"]["PreemptionProtection"];
-            resource_groups?: components["schemas"]["ResourceGroup"][];
             cohort?: string;
+            resource_groups?: components["schemas"]["ResourceGroup"][];
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
             /** @description A label selector; null selects no namespace, {} all. */
             namespace_selector?: {
@@ -1267,15 +1268,14 @@ export interface components {
             preemption?: components["schemas"]["Preemption"];
             admission_checks?: components["schemas"]["AdmissionCheckRule"][];
             stop_policy?: components["schemas"]["StopPolicyEnum"];
+            /** @description Of fair sharing; 1 by default. */
+            fair_weight?: string;
             admission_mode?: string;
-            /** @description Beyond Kueue. */
+            /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
-            readonly pending: number;
-            readonly reserving: number;
-            readonly admitted: number;
-            readonly conditions: components["schemas"]["Condition"][];
+            preemption_protection?: components["schemas"]["PreemptionProtection"];
         };
-        /** @description A ClusterQueue, whether it is active, and how many workloads it has. */
+        /** @description A ClusterQueue. */
         ClusterQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -1283,11 +1283,8 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description Of fair sharing; 1 by default. */
-            fair_weight?: string;
-            preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
-            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             cohort?: string;
+            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
             /** @description A label selector; null selects no namespace, {} all. */
             namespace_selector?: {
@@ -1297,9 +1294,12 @@ export interface components {
             preemption?: components["schemas"]["PreemptionRequest"];
             admission_checks?: components["schemas"]["AdmissionCheckRuleRequest"][];
             stop_policy?: components["schemas"]["StopPolicyEnum"];
+            /** @description Of fair sharing; 1 by default. */
+            fair_weight?: string;
             admission_mode?: string;
-            /** @description Beyond Kueue. */
+            /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
+            preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
         };
         /** @description A cluster that can be looked at. */
         ClusterSummary: {
@@ -1325,11 +1325,11 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
+            parent?: string;
+            resource_groups?: components["schemas"]["ResourceGroup"][];
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtection"];
-            resource_groups?: components["schemas"]["ResourceGroup"][];
-            parent?: string;
         };
         /** @description What a cohort and all below it have together, and what of it is used above their own guarantees. */
         CohortCell: {
@@ -1346,11 +1346,11 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            parent?: string;
+            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
-            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
-            parent?: string;
         };
         /** @description The tree. */
         CohortTree: {
@@ -1767,7 +1767,7 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
-            namespace: string;
+            readonly namespace: string;
             /** @description `spec.limits` of Kubernetes with its defaults filled in. */
             limits: {
                 [key: string]: unknown;
@@ -1971,8 +1971,12 @@ export interface components {
             used_memory_mib: number;
             used_slots: number;
         };
-        /** @description A LocalQueue, whether it is active, and how many workloads it has. */
+        /** @description A LocalQueue. */
         LocalQueueStatus: {
+            readonly pending: number;
+            readonly reserving: number;
+            readonly admitted: number;
+            readonly conditions: components["schemas"]["Condition"][];
             /** Format: uuid */
             readonly uid: string;
             readonly name: string;
@@ -1993,13 +1997,10 @@ export interface components {
             readonly namespace: string;
             cluster_queue?: string;
             stop_policy?: components["schemas"]["StopPolicyEnum"];
+            /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
-            readonly pending: number;
-            readonly reserving: number;
-            readonly admitted: number;
-            readonly conditions: components["schemas"]["Condition"][];
         };
-        /** @description A LocalQueue, whether it is active, and how many workloads it has. */
+        /** @description A LocalQueue. */
         LocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -2009,6 +2010,7 @@ export interface components {
             };
             cluster_queue?: string;
             stop_policy?: components["schemas"]["StopPolicyEnum"];
+            /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
         };
         /** @description One mistake in what was sent. */
@@ -2288,7 +2290,7 @@ export interface components {
             /** @description Draining cordons; opening ends it. */
             draining?: boolean;
         };
-        /** @description A ClusterQueue, whether it is active, and how many workloads it has. */
+        /** @description A ClusterQueue. */
         PatchedClusterQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -2296,11 +2298,8 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
-            /** @description Of fair sharing; 1 by default. */
-            fair_weight?: string;
-            preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
-            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             cohort?: string;
+            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             queueing_strategy?: components["schemas"]["QueueingStrategyEnum"];
             /** @description A label selector; null selects no namespace, {} all. */
             namespace_selector?: {
@@ -2310,9 +2309,12 @@ export interface components {
             preemption?: components["schemas"]["PreemptionRequest"];
             admission_checks?: components["schemas"]["AdmissionCheckRuleRequest"][];
             stop_policy?: components["schemas"]["StopPolicyEnum"];
+            /** @description Of fair sharing; 1 by default. */
+            fair_weight?: string;
             admission_mode?: string;
-            /** @description Beyond Kueue. */
+            /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
+            preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
         };
         /** @description A Cohort. */
         PatchedCohortRequest: {
@@ -2322,13 +2324,13 @@ export interface components {
             annotations?: {
                 [key: string]: string;
             };
+            parent?: string;
+            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
             /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
-            resource_groups?: components["schemas"]["ResourceGroupRequest"][];
-            parent?: string;
         };
-        /** @description A LocalQueue, whether it is active, and how many workloads it has. */
+        /** @description A LocalQueue. */
         PatchedLocalQueueStatusRequest: {
             labels?: {
                 [key: string]: string;
@@ -2338,6 +2340,7 @@ export interface components {
             };
             cluster_queue?: string;
             stop_policy?: components["schemas"]["StopPolicyEnum"];
+            /** @description Of fair sharing; 1 by default. */
             fair_weight?: string;
         };
         /** @description A ResourceFlavor. */
@@ -2432,13 +2435,17 @@ export interface components {
         };
         /** @description Beyond Kueue: how long a workload is safe. */
         PreemptionProtection: {
-            minimum_run_seconds?: number;
-            cool_down_seconds?: number;
+            /** @description Beyond Kueue: safe from preemption so long. */
+            minimum_run_seconds?: number | null;
+            /** @description Beyond Kueue: between two preemptions. */
+            cool_down_seconds?: number | null;
         };
         /** @description Beyond Kueue: how long a workload is safe. */
         PreemptionProtectionRequest: {
-            minimum_run_seconds?: number;
-            cool_down_seconds?: number;
+            /** @description Beyond Kueue: safe from preemption so long. */
+            minimum_run_seconds?: number | null;
+            /** @description Beyond Kueue: between two preemptions. */
+            cool_down_seconds?: number | null;
         };
         /** @description Whom a waiting workload may preempt. */
         PreemptionRequest: {
@@ -2641,7 +2648,7 @@ export interface components {
              * @description It is to go, and waits for what still holds it.
              */
             readonly deletion_requested_at: string | null;
-            namespace: string;
+            readonly namespace: string;
             /** @description {resource: quantity} */
             hard: {
                 [key: string]: string;

@@ -7,19 +7,19 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.exceptions import InvalidRequest, ManifestErrors, NotFound, UnsupportedKind
+from accounts.exceptions import InvalidRequest, NotFound
 from accounts.models import Cluster, Namespace
+from accounts.services.apply_result import Action, Submitted
+from queues.kinds import KINDS
 from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Topology, Workload
 from queues.services.configuration import (
-    apply_object,
+    apply_json,
     apply_objects,
     delete_object,
     finish_deletions,
     manifest_of,
-    read_object,
 )
-from queues.services.kinds import KINDS
-from scheduling.manifest import Report
+from scheduling.manifest import Fields, Report
 from tests import factories
 
 GROUP = {
@@ -38,30 +38,46 @@ def manifest(kind: str, name: str, spec: dict[str, Any] | None = None) -> dict[s
     return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec or {}}
 
 
+def read(document: dict[str, Any]) -> Submitted[Any]:
+    report = Report()
+    top = Fields(report, "", document)
+    top.ignore("apiVersion", "kind")
+    spec = KINDS[document["kind"]].read(top, "v1beta2")
+    assert report.errors == []
+    return Submitted(spec, report, document["apiVersion"])
+
+
+def apply(cluster: Cluster, document: dict[str, Any]) -> Action:
+    (applied,) = apply_objects(cluster, KINDS[document["kind"]], [read(document)], actor="alice")
+    return applied.action
+
+
 def test_one_object_is_stored_and_changed_from_its_own_manifest(cluster: Cluster) -> None:
     queue = factories.make_cluster_queue(cluster)
     changed = manifest_of(queue)
     changed["spec"]["stopPolicy"] = "Hold"
-    assert apply_object(cluster, changed, kind="ClusterQueue", actor="alice").action == "configured"
-    assert apply_object(cluster, changed, kind="ClusterQueue", actor="alice").action == "unchanged"
+    assert apply(cluster, changed) == "configured"
+    assert apply(cluster, changed) == "unchanged"
     queue.refresh_from_db()
     assert queue.stop_policy == "Hold"
 
 
-def test_another_kind_than_asked_for_is_refused(cluster: Cluster) -> None:
-    with pytest.raises(ManifestErrors):
-        apply_object(cluster, manifest("Cohort", "a"), kind="ClusterQueue", actor="alice")
+def test_an_edit_in_our_json_keeps_the_fields_that_it_does_not_have(cluster: Cluster) -> None:
+    policy = {"migration": {"mode": "RetainFirstAdmission"}}
+    apply(cluster, manifest("ClusterQueue", "a", {"resourceGroups": [GROUP], "concurrentAdmissionPolicy": policy}))
+    kind = KINDS["ClusterQueue"]
+    body = kind.to_json(ClusterQueue.objects.get()) | {"stop_policy": "Hold"}
+    assert apply_json(cluster, kind, body, name="a", actor="alice").action == "configured"
+    assert ClusterQueue.objects.get().concurrent_admission_policy == policy
 
 
-def test_what_is_no_configuration_object_is_refused(cluster: Cluster) -> None:
-    with pytest.raises(UnsupportedKind):
-        apply_object(cluster, {"apiVersion": "batch/v1", "kind": "Job"}, actor="alice")
+def test_an_object_of_another_kind_can_not_be_deleted(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequest):
         delete_object(cluster, "Job", "a", actor="alice")
 
 
 def test_an_object_that_nothing_holds_goes_at_once(cluster: Cluster) -> None:
-    apply_object(cluster, manifest("ResourceFlavor", "f"), actor="alice")
+    apply(cluster, manifest("ResourceFlavor", "f"))
     assert delete_object(cluster, "ResourceFlavor", "f", actor="alice") == ""
     assert not ResourceFlavor.objects.exists()
 
@@ -86,17 +102,15 @@ def test_a_flavor_waits_for_its_queues_and_a_queue_for_its_workloads(cluster: Cl
 
 
 def test_a_topology_waits_for_its_flavors_and_a_check_for_its_queues(cluster: Cluster) -> None:
-    apply_object(cluster, manifest("Topology", "t", {"levels": [{"nodeLabel": "rack"}]}), actor="alice")
-    apply_object(
-        cluster, manifest("ResourceFlavor", "f", {"topologyName": "t", "nodeLabels": {"a": "b"}}), actor="alice"
-    )
-    apply_object(cluster, manifest("AdmissionCheck", "c", {"controllerName": "x"}), actor="alice")
+    apply(cluster, manifest("Topology", "t", {"levels": [{"nodeLabel": "rack"}]}))
+    apply(cluster, manifest("ResourceFlavor", "f", {"topologyName": "t", "nodeLabels": {"a": "b"}}))
+    apply(cluster, manifest("AdmissionCheck", "c", {"controllerName": "x"}))
     checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "c"}]}}
-    apply_object(cluster, manifest("ClusterQueue", "q", checks), actor="alice")
+    apply(cluster, manifest("ClusterQueue", "q", checks))
     assert delete_object(cluster, "Topology", "t", actor="alice") == "it is the topology of f"
     assert delete_object(cluster, "AdmissionCheck", "c", actor="alice") == "it is asked for by q"
     assert delete_object(cluster, "ResourceFlavor", "f", actor="alice") == ""
-    apply_object(cluster, manifest("ClusterQueue", "q"), actor="alice")
+    apply(cluster, manifest("ClusterQueue", "q"))
     finish_deletions(cluster)
     assert not Topology.objects.exists()
     assert not AdmissionCheck.objects.exists()
@@ -114,7 +128,7 @@ def test_a_namespace_waits_for_what_is_in_it_and_a_local_queue_for_nothing(clust
 def test_clusters_do_not_see_each_other(cluster: Cluster) -> None:
     other = factories.make_cluster("other")
     factories.make_cluster_queue(other)
-    apply_object(cluster, manifest("ResourceFlavor", "default-flavor"), actor="alice")
+    apply(cluster, manifest("ResourceFlavor", "default-flavor"))
     assert delete_object(cluster, "ResourceFlavor", "default-flavor", actor="alice") == ""
     assert ResourceFlavor.objects.get().cluster == other
 
@@ -124,7 +138,7 @@ def test_many_new_queues_cost_as_many_statements_as_one(cluster: Cluster) -> Non
         documents = [
             manifest("ClusterQueue", f"{prefix}-{number}", {"resourceGroups": [GROUP]}) for number in range(count)
         ]
-        submissions = [read_object(document, Report()) for document in documents]
+        submissions = [read(document) for document in documents]
         with CaptureQueriesContext(connection) as queries:
             apply_objects(cluster, KINDS["ClusterQueue"], submissions, actor="alice")
         return len(queries)

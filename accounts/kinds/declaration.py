@@ -1,0 +1,381 @@
+"""What a kind is, said once: its names, versions and fields. Manifests, our JSON, forms and the rules' values follow.
+
+A declaration names the row's column, the place in a manifest and the place in our JSON of each field. Reading walks the
+document along these places, so that every mistake is found in one pass and stands at the path that its author wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any, Final
+
+from django.db.models import Model
+
+from accounts.kinds.types import FieldType
+from accounts.models import Cluster
+from scheduling.manifest import Fields, MistakeReason, ObjectMeta, Report, read_metadata, write_metadata
+from scheduling.manifest.metadata import read_labels_and_annotations
+from scheduling.manifest.syntax import Syntax, dns_label, dns_subdomain
+
+Tree = dict[str, Any]
+"""Key -> the field that stands there, with its type; the tree below; or None for a field that was dropped since."""
+
+READ_ONLY: Final = frozenset(
+    ("uid", "name", "namespace", "generation", "created_at", "deletion_requested_at", "conditions", "pending",
+     "reserving", "admitted")
+)  # fmt: skip
+"""What our JSON of an object says beside its fields."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where, and as what, a field stands in an older version."""
+
+    path: str
+    type: FieldType | None = None
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a kind."""
+
+    name: str
+    """Ours: the row's column."""
+    path: str
+    """Kubernetes': its place in the newest version. Empty for a field that no manifest has."""
+    type: FieldType
+    json: str | None = ""
+    """Its place in our JSON: `name` unless it says otherwise; None: it is not there."""
+    core: str | None = ""
+    """What the rules call it: as our JSON does unless it says otherwise; None: they do not know it."""
+    older: Mapping[str, Place | None] = field(default_factory=dict)
+    """Version -> its place there, None where that version does not have it."""
+    annotation: str = ""
+    """The annotation that says it in a manifest, for what Kueue has no field for."""
+    required: bool = False
+    always: bool = False
+    """A manifest says it even where it is the default."""
+    frozen: bool | Callable[[Any, Any], bool] = False
+    """Whether it stays as it was made, or whether (old, new) is a change that is refused."""
+    help: str = ""
+
+    @property
+    def json_path(self) -> str:
+        return self.json or self.name
+
+    @property
+    def read_only(self) -> bool:
+        return not self.path and not self.annotation
+
+    def refuses(self, old: Any, new: Any) -> bool:
+        """Whether the value may not change so."""
+        if callable(self.frozen):
+            return self.frozen(old, new)
+        return self.frozen and bool(old != new)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Fields that our JSON nests under one key."""
+
+    description: str
+    core: type[Any] | None = None
+    core_name: str = ""
+    sparse: bool = False
+    """Our JSON leaves out what is not set."""
+
+
+@dataclass(frozen=True)
+class KindSpec:
+    """An object as its author wants it: who it is, and the values of its columns."""
+
+    meta: ObjectMeta
+    values: Mapping[str, Any]
+
+
+class Reading:
+    """An object that is being read: its values so far, and where each stands in the document."""
+
+    def __init__(self, kind: Kind, top: Fields, version: str = "") -> None:
+        self.kind = kind
+        self.version = version
+        self.in_json = not version
+        self.name = ""
+        self.values: dict[str, Any] = {found.name: found.type.default for found in kind.stored}
+        self._top = top
+        self._places: dict[str, tuple[Fields, str]] = {}
+
+    def walk(self, holder: Fields, tree: Tree) -> None:
+        """Read what stands in the tree."""
+        for key, below in tree.items():
+            if below is None:
+                if holder.take(key) is not None:
+                    holder.warn(key, "has no effect: newer versions have dropped it")
+            elif isinstance(below, dict):
+                inner = holder.required_fields(key) if self._must_have(holder, key) else holder.fields(key)
+                if inner is not None:
+                    self.walk(inner, below)
+                    inner.close()
+            else:
+                self._take(holder, key, *below)
+
+    def error(self, name: str, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID) -> None:
+        """Note a mistake in a field, at its place in this document."""
+        holder, key = self._place(name)
+        holder.error(key, rule, remedy, reason)
+
+    def warn(self, name: str, text: str, *, entry: str = "") -> None:
+        """Note a warning about a field, or about an entry of it."""
+        holder, key = self._place(name)
+        holder.warn(f"{key}[{entry}]" if entry else key, text)
+
+    def read_annotations(self, meta: ObjectMeta) -> ObjectMeta:
+        """Take the fields that annotations say; returns the metadata without them, so that one place says it."""
+        annotated = {found.annotation: found for found in self.kind.fields if found.annotation}
+        for name in sorted(annotated.keys() & meta.annotations.keys()):
+            text = meta.annotations[name]
+            if annotated[name].name in self._places:
+                continue  # our JSON has a field for it, which says more
+            try:
+                self.values[annotated[name].name] = annotated[name].type.read_annotation(text)
+            except ValueError as mistake:
+                prefix = "" if self.in_json else "metadata."
+                self._top.report.error(self._top.at(f"{prefix}annotations[{name}]"), text, str(mistake))
+        if not annotated.keys() & meta.annotations.keys():
+            return meta
+        return replace(meta, annotations={key: text for key, text in meta.annotations.items() if key not in annotated})
+
+    def _place(self, name: str) -> tuple[Fields, str]:
+        """Where a field stands, or would, in this document."""
+        if name in self._places:
+            return self._places[name]
+        field_ = next(found for found in self.kind.stored if found.name == name)
+        place = field_.older.get(self.version) or Place(field_.path)
+        return self._top, field_.json_path if self.in_json else place.path
+
+    def _must_have(self, holder: Fields, key: str) -> bool:
+        return not self.in_json and holder is self._top and key == "spec" and self.kind.spec_required
+
+    def _take(self, holder: Fields, key: str, found: Field, type_: FieldType) -> None:
+        if self.in_json and not found.required and holder.content.get(key) in ("", None, [], type_.default):
+            holder.ignore(key)
+            return
+        self._places[found.name] = (holder, key)
+        self.values[found.name] = type_.read(holder, key, self, required=found.required)
+
+
+@dataclass(frozen=True)
+class ManifestKind:
+    """A kind of object as manifests state it. `read` takes the document and its version."""
+
+    name: str
+    versions: tuple[str, ...]
+    """apiVersions, the newest first: that one is written."""
+    plural: str
+    """With hyphens, as in our addresses; Kubernetes writes it without."""
+    short_names: tuple[str, ...] = ()
+    namespaced: bool = False
+
+    def read(self, top: Fields, version: str) -> Any:
+        """What a document says."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What people call it."""
+        return (
+            self.name.lower(),
+            self.plural.replace("-", ""),
+            *self.short_names,
+            *(f"{word}s" for word in self.short_names),
+        )
+
+
+def no_check(reading: Reading) -> None:
+    """Fields of this kind do not depend on each other."""
+
+
+def nobody(cluster: Cluster, name: str) -> str:
+    """Nothing holds an object of this kind."""
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Kind(ManifestKind):
+    """A configuration kind: one row per object, replaced by each apply."""
+
+    description: str = ""
+    model: type[Any] = Model
+    fields: tuple[Field, ...] = ()
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    name_syntax: Syntax = dns_subdomain
+    spec_required: bool = False
+    check: Callable[[Reading], None] = no_check
+    """The rules that join several fields."""
+    complete: Callable[[ObjectMeta], ObjectMeta] = lambda meta: meta
+    """What an API server adds to the metadata."""
+    users: Callable[[Cluster, str], str] = nobody
+    """What still holds the object of this name, in words; empty: it may go."""
+    core: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    """The rules' value of a row, from the row and the fields that they know."""
+    dropped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Version -> the fields that later ones do not have: taken with a warning."""
+    prefetch: tuple[str, ...] = ()
+    editable: bool = False
+    """Whether REST takes changes of single objects."""
+
+    @cached_property
+    def stored(self) -> tuple[Field, ...]:
+        """The fields that somebody sets."""
+        return tuple(found for found in self.fields if not found.read_only)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that an apply writes; `resource_groups` are rows of their own."""
+        return [found.name for found in self.stored if found.name != "resource_groups"]
+
+    @property
+    def has_quotas(self) -> bool:
+        """Whether the object has resource groups."""
+        return any(found.name == "resource_groups" for found in self.fields)
+
+    def read(self, top: Fields, version: str) -> KindSpec:
+        """Read a manifest of a version such as `v1beta2`."""
+        top.ignore("status", *(() if any("spec." in found.path for found in self.fields) else ("spec",)))
+        meta = read_metadata(top, namespaced=self.namespaced, name_syntax=self.name_syntax)
+        reading = Reading(self, top, version)
+        reading.walk(top, _tree(self, version))
+        return self._finished(reading, meta)
+
+    def read_json(
+        self, report: Report, name: str, namespace: str, body: Mapping[str, Any], before: KindSpec | None = None
+    ) -> KindSpec:
+        """Read our JSON of the object with this name; what it leaves out is the default.
+
+        Fields that our JSON does not have stay as they were.
+        """
+        top = Fields(report, "", body)
+        top.ignore(*READ_ONLY, *(found.json_path for found in self.fields if found.read_only))
+        for key, value in (("name", name), ("namespace", namespace)):
+            if body.get(key, value) != value:
+                top.error(key, f"must be {value}, as in the address")
+        for key, value, syntax in (("name", name, self.name_syntax), ("namespace", namespace, dns_label)):
+            if broken := syntax(value) if value or key == "name" else None:
+                report.error(key, value, broken)
+        reading = Reading(self, top)
+        if before is not None:
+            reading.values |= {found.name: before.values[found.name] for found in self.stored if found.json is None}
+        reading.walk(top, _tree(self, ""))
+        spec = self._finished(reading, ObjectMeta(name, namespace, *read_labels_and_annotations(top)))
+        top.close()
+        return spec
+
+    def _finished(self, reading: Reading, meta: ObjectMeta) -> KindSpec:
+        reading.name = meta.name
+        meta = reading.read_annotations(meta)
+        self.check(reading)
+        return KindSpec(self.complete(meta), reading.values)
+
+    def write(self, spec: KindSpec) -> dict[str, Any]:
+        """The manifest of a spec, in the newest version; defaults are left out."""
+        annotations = dict(spec.meta.annotations)
+        manifest: dict[str, Any] = {"apiVersion": self.versions[0], "kind": self.name, "metadata": {}}
+        if any(found.path.startswith("spec.") for found in self.fields):
+            manifest["spec"] = {}
+        for found in self.stored:
+            value = spec.values[found.name]
+            if value == found.type.default and not found.always:
+                continue
+            if found.annotation:
+                annotations[found.annotation] = str(value).lower()
+            else:
+                _put(manifest, found.path, found.type.write(value))
+        manifest["metadata"] = write_metadata(replace(spec.meta, annotations=annotations))
+        return manifest
+
+    def spec_of(self, row: Any) -> KindSpec:
+        """The spec of a row, equal to that of the manifest which would make it so."""
+        meta = ObjectMeta(row.name, row.namespace if self.namespaced else "", row.labels, row.annotations)
+        return KindSpec(meta, {found.name: found.type.of_row(row, found.name) for found in self.stored})
+
+    def to_json(self, row: Any) -> dict[str, Any]:
+        """A row as our JSON states it."""
+        body: dict[str, Any] = {
+            "uid": row.uid,
+            "name": row.name,
+            "labels": row.labels,
+            "annotations": row.annotations,
+            "generation": row.generation,
+            "created_at": row.created_at,
+            "deletion_requested_at": row.deletion_requested_at,
+        }
+        if self.namespaced:
+            body["namespace"] = row.namespace
+        for found in self.fields:
+            if found.json is None:
+                continue
+            value = found.type.to_json(found.type.of_row(row, found.name))
+            outer = found.json_path.rpartition(".")[0]
+            if value is None and outer and self.groups[outer].sparse:
+                body.setdefault(outer, {})
+            else:
+                _put(body, found.json_path, value)
+        return body
+
+    def core_value(self, row: Any) -> Any:
+        """A row as the rules take it."""
+        if self.core is None:
+            raise TypeError(f"the rules do not know the kind {self.name}")
+        known: dict[str, Any] = {}
+        for found in self.fields:
+            if found.core is None:
+                continue
+            value = found.type.core(found.type.of_row(row, found.name))
+            if value is not None:
+                outer, _, last = found.json_path.rpartition(".")
+                _put(known, f"{outer}.{found.core or last}" if outer else found.core or last, value)
+        return self.core(row, self._in_core_groups(known))
+
+    def _in_core_groups(self, known: dict[str, Any], outer: str = "") -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in known.items():
+            group = self.groups.get(f"{outer}{key}")
+            if group is not None and group.core is not None:
+                found[group.core_name or key] = group.core(**self._in_core_groups(value, f"{outer}{key}."))
+            else:
+                found[key] = value
+        return found
+
+    def field_at(self, json_path: str) -> Field | None:
+        """The field that a path in our JSON leads to."""
+        for found in self.fields:
+            start = found.json_path
+            if found.json is not None and (json_path == start or json_path.startswith((f"{start}.", f"{start}["))):
+                return found
+        return None
+
+
+@cache
+def _tree(kind: Kind, version: str) -> Tree:
+    """Where each field stands in a version, or, for the version "", in our JSON."""
+    tree: Tree = {}
+    for found in kind.stored:
+        place: Place | None = Place(found.path)
+        if not version:
+            place = None if found.json is None else Place(found.json_path)
+        elif version in found.older:
+            place = found.older[version]
+        if place is not None and place.path:
+            _put(tree, place.path, (found, place.type or found.type))
+    for path in kind.dropped.get(version, ()):
+        _put(tree, path, None)
+    return tree
+
+
+def _put(tree: dict[str, Any], path: str, value: Any) -> None:
+    *outer, last = path.split(".")
+    for key in outer:
+        tree = tree.setdefault(key, {})
+    tree[last] = value

@@ -1,0 +1,246 @@
+"""What a field of a kind can be: how it is read, written, shown in our JSON and handed to the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import INT32_MAX, INT32_MIN
+from scheduling.manifest.syntax import Syntax, qualified_name
+from scheduling.model.quantity import NANOS
+
+if TYPE_CHECKING:
+    from accounts.kinds.declaration import Reading
+
+Json = Any
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """A type of fields. Its value is what the row's column holds."""
+
+    @property
+    def default(self) -> Any:
+        """The value of a field that is left out."""
+        raise NotImplementedError
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Any:
+        """The value under a key; a mistake is noted, and the default is returned."""
+        raise NotImplementedError
+
+    def read_annotation(self, text: str) -> Any:
+        """The value of an annotation. Raises ValueError, which says what it must be."""
+        raise NotImplementedError
+
+    def of_row(self, row: Any, column: str) -> Any:
+        """The value that a row has."""
+        return getattr(row, column)
+
+    def write(self, value: Any) -> Json:
+        """The value in a manifest."""
+        return value
+
+    def to_json(self, value: Any) -> Json:
+        """The value in our JSON."""
+        return value
+
+    def core(self, value: Any) -> Any:
+        """The value as the rules take it; None leaves it to their default."""
+        return value
+
+
+@dataclass(frozen=True)
+class Text(FieldType):
+    """A string."""
+
+    syntax: Syntax | None = None
+    max_length: int | None = None
+
+    @property
+    def default(self) -> str:
+        return ""
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> str:
+        return holder.text(key, required=required, longest=self.max_length, syntax=self.syntax)
+
+    def core(self, value: str) -> str | None:
+        return value or None
+
+
+@dataclass(frozen=True)
+class Choice(FieldType):
+    """A word of an enum; `initial` None: it may be left out. `synonyms` are further words, of older versions."""
+
+    enum: type[StrEnum]
+    initial: StrEnum | None = None
+    synonyms: Mapping[str, StrEnum] = field(default_factory=dict)
+
+    @property
+    def default(self) -> str:
+        return self.initial.value if self.initial else ""
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> str:
+        given = holder.content.get(key)
+        if isinstance(given, str) and given in self.synonyms:
+            holder.ignore(key)
+            return self.synonyms[given].value
+        word = holder.optional_choice(key, list(self.enum))
+        return word.value if word else self.default
+
+    def core(self, value: str) -> StrEnum | None:
+        return self.enum(value) if value else None
+
+
+@dataclass(frozen=True)
+class Integer(FieldType):
+    """A whole number; without `initial` it may be left out."""
+
+    initial: int | None = None
+    minimum: int = INT32_MIN
+    maximum: int = INT32_MAX
+
+    @property
+    def default(self) -> int | None:
+        return self.initial
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> int | None:
+        if required and not holder.require(key):
+            return self.default
+        found = holder.optional_integer(key, minimum=self.minimum, maximum=self.maximum)
+        return self.default if found is None else found
+
+    def read_annotation(self, text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) <= self.maximum):
+            raise ValueError(f"must be a whole number of at most {self.maximum}, in quotes")
+        return int(text)
+
+
+@dataclass(frozen=True)
+class Boolean(FieldType):
+    """true or false."""
+
+    @property
+    def default(self) -> bool:
+        return False
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> bool:
+        return holder.boolean(key)
+
+    def read_annotation(self, text: str) -> bool:
+        if text not in ("true", "false"):
+            raise ValueError('must be "true" or "false"')
+        return text == "true"
+
+
+@dataclass(frozen=True)
+class TextMap(FieldType):
+    """A mapping of strings to strings, such as labels."""
+
+    max_entries: int | None = None
+    key_syntax: Syntax | None = None
+    value_syntax: Syntax | None = None
+
+    @property
+    def default(self) -> dict[str, str]:
+        return {}
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
+        return holder.text_map(key, most=self.max_entries, key_syntax=self.key_syntax, value_syntax=self.value_syntax)
+
+
+@dataclass(frozen=True)
+class Quantities(FieldType):
+    """Resources with quantities, kept as they are written."""
+
+    @property
+    def default(self) -> dict[str, str]:
+        return {}
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
+        return read_quantities(holder, key)
+
+
+@dataclass(frozen=True)
+class Structure(FieldType):
+    """A part of one of Kubernetes' own objects: its keys are the same in a manifest, in a row and in our JSON."""
+
+    reader: Callable[[Fields, str], Any]
+    empty: Callable[[], Any]
+    """Makes the value of a field that is left out: dict, list, or one that returns None."""
+    to_core: Callable[[Any], Any] = lambda value: value
+    writer: Callable[[Any], Any] = lambda value: value
+    of_texts: bool = False
+    """Whether our JSON of it is a list of strings."""
+
+    @property
+    def default(self) -> Any:
+        return self.empty()
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Any:
+        if not holder.has(key) and not required:
+            holder.ignore(key)
+            return self.default
+        return self.reader(holder, key)
+
+    def write(self, value: Any) -> Json:
+        return self.writer(value)
+
+    def core(self, value: Any) -> Any:
+        return None if value is None else self.to_core(value)
+
+
+_SMALLEST_NANOS: Final = 1
+_MAX_WEIGHT: Final = 10**12
+
+
+@dataclass(frozen=True)
+class Weight(FieldType):
+    """A weight of fair sharing: at least 0, and either 0 or above 1e-9."""
+
+    @property
+    def default(self) -> Decimal:
+        return Decimal(1)
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Decimal:
+        nanos = holder.quantity(key)
+        if nanos is None:
+            return self.default
+        if 0 < nanos <= _SMALLEST_NANOS:
+            holder.error(key, "must be 0 or above 1e-9", "Scale all weights up: only their ratios count.")
+        if nanos > _MAX_WEIGHT * NANOS:
+            holder.error(key, f"must be at most {_MAX_WEIGHT:g}", "Scale all weights down: only their ratios count.")
+            return self.default
+        return Decimal(nanos) / NANOS
+
+    def write(self, value: Decimal) -> str:
+        nanos = int(value * NANOS)
+        if nanos % NANOS == 0:
+            return str(nanos // NANOS)
+        return f"{nanos // 10**6}m" if nanos % 10**6 == 0 else f"{nanos}n"
+
+    def to_json(self, value: Decimal) -> str:
+        return f"{value.normalize():f}"
+
+    def core(self, value: Decimal) -> float:
+        return float(value)
+
+
+def read_quantities(holder: Fields, key: str) -> dict[str, str]:
+    """Resource name -> quantity as text; every mistake is noted and left out."""
+    listed = holder.fields(key)
+    if listed is None:
+        return {}
+    found: dict[str, str] = {}
+    for name in listed.content:
+        broken = qualified_name(name)
+        if broken:
+            listed.error(name, f"as a resource name {broken}")
+        elif listed.quantity(name) is not None:
+            found[name] = str(listed.content[name])
+        elif not listed.has(name):
+            listed.error(name, "must be a quantity, like 500m, 2 or 10Gi", "Add one.", MistakeReason.REQUIRED)
+    return found

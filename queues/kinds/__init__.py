@@ -1,0 +1,32 @@
+"""The configuration kinds: each declared once, all of them in one registry."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from accounts.kinds.declaration import Kind
+from accounts.kinds.namespace import NAMESPACE
+from queues.kinds import users
+from queues.kinds.classes import PRIORITY_CLASS, RUNTIME_CLASS, WORKLOAD_PRIORITY_CLASS
+from queues.kinds.flavors import ADMISSION_CHECK, RESOURCE_FLAVOR, TOPOLOGY
+from queues.kinds.limits import LIMIT_RANGE, RESOURCE_QUOTA
+from queues.kinds.queues import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        replace(NAMESPACE, users=users.of_namespace),
+        WORKLOAD_PRIORITY_CLASS,
+        PRIORITY_CLASS,
+        RUNTIME_CLASS,
+        LIMIT_RANGE,
+        RESOURCE_QUOTA,
+        TOPOLOGY,
+        ADMISSION_CHECK,
+        RESOURCE_FLAVOR,
+        COHORT,
+        CLUSTER_QUEUE,
+        LOCAL_QUEUE,
+    )
+}
+"""In the order in which they are applied: what is referred to comes first."""

@@ -1,0 +1,90 @@
+"""Classes that workloads and pods name: where a priority comes from, and what running a pod costs."""
+
+from enum import StrEnum
+from typing import Any, Final
+
+from accounts.kinds.declaration import Field, Kind, Reading
+from accounts.kinds.types import Boolean, Choice, Integer, Quantities, Structure, Text
+from queues.models import PriorityClass, RuntimeClass, WorkloadPriorityClass
+from scheduling.manifest import Fields
+from scheduling.manifest.syntax import dns_label, label_value, qualified_name
+from scheduling.manifest.taints import read_tolerations
+from scheduling.model import pod_defaults
+
+_MAX_DESCRIPTION: Final = 2048
+_MAX_USER_PRIORITY: Final = 10**9
+
+
+class PreemptionPolicy(StrEnum):
+    """Kubernetes' PriorityClass: whether pods of the class preempt others."""
+
+    PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+    NEVER = "Never"
+
+
+WORKLOAD_PRIORITY_CLASS: Final = Kind(
+    "WorkloadPriorityClass",
+    ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1"),
+    "workload-priority-classes",
+    ("wpc",),
+    description="A WorkloadPriorityClass.",
+    model=WorkloadPriorityClass,
+    fields=(
+        Field("value", "value", Integer(0), required=True, always=True),
+        Field("description", "description", Text(max_length=_MAX_DESCRIPTION)),
+    ),
+)
+
+
+def _check_priority(reading: Reading) -> None:
+    if reading.values["value"] > _MAX_USER_PRIORITY and not reading.name.startswith("system-"):
+        reading.error("value", f"must be at most {_MAX_USER_PRIORITY}: higher ones are reserved for the system")
+
+
+PRIORITY_CLASS: Final = Kind(
+    "PriorityClass",
+    ("scheduling.k8s.io/v1",),
+    "priority-classes",
+    ("pc",),
+    description="A PriorityClass.",
+    model=PriorityClass,
+    fields=(
+        Field("value", "value", Integer(0), always=True, frozen=True),
+        Field("description", "description", Text(max_length=_MAX_DESCRIPTION)),
+        Field("global_default", "globalDefault", Boolean(), always=True),
+        Field("preemption_policy", "preemptionPolicy", Choice(PreemptionPolicy), frozen=True),
+    ),
+    check=_check_priority,
+)
+
+
+def _read_scheduling(holder: Fields, key: str) -> dict[str, Any]:
+    scheduling = holder.fields(key)
+    if scheduling is None:
+        return {}
+    found = {
+        "nodeSelector": scheduling.text_map("nodeSelector", key_syntax=qualified_name, value_syntax=label_value),
+        "tolerations": read_tolerations(scheduling, "tolerations"),
+    }
+    scheduling.close()
+    return {key: value for key, value in found.items() if value}
+
+
+RUNTIME_CLASS: Final = Kind(
+    "RuntimeClass",
+    ("node.k8s.io/v1",),
+    "runtime-classes",
+    description="A RuntimeClass.",
+    model=RuntimeClass,
+    fields=(
+        Field("handler", "handler", Text(syntax=dns_label), required=True, always=True, frozen=True, core=None),
+        Field(
+            "pod_overhead",
+            "overhead.podFixed",
+            Quantities(),
+            help="{resource: quantity} that each pod asks for on top of its containers.",
+        ),
+        Field("scheduling", "scheduling", Structure(_read_scheduling, dict), core=None, help="As in Kubernetes."),
+    ),
+    core=lambda row, known: pod_defaults.RuntimeClass(row.name, **known),
+)

@@ -1,0 +1,166 @@
+"""ResourceFlavor and Topology: which nodes quota is counted on, and how they lie to each other. AdmissionCheck."""
+
+from typing import Final
+
+from accounts.kinds.declaration import Field, Kind, Place, Reading
+from accounts.kinds.types import Boolean, Structure, Text, TextMap
+from queues.kinds import users
+from queues.models import AdmissionCheck, ResourceFlavor, Topology
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.syntax import dns_subdomain, label_value, qualified_name
+from scheduling.manifest.taints import read_taints, read_tolerations
+from scheduling.model import admission_check, resource_flavor, topology
+from scheduling.model.selectors import HOSTNAME_LABEL, Taint, Toleration
+
+_MAX: Final = 8
+_MAX_LEVELS: Final = 16
+_MAX_LEVEL_LENGTH: Final = 316
+_MAX_CONTROLLER_LENGTH: Final = 253
+
+
+def _check_topology(reading: Reading) -> None:
+    if reading.values["topology_name"] and not reading.values["node_labels"]:
+        reading.error(
+            "topology_name",
+            "needs at least one node label beside it",
+            "Add labels that select the nodes of the topology.",
+        )
+
+
+RESOURCE_FLAVOR: Final = Kind(
+    "ResourceFlavor",
+    ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha2"),
+    "resource-flavors",
+    ("rf", "flavor"),
+    description="A ResourceFlavor.",
+    model=ResourceFlavor,
+    editable=True,
+    fields=(
+        Field(
+            "node_labels",
+            "spec.nodeLabels",
+            TextMap(_MAX, qualified_name, label_value),
+            older={"v1alpha2": Place("nodeSelector")},
+        ),
+        Field(
+            "node_taints",
+            "spec.nodeTaints",
+            Structure(
+                lambda holder, key: read_taints(holder, key, _MAX),
+                list,
+                lambda taints: tuple(Taint.from_manifest(taint) for taint in taints),
+            ),
+            older={"v1alpha2": Place("taints")},
+        ),
+        Field(
+            "tolerations",
+            "spec.tolerations",
+            Structure(
+                lambda holder, key: read_tolerations(holder, key, _MAX),
+                list,
+                lambda tolerations: tuple(Toleration.from_manifest(toleration) for toleration in tolerations),
+            ),
+            older={"v1alpha2": None},
+        ),
+        Field(
+            "topology_name",
+            "spec.topologyName",
+            Text(syntax=dns_subdomain),
+            json="topology",
+            core="topology_name",
+            older={"v1alpha2": None},
+            frozen=lambda old, new: bool(old) and old != new,
+        ),
+    ),
+    check=_check_topology,
+    users=users.of_flavor,
+    core=lambda row, known: resource_flavor.ResourceFlavor(row.name, **known),
+)
+
+
+def _read_levels(holder: Fields, key: str) -> list[str]:
+    """1 to 16 different node labels, the host name only as the last. Our JSON lists the labels themselves."""
+    found: list[str] = []
+    listed = [
+        item if isinstance(item, dict) else {"nodeLabel": item}
+        for item in holder.sequence(key, least=1, most=_MAX_LEVELS)
+    ]
+    for index, content in enumerate(listed):
+        item = Fields(holder.report, f"{holder.at(key)}[{index}]", content)
+        label = item.text("nodeLabel", required=True, longest=_MAX_LEVEL_LENGTH, syntax=qualified_name)
+        item.close()
+        if label and label in found:
+            item.error("nodeLabel", "Duplicate value", "Remove one.", MistakeReason.DUPLICATE)
+        if label == HOSTNAME_LABEL and index < len(listed) - 1:
+            item.error("nodeLabel", f"{HOSTNAME_LABEL} may only be the last level", "Move it to the end.")
+        found.append(label)
+    return found
+
+
+def _write_levels(levels: list[str]) -> list[dict[str, str]]:
+    return [{"nodeLabel": level} for level in levels]
+
+
+def _levels_are_frozen(old: list[str], new: list[str]) -> bool:
+    """Levels may change only while the host name is the last of them, before and after."""
+    by_host = old[-1:] == [HOSTNAME_LABEL] and new[-1:] == [HOSTNAME_LABEL]
+    return old != new and not by_host
+
+
+TOPOLOGY: Final = Kind(
+    "Topology",
+    ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1alpha1"),
+    "topologies",
+    ("topo",),
+    description="A Topology.",
+    model=Topology,
+    spec_required=True,
+    fields=(
+        Field(
+            "levels",
+            "spec.levels",
+            Structure(_read_levels, list, tuple, _write_levels, of_texts=True),
+            required=True,
+            always=True,
+            frozen=_levels_are_frozen,
+            help="Node labels, the widest first.",
+        ),
+    ),
+    users=users.of_topology,
+    core=lambda row, known: topology.Topology(row.name, known["levels"]),
+)
+
+
+def _read_parameters(holder: Fields, key: str) -> dict[str, str]:
+    fields = holder.fields(key)
+    if fields is None:
+        return {}
+    parameters = {name: fields.text(name, required=True) for name in ("apiGroup", "kind", "name")}
+    fields.close()
+    return parameters
+
+
+ADMISSION_CHECK: Final = Kind(
+    "AdmissionCheck",
+    ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1"),
+    "admission-checks",
+    ("ac",),
+    description="An AdmissionCheck.",
+    model=AdmissionCheck,
+    spec_required=True,
+    fields=(
+        Field(
+            "controller_name",
+            "spec.controllerName",
+            Text(max_length=_MAX_CONTROLLER_LENGTH),
+            required=True,
+            always=True,
+            frozen=True,
+        ),
+        Field("parameters", "spec.parameters", Structure(_read_parameters, dict), core=None),
+        Field("active", "", Boolean()),
+    ),
+    dropped={"v1beta1": ("spec.retryDelayMinutes",)},
+    users=users.of_check,
+    core=lambda row, known: admission_check.AdmissionCheck(row.name, **known),
+)

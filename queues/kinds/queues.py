@@ -1,0 +1,342 @@
+"""Cohort, ClusterQueue and LocalQueue."""
+
+from enum import StrEnum
+from typing import Any, Final
+
+from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
+from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Structure, Text, Weight
+from queues.kinds import users
+from queues.kinds.admission_checks import AdmissionChecks
+from queues.kinds.quotas import AlphaResources, ResourceGroups
+from queues.kinds.selector import read_label_selector
+from queues.models import ClusterQueue, Cohort, LocalQueue
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import suggestion
+from scheduling.manifest.syntax import dns_subdomain
+from scheduling.model import cluster_queue, cohort, local_queue
+from scheduling.model.selectors import LabelSelector
+from scheduling.model.vocabulary import (
+    AdmissionMode,
+    BorrowWithinCohortPolicy,
+    FungibilityPolicy,
+    FungibilityPreference,
+    QueueingStrategy,
+    ReclaimWithinCohortPolicy,
+    StopPolicy,
+    WithinClusterQueuePolicy,
+)
+
+_KUEUE: Final = ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1")
+_WITH_ALPHA: Final = (*_KUEUE, "kueue.x-k8s.io/v1alpha2")
+_NOT_IN_ALPHA: Final[dict[str, Place | None]] = {"v1alpha2": None}
+
+_PROTECTION: Final = {
+    "preemption_protection": Group(
+        "Beyond Kueue: how long a workload is safe.", cohort.PreemptionProtection, "protection", sparse=True
+    )
+}
+_PROTECTION_FIELDS: Final = (
+    Field(
+        "minimum_run_seconds",
+        "",
+        Integer(minimum=0),
+        json="preemption_protection.minimum_run_seconds",
+        annotation="kueueweb.io/minimum-run-seconds",
+        help="Beyond Kueue: safe from preemption so long.",
+    ),
+    Field(
+        "cool_down_seconds",
+        "",
+        Integer(minimum=0),
+        json="preemption_protection.cool_down_seconds",
+        annotation="kueueweb.io/preemption-cool-down-seconds",
+        help="Beyond Kueue: between two preemptions.",
+    ),
+)
+
+
+def _weight(older: dict[str, Place | None]) -> Field:
+    return Field(
+        "fair_sharing_weight",
+        "spec.fairSharing.weight",
+        Weight(),
+        json="fair_weight",
+        older=older,
+        help="Of fair sharing; 1 by default.",
+    )
+
+
+COHORT: Final = Kind(
+    "Cohort",
+    (*_KUEUE, "kueue.x-k8s.io/v1alpha1"),
+    "cohorts",
+    ("co",),
+    description="A Cohort.",
+    model=Cohort,
+    editable=True,
+    groups=_PROTECTION,
+    fields=(
+        Field(
+            "parent_name",
+            "spec.parentName",
+            Text(syntax=dns_subdomain),
+            json="parent",
+            core="parent_name",
+            older={"v1alpha1": Place("spec.parent")},
+        ),
+        Field("resource_groups", "spec.resourceGroups", ResourceGroups("parent_name", lending_within_nominal=False)),
+        _weight({}),
+        *_PROTECTION_FIELDS,
+    ),
+    prefetch=("resource_groups__quotas",),
+    core=lambda row, known: cohort.Cohort(row.name, **known),
+)
+
+
+class MigrationMode(StrEnum):
+    """How a workload that several flavors admit at once settles on one."""
+
+    TRY_PREFERRED_FLAVORS = "TryPreferredFlavors"
+    RETAIN_FIRST_ADMISSION = "RetainFirstAdmission"
+
+
+_MAX_CONCURRENT_FLAVORS: Final = 16
+
+
+class ConcurrentAdmission(FieldType):
+    """`concurrentAdmissionPolicy`: kept without effect; one resource group, at most 16 flavors, not StrictFIFO."""
+
+    @property
+    def default(self) -> dict[str, Any]:
+        return {}
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, Any]:
+        policy = holder.fields(key)
+        if policy is None:
+            return {}
+        groups = reading.values["resource_groups"]
+        flavors = [name for group in groups for name in group.flavors]
+        migration = policy.fields("migration")
+        found = {"migration": _read_migration(migration, flavors)} if migration else {}
+        policy.close()
+        holder.warn(key, "has no effect: a workload is tried in one flavor after the other. Remove it.")
+        strict = reading.values["queueing_strategy"] == QueueingStrategy.STRICT_FIFO
+        for broken, rule, remedy in (
+            (len(groups) != 1, "needs exactly one resource group", ""),
+            (len(groups) == 1 and len(flavors) > _MAX_CONCURRENT_FLAVORS, "needs at most 16 flavors", ""),
+            (strict, "can't be used with StrictFIFO", "Use BestEffortFIFO."),
+        ):
+            if broken:
+                holder.error(key, rule, remedy, MistakeReason.FORBIDDEN)
+        return found
+
+
+def _read_migration(migration: Fields, flavors: list[str]) -> dict[str, Any]:
+    mode = migration.optional_choice("mode", list(MigrationMode))
+    found: dict[str, Any] = {"mode": mode.value} if mode else {}
+    constraints = migration.fields("constraints")
+    if constraints:
+        flavor = constraints.text("lastAcceptableFlavorName")
+        if flavor and flavor not in flavors:
+            constraints.error(
+                "lastAcceptableFlavorName", "must be a flavor of this ClusterQueue", suggestion(flavor, flavors)
+            )
+        if mode is not MigrationMode.TRY_PREFERRED_FLAVORS:
+            migration.error("constraints", "needs mode TryPreferredFlavors", "", MistakeReason.FORBIDDEN)
+        constraints.close()
+        found["constraints"] = {"lastAcceptableFlavorName": flavor} if flavor else {}
+    migration.close()
+    return found
+
+
+def _fungibility(initial: FungibilityPolicy, old_word: str) -> tuple[Choice, Choice]:
+    """The type of a fungibility policy, and that of v1beta1, which still knows the old word."""
+    return (
+        Choice(FungibilityPolicy, initial),
+        Choice(FungibilityPolicy, initial, {old_word: FungibilityPolicy.MAY_STOP_SEARCH}),
+    )
+
+
+_BORROW, _OLD_BORROW = _fungibility(FungibilityPolicy.MAY_STOP_SEARCH, "Borrow")
+_PREEMPT, _OLD_PREEMPT = _fungibility(FungibilityPolicy.TRY_NEXT_FLAVOR, "Preempt")
+
+
+def _check_cluster_queue(reading: Reading) -> None:
+    values = reading.values
+    policies = {values["when_can_borrow"], values["when_can_preempt"]}
+    if values["flavor_preference"] and policies != {FungibilityPolicy.TRY_NEXT_FLAVOR}:
+        reading.error(
+            "flavor_preference",
+            "needs whenCanBorrow and whenCanPreempt to be TryNextFlavor",
+            "Set both, or remove the preference.",
+        )
+    policy = values["borrow_within_cohort_policy"]
+    if values["reclaim_within_cohort"] == ReclaimWithinCohortPolicy.NEVER and policy != BorrowWithinCohortPolicy.NEVER:
+        reading.error(
+            "reclaim_within_cohort",
+            f"must not be Never when borrowWithinCohort.policy is {policy}",
+            "Set reclaimWithinCohort to LowerPriority or Any, or the policy to Never.",
+        )
+
+
+CLUSTER_QUEUE: Final = Kind(
+    "ClusterQueue",
+    _WITH_ALPHA,
+    "cluster-queues",
+    ("cq",),
+    description="A ClusterQueue.",
+    model=ClusterQueue,
+    editable=True,
+    spec_required=True,
+    groups={
+        "flavor_fungibility": Group(
+            "Whether to try the next flavor before borrowing or preempting in this one.",
+            cluster_queue.FlavorFungibility,
+        ),
+        "preemption": Group("Whom a waiting workload may preempt.", cluster_queue.ClusterQueuePreemption),
+        "preemption.borrow_within_cohort": Group(
+            "Whether a workload that has to borrow may preempt.", cluster_queue.BorrowWithinCohort
+        ),
+        **_PROTECTION,
+    },
+    fields=(
+        Field(
+            "cohort_name",
+            "spec.cohortName",
+            Text(syntax=dns_subdomain),
+            json="cohort",
+            core="cohort_name",
+            older={"v1beta1": Place("spec.cohort"), "v1alpha2": Place("spec.cohort")},
+        ),
+        Field(
+            "resource_groups",
+            "spec.resourceGroups",
+            ResourceGroups("cohort_name", lending_within_nominal=True),
+            older={"v1alpha2": Place("spec.resources", AlphaResources("cohort_name", lending_within_nominal=True))},
+        ),
+        Field(
+            "queueing_strategy",
+            "spec.queueingStrategy",
+            Choice(QueueingStrategy, QueueingStrategy.BEST_EFFORT_FIFO),
+            always=True,
+        ),
+        Field(
+            "namespace_selector",
+            "spec.namespaceSelector",
+            Structure(read_label_selector, lambda: None, LabelSelector.from_manifest),
+            help="A label selector; null selects no namespace, {} all.",
+        ),
+        Field(
+            "when_can_borrow",
+            "spec.flavorFungibility.whenCanBorrow",
+            _BORROW,
+            json="flavor_fungibility.when_can_borrow",
+            older={"v1beta1": Place("spec.flavorFungibility.whenCanBorrow", _OLD_BORROW), **_NOT_IN_ALPHA},
+        ),
+        Field(
+            "when_can_preempt",
+            "spec.flavorFungibility.whenCanPreempt",
+            _PREEMPT,
+            json="flavor_fungibility.when_can_preempt",
+            older={"v1beta1": Place("spec.flavorFungibility.whenCanPreempt", _OLD_PREEMPT), **_NOT_IN_ALPHA},
+        ),
+        Field(
+            "flavor_preference",
+            "spec.flavorFungibility.preference",
+            Choice(FungibilityPreference),
+            json="flavor_fungibility.preference",
+            older=_NOT_IN_ALPHA,
+        ),
+        Field(
+            "within_cluster_queue",
+            "spec.preemption.withinClusterQueue",
+            Choice(WithinClusterQueuePolicy, WithinClusterQueuePolicy.NEVER),
+            json="preemption.within_cluster_queue",
+        ),
+        Field(
+            "reclaim_within_cohort",
+            "spec.preemption.reclaimWithinCohort",
+            Choice(ReclaimWithinCohortPolicy, ReclaimWithinCohortPolicy.NEVER),
+            json="preemption.reclaim_within_cohort",
+        ),
+        Field(
+            "borrow_within_cohort_policy",
+            "spec.preemption.borrowWithinCohort.policy",
+            Choice(BorrowWithinCohortPolicy, BorrowWithinCohortPolicy.NEVER),
+            json="preemption.borrow_within_cohort.policy",
+            older=_NOT_IN_ALPHA,
+        ),
+        Field(
+            "borrow_within_cohort_max_priority_threshold",
+            "spec.preemption.borrowWithinCohort.maxPriorityThreshold",
+            Integer(),
+            json="preemption.borrow_within_cohort.max_priority_threshold",
+            older=_NOT_IN_ALPHA,
+        ),
+        Field("admission_checks", "spec.admissionChecksStrategy", AdmissionChecks(), older=_NOT_IN_ALPHA),
+        Field("stop_policy", "spec.stopPolicy", Choice(StopPolicy, StopPolicy.NONE), older=_NOT_IN_ALPHA),
+        _weight(_NOT_IN_ALPHA),
+        Field(
+            "admission_mode",
+            "spec.admissionScope.admissionMode",
+            Choice(AdmissionMode),
+            older=_NOT_IN_ALPHA,
+        ),
+        Field(
+            "concurrent_admission_policy",
+            "spec.concurrentAdmissionPolicy",
+            ConcurrentAdmission(),
+            json=None,
+            core=None,
+            older={"v1beta1": None, **_NOT_IN_ALPHA},
+            frozen=True,
+        ),
+        Field(
+            "preempt_for_devices",
+            "",
+            Boolean(),
+            annotation="kueueweb.io/preempt-for-devices",
+            help="Beyond Kueue: preempt when quota is free but every device is taken.",
+        ),
+        *_PROTECTION_FIELDS,
+    ),
+    check=_check_cluster_queue,
+    users=users.of_cluster_queue,
+    prefetch=("resource_groups__quotas",),
+    core=lambda row, known: cluster_queue.ClusterQueue(
+        row.name, labels=row.labels, terminating=row.deletion_requested_at is not None, **known
+    ),
+)
+
+
+LOCAL_QUEUE: Final = Kind(
+    "LocalQueue",
+    _WITH_ALPHA,
+    "local-queues",
+    ("lq", "queue"),
+    namespaced=True,
+    description="A LocalQueue.",
+    model=LocalQueue,
+    editable=True,
+    spec_required=True,
+    fields=(
+        Field(
+            "cluster_queue_name",
+            "spec.clusterQueue",
+            Text(syntax=dns_subdomain),
+            json="cluster_queue",
+            always=True,
+            frozen=True,
+        ),
+        Field("stop_policy", "spec.stopPolicy", Choice(StopPolicy, StopPolicy.NONE), older=_NOT_IN_ALPHA),
+        _weight(_NOT_IN_ALPHA),
+    ),
+    core=lambda row, known: local_queue.LocalQueue(
+        row.namespace,
+        row.name,
+        consumed=row.admission_fair_sharing.get("consumedResources") or {},
+        consumed_at=row.admission_fair_sharing.get("lastUpdate"),
+        terminating=row.deletion_requested_at is not None,
+        **{"cluster_queue": "", **known},
+    ),
+)

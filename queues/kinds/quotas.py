@@ -1,0 +1,306 @@
+"""`resourceGroups` of ClusterQueues and Cohorts: which resources are counted in which flavors, and how much of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accounts.kinds.declaration import Reading
+from accounts.kinds.types import FieldType
+from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest.fields import suggestion
+from scheduling.manifest.syntax import dns_subdomain, qualified_name
+from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
+from scheduling.model.quantity import format_amount
+
+MAX_GROUPS: Final = 16
+_MAX_RESOURCES: Final = 64
+_MAX_FLAVORS: Final = 64
+_MAX_PER_QUEUE: Final = 256
+_MAX_CELLS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSpec:
+    """One cell, in base units; no limit is None."""
+
+    flavor: str
+    resource: str
+    nominal_quota: int
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroupSpec:
+    """Resources that get one flavor together. A covered resource without a cell in a flavor is not limited there."""
+
+    covered_resources: tuple[str, ...]
+    flavors: tuple[str, ...]
+    quotas: tuple[QuotaSpec, ...]
+
+
+Naming = Callable[[str], str]
+
+
+def camel_case(name: str) -> str:
+    """Kubernetes' spelling of a key, which is how it is spelt here."""
+    return name
+
+
+def snake_case(name: str) -> str:
+    """The spelling of our JSON."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+@dataclass(frozen=True)
+class ResourceGroups(FieldType):
+    """Resource groups; `parent` is the field that puts the object into a cohort."""
+
+    parent: str
+    lending_within_nominal: bool
+
+    @property
+    def default(self) -> tuple[ResourceGroupSpec, ...]:
+        return ()
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
+        """Read the groups.
+
+        Two things that Kueue refuses are taken with a warning: a flavor that leaves out a covered resource (not limited
+        there), and limits of something that is in no cohort (no effect).
+        """
+        naming = snake_case if reading.in_json else camel_case
+        reader = _GroupReader(bool(reading.values[self.parent]), self.lending_within_nominal, naming)
+        groups = tuple(reader.read(item) for item in holder.items(key, most=MAX_GROUPS))
+        reader.check_totals(holder, key)
+        return groups
+
+    def of_row(self, row: Any, column: str) -> tuple[ResourceGroupSpec, ...]:
+        """The groups of a row whose `resource_groups__quotas` are prefetched."""
+        return tuple(
+            ResourceGroupSpec(
+                tuple(group.covered_resources),
+                tuple(group.flavors),
+                tuple(
+                    QuotaSpec(cell.flavor, cell.resource, cell.nominal_quota, cell.borrowing_limit, cell.lending_limit)
+                    for cell in group.quotas.all()
+                ),
+            )
+            for group in row.resource_groups.all()
+        )
+
+    def write(self, value: tuple[ResourceGroupSpec, ...]) -> list[dict[str, Any]]:
+        return [_write_group(group, camel_case, with_none=False) for group in value]
+
+    def to_json(self, value: tuple[ResourceGroupSpec, ...]) -> list[dict[str, Any]]:
+        return [_write_group(group, snake_case, with_none=True) for group in value]
+
+    def core(self, value: tuple[ResourceGroupSpec, ...]) -> tuple[ResourceGroup, ...]:
+        return tuple(
+            ResourceGroup(
+                group.covered_resources,
+                tuple(
+                    FlavorQuotas(
+                        flavor,
+                        {
+                            cell.resource: ResourceQuota(cell.nominal_quota, cell.borrowing_limit, cell.lending_limit)
+                            for cell in cells
+                        },
+                    )
+                    for flavor, cells in _by_flavor(group)
+                ),
+            )
+            for group in value
+        )
+
+
+def _by_flavor(group: ResourceGroupSpec) -> list[tuple[str, list[QuotaSpec]]]:
+    return [(flavor, [cell for cell in group.quotas if cell.flavor == flavor]) for flavor in group.flavors]
+
+
+class _GroupReader:
+    """Reads the groups of one object: a resource and a flavor may be in one group only."""
+
+    def __init__(self, in_cohort: bool, lending_within_nominal: bool, naming: Naming) -> None:
+        self._named = naming
+        self._in_cohort = in_cohort
+        self._lending_within_nominal = lending_within_nominal
+        self._resources: set[str] = set()
+        self._flavors: set[str] = set()
+
+    def read(self, item: Fields) -> ResourceGroupSpec:
+        covered = item.texts(self._named("coveredResources"), least=1, most=_MAX_RESOURCES, syntax=qualified_name)
+        for index, resource in enumerate(covered):
+            if resource in self._resources:
+                path = f"{item.at(self._named('coveredResources'))}[{index}]"
+                rule = "is covered by another resource group already"
+                item.report.error(path, resource, rule, "Keep it in one group.", MistakeReason.DUPLICATE)
+        self._resources.update(covered)
+        flavors: list[str] = []
+        quotas: list[QuotaSpec] = []
+        for flavor in item.items("flavors", least=1, most=_MAX_FLAVORS):
+            name = self._read_flavor_name(flavor)
+            flavors.append(name)
+            quotas += self._read_cells(flavor, name, covered)
+            flavor.close()
+        if len(quotas) > _MAX_CELLS:
+            item.error("flavors", f"must have at most {_MAX_CELLS} quotas in all", "", MistakeReason.TOO_MANY)
+        item.close()
+        return ResourceGroupSpec(tuple(covered), tuple(flavors), tuple(quotas))
+
+    def check_totals(self, holder: Fields, key: str) -> None:
+        for what, count in (("flavors", len(self._flavors)), ("covered resources", len(self._resources))):
+            if count > _MAX_PER_QUEUE:
+                rule = f"must have at most {_MAX_PER_QUEUE} {what} in all, has {count}"
+                holder.report.error(holder.at(key), count, rule, "", MistakeReason.TOO_MANY)
+
+    def _read_flavor_name(self, flavor: Fields) -> str:
+        name = flavor.text("name", required=True, syntax=dns_subdomain)
+        if name and name in self._flavors:
+            flavor.error("name", "is used already", "Keep a flavor in one group.", MistakeReason.DUPLICATE)
+        self._flavors.add(name)
+        return name
+
+    def _read_cells(self, flavor: Fields, name: str, covered: list[str]) -> list[QuotaSpec]:
+        cells: list[QuotaSpec] = []
+        seen: list[str] = []
+        for cell in flavor.items("resources", most=_MAX_RESOURCES):
+            resource = cell.text("name", required=True)
+            self._check_resource(cell, resource, covered, seen)
+            seen.append(resource)
+            cells.append(self._read_cell(cell, name, resource))
+            cell.close()
+        left_out = [resource for resource in covered if resource not in seen]
+        if left_out:
+            flavor.warn(
+                "resources",
+                f"leaves out {', '.join(left_out)}, which Kueue would refuse: there is no limit on that in this flavor",
+            )
+        return cells
+
+    def _check_resource(self, cell: Fields, resource: str, covered: list[str], seen: list[str]) -> None:
+        if not resource:
+            return
+        if resource in seen:
+            cell.error("name", "Duplicate value", "Remove one.", MistakeReason.DUPLICATE)
+        elif resource not in covered:
+            cell.error("name", "must be one of coveredResources", suggestion(resource, covered))
+        elif seen and seen[-1] in covered and covered.index(seen[-1]) > covered.index(resource):
+            cell.error(
+                "name",
+                "must stand in the order of coveredResources",
+                f"Use the order {', '.join(covered)} in each flavor.",
+            )
+
+    def _read_cell(self, cell: Fields, flavor: str, resource: str) -> QuotaSpec:
+        cell.require(self._named("nominalQuota"), "Add it; 0 gives no quota of its own.")
+        nominal = cell.amount(self._named("nominalQuota"), resource) or 0
+        borrowing = cell.amount(self._named("borrowingLimit"), resource)
+        lending = cell.amount(self._named("lendingLimit"), resource)
+        if self._lending_within_nominal and lending is not None and lending > nominal:
+            cell.error(
+                self._named("lendingLimit"), "must be at most nominalQuota", "One can't lend what one does not have."
+            )
+        if not self._in_cohort:
+            for key, limit in (("borrowingLimit", borrowing), ("lendingLimit", lending)):
+                if limit is not None:
+                    cell.warn(self._named(key), "has no effect without a cohort; Kueue would refuse it")
+        return QuotaSpec(flavor, resource, nominal, borrowing, lending)
+
+
+def _write_group(group: ResourceGroupSpec, naming: Naming, *, with_none: bool) -> dict[str, Any]:
+    return {
+        naming("coveredResources"): list(group.covered_resources),
+        "flavors": [
+            {"name": flavor, "resources": [_write_cell(cell, naming, with_none) for cell in cells]}
+            for flavor, cells in _by_flavor(group)
+        ],
+    }
+
+
+def _write_cell(cell: QuotaSpec, naming: Naming, with_none: bool) -> dict[str, str | None]:
+    """Amounts as canonical quantities."""
+    amounts = {
+        "nominalQuota": cell.nominal_quota,
+        "borrowingLimit": cell.borrowing_limit,
+        "lendingLimit": cell.lending_limit,
+    }
+    written: dict[str, str | None] = {"name": cell.resource}
+    for key, amount in amounts.items():
+        if amount is not None or with_none:
+            written[naming(key)] = None if amount is None else format_amount(cell.resource, amount)
+    return written
+
+
+_MAX_ALPHA: Final = 16
+
+
+@dataclass(slots=True)
+class _AlphaGroup:
+    flavors: tuple[str, ...]
+    resources: list[str]
+    cells: dict[tuple[str, str], QuotaSpec]
+
+
+@dataclass(frozen=True)
+class AlphaResources(ResourceGroups):
+    """`spec.resources` of v1alpha2: flavors per resource, before there were resource groups."""
+
+    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
+        """Resource groups from `resources[].flavors[].quota {min, max}`.
+
+        Resources with the same flavors in the same order form one group, as in Kueue's conversion; `min` is the nominal
+        quota and `max` - `min` the borrowing limit. A quota without `min` counts from 0, with a warning.
+        """
+        return _read_alpha(holder, key, in_cohort=bool(reading.values[self.parent]))
+
+
+def _read_alpha(spec: Fields, key: str, *, in_cohort: bool) -> tuple[ResourceGroupSpec, ...]:
+    groups: list[_AlphaGroup] = []
+    for item in spec.items(key, most=_MAX_ALPHA):
+        resource = item.text("name", required=True, syntax=qualified_name)
+        flavors = item.items("flavors", least=1, most=_MAX_ALPHA)
+        cells = [_read_flavor(flavor, resource, in_cohort) for flavor in flavors]
+        item.close()
+        names = tuple(cell.flavor for cell in cells)
+        group = _group_with(groups, names)
+        if any(resource in other.resources for other in groups):
+            item.error("name", "Duplicate value", "Remove one.", MistakeReason.DUPLICATE)
+        elif any(other is not group and set(names) & set(other.flavors) for other in groups):
+            item.error("flavors", "uses a flavor of another resource but not all of them", "List the same flavors.")
+        group.resources.append(resource)
+        group.cells |= {(cell.flavor, resource): cell for cell in cells}
+    return tuple(_finished(group) for group in groups)
+
+
+def _group_with(groups: list[_AlphaGroup], flavors: tuple[str, ...]) -> _AlphaGroup:
+    for group in groups:
+        if group.flavors == flavors:
+            return group
+    groups.append(_AlphaGroup(flavors, [], {}))
+    return groups[-1]
+
+
+def _finished(group: _AlphaGroup) -> ResourceGroupSpec:
+    cells = tuple(group.cells[flavor, resource] for flavor in group.flavors for resource in group.resources)
+    return ResourceGroupSpec(tuple(group.resources), group.flavors, cells)
+
+
+def _read_flavor(flavor: Fields, resource: str, in_cohort: bool) -> QuotaSpec:
+    name = flavor.text("name", required=True, syntax=dns_subdomain)
+    quota = flavor.required_fields("quota")
+    least = quota.amount("min", resource)
+    most = quota.amount("max", resource)
+    quota.close()
+    flavor.close()
+    if least is None:
+        quota.warn("min", "is missing, which Kueue would refuse: 0 is taken")
+        least = 0
+    if most is None:
+        return QuotaSpec(name, resource, least)
+    if most < least:
+        quota.error("max", "must be at least min")
+        return QuotaSpec(name, resource, least)
+    if not in_cohort:
+        quota.warn("max", "has no effect without a cohort: there is nobody to borrow from")
+    return QuotaSpec(name, resource, least, borrowing_limit=most - least)
