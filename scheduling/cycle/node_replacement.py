@@ -80,7 +80,10 @@ class NodeReplacer:
                 self._replace(info, hosts[0])
 
     def close(self) -> None:
-        """The cycle is over: what the pods left behind is free."""
+        """The cycle is over: what the pods left behind is free, and workloads that wait may have it."""
+        if self._kept_leaves or self._kept_devices:
+            self._state.dirty_queues.update(replacement.cluster_queue for replacement in self.replacements)
+            self._state.wake_waiting_for_devices()
         for flavor, usage in self._kept_leaves:
             self._state.topology_flavors.remove_usage(flavor, usage)
         for key in self._kept_devices:
@@ -187,9 +190,11 @@ class NodeReplacer:
         before, after = (topology_charges(info, each, flavors) for each in (info.admission, admission))
         self._state.move(info, admission, after)
         for (flavor, usage), (_, now) in zip(before, after, strict=True):
-            left = TopologyUsage(usage.requests, _beyond(usage.domains, now.domains))
-            flavors.add_usage(flavor, left)
-            self._kept_leaves.append(TopologyCharge(flavor, left))
+            left = _beyond(usage.domains, now.domains)
+            if left:
+                charge = TopologyCharge(flavor, TopologyUsage(usage.requests, left))
+                flavors.add_usage(*charge)
+                self._kept_leaves.append(charge)
 
     def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:
         """Hold another placement, undone with the batch; the devices that it leaves stay taken until the cycle ends."""

@@ -162,6 +162,22 @@ def fail_without_undo(builder: Builder, name: str, host: str) -> CycleResult:
     return cycle(builder.world)
 
 
+def test_t73_cards_that_a_failed_nodes_pods_leave_are_free_after_the_cycle() -> None:
+    """K5, for devices: the node is Ready again already, and another workload gets its card in the next cycle only."""
+    builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"))
+    pods = [gpus(memory_mib=12_000, topology=REQUIRED_RACK)]
+    assert admitted(builder, "w", pods) == {"main": {"a": 1}}
+    builder.pending("next", "q", pods)
+    result = fail_without_undo(builder, "w", "a")
+    assert [r.node for r in result.replacements] == ["a"]
+    assert held(builder, "w") == {0: ("b", "b-0")}
+    assert result.admissions == ()
+    assert builder.world.device_usage("a", "a-0") == (0, 0, 0)
+    assert builder.world.has_active(), "the room is news for those that wait"
+    assert [a.workload for a in cycle(builder.world).admissions] == ["team/next"]
+    assert held(builder, "next") == {0: ("a", "a-0")}
+
+
 def test_without_cards_elsewhere_the_workload_is_evicted() -> None:
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0", memory_mib=4_000))
     assert admitted(builder, "w", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
