@@ -56,7 +56,7 @@ def test_an_admin_cordons_and_uncordons_a_card(page: Page, log_in: Callable[[str
     drawer = page.get_by_role("dialog", name=re.compile("^Card 7 of"))
     for step, state in (("Cordon", "cordoned"), ("Uncordon", "(free|shared|full)")):
         drawer.get_by_role("button", name=step, exact=True).click()
-        page.get_by_role("dialog", name=re.compile(f"^{step}:")).get_by_role("button", name=step, exact=True).click()
+        page.get_by_role("dialog", name=re.compile(f"^{step} ")).get_by_role("button", name=step, exact=True).click()
         expect(card).to_have_attribute("aria-label", re.compile(f": {state},"))
 
 
