@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import orjson
 import yaml
 
 from clusters.simulated.api.objects import JsonObject
 from clusters.simulated.controllers.device_plugin import NVIDIA_COUNT, NVIDIA_REGISTER
+from clusters.simulated.mixed_fleet import mixed_fleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,18 @@ EXAMPLE_FLEET = (
 """The cluster of the examples: four nodes of eight V100 with 32 GB, two of eight A100 with 80 GB."""
 
 
+MIXED: Final = "mixed"
+FLEETS: Final = ("example", MIXED)
+
+
 def example_fleet() -> list[JsonObject]:
     """The nodes of EXAMPLE_FLEET."""
     return [manifest for nodes in EXAMPLE_FLEET for manifest in nodes.manifests()]
+
+
+def fleet(name: str) -> list[JsonObject]:
+    """The nodes of a fleet by its name: the examples', with MIXED beside them one node of every vendor."""
+    return [*example_fleet(), *(mixed_fleet() if name == MIXED else ())]
 
 
 def read_manifests(path: Path) -> list[JsonObject]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusters.simulated.fleet import FLEETS
+
 _MANAGE = str(Path(__file__).resolve().parent.parent.parent / "manage.py")
 
 
@@ -16,15 +18,17 @@ class Process:
     command: tuple[str, ...]
 
 
-def seed() -> Process:
+def seed(fleet: str = FLEETS[0]) -> Process:
     """Tables, queues and accounts; it ends by itself."""
-    return Process("seed", _manage("demo_seed"))
+    return Process("seed", _manage("demo_seed", "--fleet", fleet))
 
 
-def processes(*, host: str, port: int, cluster_port: int, time_scale: float, snapshot: Path) -> list[Process]:
+def processes(
+    *, host: str, port: int, cluster_port: int, time_scale: float, snapshot: Path, fleet: str = FLEETS[0]
+) -> list[Process]:
     """Those that run until they are stopped, in the order in which they start."""
     scale = f"{time_scale:g}"
-    cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot))
+    cluster = ("--port", str(cluster_port), "--time-scale", scale, "--snapshot", str(snapshot), "--fleet", fleet)
     return [
         Process("web", _web(host, port)),
         Process("scheduler", _worker("scheduler", "--pool", "solo")),
@@ -32,7 +36,10 @@ def processes(*, host: str, port: int, cluster_port: int, time_scale: float, sna
         Process("push", _worker("push", "--pool", "threads", "--concurrency", "4")),
         Process("watcher", _manage("watch_cluster", "--cluster", "default")),
         Process("beat", _celery("beat")),
-        Process("jobs", _manage("demo_jobs", "--server", f"http://127.0.0.1:{port}", "--time-scale", scale)),
+        Process(
+            "jobs",
+            _manage("demo_jobs", "--server", f"http://127.0.0.1:{port}", "--time-scale", scale, "--fleet", fleet),
+        ),
     ]
 
 

@@ -10,10 +10,12 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH, OpenbSizes, Tenant, busier_tenant_share, job
+from kueueweb.demo.mixed import mixed_job
 
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 10
+_MIXED_SHARE = 0.7
 
 
 class ServerRefused(Exception):
@@ -54,12 +56,21 @@ class Arrivals:
     """Jobs of both tenants, one after the other, as long as not too many wait already."""
 
     def __init__(
-        self, server: str, passwords: dict[str, str], *, time_scale: float, most_waiting: int, seed: int | None
+        self,
+        server: str,
+        passwords: dict[str, str],
+        *,
+        time_scale: float,
+        most_waiting: int,
+        seed: int | None,
+        mixed: bool = False,
     ) -> None:
+        """`mixed`: most jobs of research are for the devices of some vendor."""
         self._chance = random.Random(seed)  # noqa: S311 (sizes of demo jobs are no secret)
         self._sizes = OpenbSizes.shipped()
         self._time_scale = time_scale
         self._most_waiting = most_waiting
+        self._mixed = mixed
         self._accounts = [Account(server, tenant, passwords[tenant.username]) for tenant in (RESEARCH, PRODUCTION)]
 
     def submit(self, count: int, at_seconds: float) -> None:
@@ -79,6 +90,8 @@ class Arrivals:
         return self._chance.expovariate(self._time_scale / 10)
 
     def _job(self, tenant: Tenant) -> dict[str, Any]:
+        if self._mixed and tenant is RESEARCH and self._chance.random() < _MIXED_SHARE:
+            return mixed_job(self._sizes.run_seconds(self._chance), self._chance)
         return job(tenant, self._sizes.shape(self._chance), self._sizes.run_seconds(self._chance), self._chance)
 
 

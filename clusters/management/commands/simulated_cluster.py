@@ -14,7 +14,7 @@ from clusters.simulated.api.errors import ApiError
 from clusters.simulated.clock import VirtualClock, WallClock
 from clusters.simulated.cluster import SimulatedCluster
 from clusters.simulated.environment import Options
-from clusters.simulated.fleet import example_fleet, read_manifests
+from clusters.simulated.fleet import FLEETS, fleet, read_manifests
 from clusters.simulated.server import address, listen, serve
 
 
@@ -30,7 +30,10 @@ class Command(BaseCommand):
             "--port", type=int, default=8001, help="port to listen on, 0: a free one (default: %(default)s)"
         )
         parser.add_argument("--uds", help="unix socket to listen on instead")
-        parser.add_argument("--nodes", type=Path, help="YAML of the objects to start with (default: examples)")
+        parser.add_argument("--nodes", type=Path, help="YAML of the objects to start with (default: those of --fleet)")
+        parser.add_argument(
+            "--fleet", choices=FLEETS, default=FLEETS[0], help="nodes to start with (default: %(default)s)"
+        )
         parser.add_argument("--time-scale", type=_positive, default=1.0, help="how much faster pods live than we do")
         parser.add_argument("--fail-rate", type=_rate, default=0.0, help="share of the pods of jobs that fail, 0 to 1")
         parser.add_argument("--run-seconds", type=_positive, default=60.0, help="for pods of jobs that do not say")
@@ -48,7 +51,7 @@ class Command(BaseCommand):
         restarted = snapshot is not None and snapshot.exists()
         cluster = SimulatedCluster(clock, living, seed=seed, snapshot=snapshot)
         if not restarted:
-            self._fill(cluster, options["nodes"])
+            self._fill(cluster, options["nodes"], options["fleet"])
         nodes = cluster.store.count("nodes")
         try:
             listening = listen(options["host"], options["port"], options["uds"])
@@ -59,9 +62,9 @@ class Command(BaseCommand):
         self.stdout.flush()
         serve(cluster, listening)
 
-    def _fill(self, cluster: SimulatedCluster, path: Path | None) -> None:
+    def _fill(self, cluster: SimulatedCluster, path: Path | None, name: str) -> None:
         try:
-            manifests = example_fleet() if path is None else read_manifests(path)
+            manifests = fleet(name) if path is None else read_manifests(path)
             for manifest in manifests:
                 cluster.add(manifest)
         except (OSError, ValueError, yaml.YAMLError, ApiError) as error:

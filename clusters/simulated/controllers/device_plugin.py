@@ -21,6 +21,8 @@ VGPU_NODE = "hami.io/vgpu-node"
 BIND_PHASE = "hami.io/bind-phase"
 BIND_TIME = "hami.io/bind-time"
 MUTEX_LOCK = "hami.io/mutex.lock"
+CAMBRICON_LOCK = "cambricon.com/dsmlu.lock"
+CAMBRICON_PROFILE = "CAMBRICON_DSMLU_PROFILE"
 TO_ALLOCATE_SUFFIX = "devices-to-allocate"
 NVIDIA_COUNT = "nvidia.com/gpu"
 NVIDIA_REGISTER = "hami.io/node-nvidia-register"
@@ -42,7 +44,7 @@ class DevicePlugin:
 
     def needs_devices(self, pod: JsonObject) -> bool:
         """Whether Allocate is called for the pod: it requests cards, or a scheduler has promised some to it."""
-        return any(_counts(pod)) or bool(_work_lists(pod))
+        return any(_counts(pod)) or VGPU_NODE in annotations_of(pod)
 
     def allocate(self, pod: JsonObject) -> None:
         """Consumes the work list, sets the phase to success, releases the lock; or fails with AllocationFailed."""
@@ -118,6 +120,8 @@ class DevicePlugin:
         lock = annotations_of(node).get(MUTEX_LOCK, "").split(",")
         if lock[1:] == [namespace_of(pod), name_of(pod)]:
             _patch_annotations(self._environment, "nodes", node, {MUTEX_LOCK: None})
+        if CAMBRICON_PROFILE in annotations_of(pod) and CAMBRICON_LOCK in annotations_of(node):
+            _patch_annotations(self._environment, "nodes", node, {CAMBRICON_LOCK: None})
 
 
 def _patch_annotations(

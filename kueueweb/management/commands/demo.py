@@ -19,6 +19,7 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from clusters.simulated.fleet import FLEETS
 from kueueweb.demo.processes import environment, processes, seed
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.errors import ServerUnavailable
@@ -39,13 +40,14 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=int, help="port to listen on (default: 8000, or the next that is free)")
         parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs live (default: %(default)s)")
+        parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="whose nodes (default: %(default)s)")
         parser.add_argument("--fresh", action="store_true", help="forget what an earlier run left")
 
     def handle(self, *args: Any, **options: Any) -> None:
         began = time.monotonic()
         state = state_directory(settings.BASE_DIR)
         with _only_one(state):
-            if options["fresh"]:
+            if options["fresh"] or _other_fleet(state, options["fleet"]):
                 _forget(state)
             stop = threading.Event()
             for wish in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -71,7 +73,7 @@ class Command(BaseCommand):
             )
             shell = _write_environment(state, told)
             supervisor = stack.enter_context(Supervisor(settings.BASE_DIR, told, _fresh_logs(state), self._say))
-            supervisor.run(seed())
+            supervisor.run(seed(options["fleet"]))
             for name, server in servers.items():
                 supervisor.keep(name, server)
             *lasting, jobs = processes(
@@ -80,6 +82,7 @@ class Command(BaseCommand):
                 cluster_port=cluster_port,
                 time_scale=options["time_scale"],
                 snapshot=state / "simulated-cluster.json",
+                fleet=options["fleet"],
             )
             for process in lasting:
                 supervisor.start(process)
@@ -139,6 +142,14 @@ def _forget(state: Path) -> None:
     for name in ("postgres", "valkey", "logs"):
         shutil.rmtree(state / name, ignore_errors=True)
     (state / "simulated-cluster.json").unlink(missing_ok=True)
+
+
+def _other_fleet(state: Path, name: str) -> bool:
+    """Note the fleet; whether an earlier run, whose nodes are kept otherwise, had another one."""
+    path = state / "fleet"
+    before = path.read_text() if path.exists() else FLEETS[0]
+    path.write_text(name)
+    return before != name
 
 
 def _fresh_logs(state: Path) -> Path:

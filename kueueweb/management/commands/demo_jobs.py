@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from clusters.simulated.fleet import FLEETS, MIXED
 from kueueweb.demo.submission import Arrivals, keep_submitting
 
 
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--most-waiting", type=int, default=40, help="no more while so many wait (default: %(default)s)"
         )
+        parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="for which nodes (default: %(default)s)")
         parser.add_argument("--seed", type=int, default=None, help="for the same jobs again")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,6 +42,7 @@ class Command(BaseCommand):
             time_scale=options["time_scale"],
             most_waiting=options["most_waiting"],
             seed=options["seed"],
+            mixed=options["fleet"] == MIXED,
         )
         stop = threading.Event()
         for wish in (signal.SIGINT, signal.SIGTERM):

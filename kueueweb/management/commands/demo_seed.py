@@ -1,5 +1,6 @@
 """`manage.py demo_seed`: the demo's tables, queues and accounts. Running it again changes nothing."""
 
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster, ClusterMode, Role, RoleBinding
+from clusters.simulated.fleet import FLEETS, MIXED
 from kueueweb import demo
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH
 
@@ -17,6 +19,9 @@ class Command(BaseCommand):
     """Fills the database that DATABASE_URL names, unless a real cluster is already in it."""
 
     help = "Prepare a database for the demo: tables, the two tenants' queues, and the accounts of the login page."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--fleet", choices=FLEETS, default=FLEETS[0], help="whose queues (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
@@ -28,7 +33,9 @@ class Command(BaseCommand):
                 f"The cluster 'default' of this database is in mode {cluster.mode!r}, not a demo's: it stays as it is."
             )
         self._set_telemetry(cluster)
-        call_command("apply", "-f", str(Path(demo.__file__).parent / "configuration.yaml"), verbosity=0)
+        configurations = ["configuration.yaml", *(["mixed.yaml"] if options["fleet"] == MIXED else [])]
+        for name in configurations:
+            call_command("apply", "-f", str(Path(demo.__file__).parent / name), verbosity=0)
         for account in settings.DEMO_ACCOUNTS:
             self._make_account(**account)
         for tenant in (RESEARCH, PRODUCTION):
