@@ -13,6 +13,7 @@ from scheduling.model.vendor import (
     CapacityShape,
     ChipModel,
     ChipTemplate,
+    DeviceUnits,
     DeviceVendor,
     FitKind,
     FitRules,
@@ -71,6 +72,7 @@ def _ascend(word: str, model: ChipModel, rules: FitRules = _NETWORKS) -> DeviceV
         rounding=MemoryRounding.TEMPLATE,
         model=model,
         additions=PodAdditions(hiding_env="ASCEND_VISIBLE_DEVICES"),
+        units=DeviceUnits("die" if rules.module_size > 1 else "NPU", "slots", "AI cores"),
     )
 
 
@@ -174,6 +176,7 @@ MOORE_THREADS = DeviceVendor(
     defaults=RequestDefaults(all_cores_from_count=2, whole_device_cores=16, whole_device_memory=96),
     rules=FitRules(one_device_per_pod=True),
     capacity=CapacityShape("mthreads", slots=100, cores_per_device=16, devices_from_cores=True),
+    units=DeviceUnits(cores="cores"),
     lock=None,
 )
 
@@ -198,6 +201,7 @@ AMD = DeviceVendor(
     defaults=RequestDefaults(cores_percent=100),
     rules=FitRules(type_filter=True, exclusive_cores=False, cores_exhausted=False, cores_are_share=True),
     model_in_allocations=True,
+    units=DeviceUnits("GPU", cores="compute units"),
 )
 
 METAX_GPU = DeviceVendor(
@@ -274,6 +278,7 @@ ENFLAME_DRS = DeviceVendor(
         cores_exhausted=False,
     ),
     hami_rules={"one_device_per_pod": False},
+    units=DeviceUnits("GCU", "DRS slices"),
     lock=None,
 )
 
@@ -297,6 +302,7 @@ KUNLUN = DeviceVendor(
     ),
     hami_rules={"counts": ()},
     capacity=CapacityShape("kunlun", memory_mib=96 * _GIB, two_numa_nodes=True, hami_slots=100),
+    units=DeviceUnits("XPU"),
     lock=None,
 )
 
@@ -342,6 +348,7 @@ AWS_NEURON = DeviceVendor(
     capacity=CapacityShape(
         "AWSNeuron", cores_per_device=2, cores_are_bits=True, family_label="node.kubernetes.io/instance-type"
     ),
+    units=DeviceUnits("device", "slots", "cores"),
     lock=None,
 )
 

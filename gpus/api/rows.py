@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.db.models import Count, F, QuerySet, Sum
 
 from gpus.models import Device, DeviceAllocation
+from gpus.units import DeviceAmounts, device_amounts
 from scheduling.model.quantity import format_amount
 
 _NODE_FIELDS: Final = (
@@ -50,9 +51,15 @@ def devices_json(devices: Iterable[Device], namespaces: Namespaces) -> list[dict
     return [
         {field: getattr(device, field) for field in _DEVICE_FIELDS}
         | {f"used_{name}": getattr(device, f"used_{name}") + getattr(device, f"external_{name}") for name in _AMOUNTS}
-        | {"node": device.node.name, "slices": slices[device.pk]}
+        | {"node": device.node.name, "slices": slices[device.pk], "units": _units(device, slices[device.pk])}
         for device in devices
     ]
+
+
+def _units(device: Device, slices: Iterable[Mapping[str, Any]]) -> DeviceAmounts:
+    used = device.used_cores_percent + device.external_cores_percent
+    memories = [each["memory_mib"] for each in slices]
+    return device_amounts(device.vendor, device.mode, device.custom_info, device.cores_percent, used, memories)
 
 
 def slice_values(allocations: QuerySet[DeviceAllocation]) -> Any:

@@ -62,6 +62,16 @@ class SliceSerializer(Shape):
     cores_percent = serializers.IntegerField()
 
 
+class DeviceUnitsSerializer(Shape):
+    """What the vendor calls the device and its parts, and its cores in the vendor's unit."""
+
+    device = serializers.CharField(help_text="`card`, `die`, `XPU`, ...")
+    parts = serializers.CharField(help_text="What `slots` are: `slots`, `MIG instances`, `DRS slices`.")
+    cores_unit = serializers.CharField(help_text="`%`, `compute units`, `AI cores`, `cores`.")
+    cores = serializers.IntegerField()
+    used_cores = serializers.IntegerField()
+
+
 class DeviceSerializer(Shape):
     """A device and who holds which slice of it. What is used is what we decided and what others hold together."""
 
@@ -81,6 +91,7 @@ class DeviceSerializer(Shape):
     used_memory_mib = serializers.IntegerField()
     cores_percent = serializers.IntegerField()
     used_cores_percent = serializers.IntegerField()
+    units = DeviceUnitsSerializer()
     missing_since = serializers.DateTimeField(allow_null=True)
     slices = SliceSerializer(many=True)
 

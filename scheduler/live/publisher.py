@@ -22,12 +22,14 @@ from channels.layers import get_channel_layer
 from redis import RedisError
 
 from accounts.redis_client import redis_client
+from gpus.units import device_amounts
 from scheduler.live.shapes import (
     LiveChanges,
     LiveClusterQueue,
     LiveCohort,
     LiveData,
     LiveDevice,
+    LiveDeviceUnits,
     LiveRemoved,
     LiveSlice,
     LiveTotals,
@@ -193,16 +195,16 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
         if entry.placement is None:
             continue
         workload = world.workload(key)
-        for held in held_slices(workload) if workload else ():
-            slices.setdefault((held.slice.node, held.slice.uuid), []).append(
+        for part in held_slices(workload) if workload else ():
+            slices.setdefault((part.slice.node, part.slice.uuid), []).append(
                 {
                     "workload": key,
                     "namespace": key.partition("/")[0],
-                    "pod_set": held.pod_set,
-                    "replica": held.replica,
-                    "container": held.container,
-                    "memory_mib": held.slice.memory_mib,
-                    "cores_percent": held.slice.cores_percent,
+                    "pod_set": part.pod_set,
+                    "replica": part.replica,
+                    "container": part.container,
+                    "memory_mib": part.slice.memory_mib,
+                    "cores_percent": part.slice.cores_percent,
                 }
             )
     shown: dict[str, LiveDevice] = {}
@@ -215,6 +217,16 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
         for device in node.devices:
             used = world.device_usage(node.name, device.uuid)
             mine = [found for found in node.found if found.uuid == device.uuid]
+            held = slices.get((node.name, device.uuid), [])
+            used_cores = used[2] + sum(found.cores_percent for found in mine)
+            amounts = device_amounts(
+                device.vendor,
+                device.mode,
+                device.attributes,
+                device.cores_percent,
+                used_cores,
+                [each["memory_mib"] for each in held],
+            )
             shown[device.uuid] = {
                 "node": node.name,
                 "index": device.index,
@@ -229,8 +241,9 @@ def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
                 "memory_mib": device.memory_mib,
                 "used_memory_mib": used[1] + sum(found.memory_mib for found in mine),
                 "cores_percent": device.cores_percent,
-                "used_cores_percent": used[2] + sum(found.cores_percent for found in mine),
-                "slices": slices.get((node.name, device.uuid), []),
+                "used_cores_percent": used_cores,
+                "units": LiveDeviceUnits(**amounts),
+                "slices": held,
             }
     return shown
 

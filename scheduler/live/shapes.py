@@ -92,6 +92,16 @@ class LiveSlice(TypedDict):
     cores_percent: int
 
 
+class LiveDeviceUnits(TypedDict):
+    """What the vendor calls the device and its parts, and its cores in the vendor's unit."""
+
+    device: str
+    parts: Annotated[str, Meta(description="What slots are: slots, MIG instances, DRS slices.")]
+    cores_unit: Annotated[str, Meta(description="%, compute units, AI cores, cores.")]
+    cores: int
+    used_cores: int
+
+
 class LiveDevice(TypedDict):
     """One device and who holds it."""
 
@@ -109,6 +119,7 @@ class LiveDevice(TypedDict):
     used_memory_mib: int
     cores_percent: int
     used_cores_percent: int
+    units: LiveDeviceUnits
     slices: list[LiveSlice]
 
 

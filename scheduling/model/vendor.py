@@ -281,6 +281,15 @@ class CapacityShape:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceUnits:
+    """What the vendor calls its devices, the parts that they are shared in, and their cores."""
+
+    device: str = "card"
+    parts: str = "slots"
+    cores: str = "%"
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceVendor:
     """One vendor, or one chip type of a vendor that names its resources by chip.
 
@@ -303,6 +312,7 @@ class DeviceVendor:
     lock: LockRule | None = field(default_factory=LockRule)
     model_in_allocations: bool = False
     device_cores: int = 0
+    units: DeviceUnits = field(default_factory=DeviceUnits)
     hami_rules: Mapping[str, Any] = field(default_factory=dict)
 
     def hami_type(self, registered: str) -> str:

@@ -1470,6 +1470,7 @@ export interface components {
             used_memory_mib: number;
             cores_percent: number;
             used_cores_percent: number;
+            units: components["schemas"]["DeviceUnits"];
             /** Format: date-time */
             missing_since: string | null;
             slices: components["schemas"]["Slice"][];
@@ -1514,6 +1515,17 @@ export interface components {
             used_memory_mib: number;
             cores_percent: number;
             used_cores_percent: number;
+        };
+        /** @description What the vendor calls the device and its parts, and its cores in the vendor's unit. */
+        DeviceUnits: {
+            /** @description `card`, `die`, `XPU`, ... */
+            device: string;
+            /** @description What `slots` are: `slots`, `MIG instances`, `DRS slices`. */
+            parts: string;
+            /** @description `%`, `compute units`, `AI cores`, `cores`. */
+            cores_unit: string;
+            cores: number;
+            used_cores: number;
         };
         /** @description What a card really uses now. A value that was not reported is null; a card that nothing reports is not listed. */
         DeviceUsage: {
@@ -1879,10 +1891,24 @@ export interface components {
             slices: components["schemas"]["LiveSlice"][];
             slots: number;
             type: string;
+            units: components["schemas"]["LiveDeviceUnits"];
             used_cores_percent: number;
             used_memory_mib: number;
             used_slots: number;
             vendor: string;
+        };
+        /**
+         * LiveDeviceUnits
+         * @description What the vendor calls the device and its parts, and its cores in the vendor's unit.
+         */
+        LiveDeviceUnits: {
+            cores: number;
+            /** @description %, compute units, AI cores, cores. */
+            cores_unit: string;
+            device: string;
+            /** @description What slots are: slots, MIG instances, DRS slices. */
+            parts: string;
+            used_cores: number;
         };
         /**
          * LiveHeartbeatFrame

@@ -12,6 +12,7 @@ import { CardUse } from "./card-use";
 import { CordonButtons } from "./cordon";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
+import { deviceTitle, formatCores } from "./units";
 
 export interface DeviceDrawerProps {
   uuid: string | undefined;
@@ -21,7 +22,7 @@ export interface DeviceDrawerProps {
 }
 
 export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
-  const title = device === undefined ? "Card" : `Card ${device.index} of ${device.node}`;
+  const title = device === undefined ? "Card" : deviceTitle(device);
   return (
     <Drawer opened={uuid !== undefined} onClose={onClose} position="right" size="lg" title={<b>{title}</b>}>
       {device === undefined ? (
@@ -44,6 +45,7 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
             label="Cores"
             used={device.used_cores_percent}
             total={device.cores_percent}
+            own={device.units.cores_unit === "%" ? undefined : formatCores(device.units)}
           />
           <CardUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
@@ -75,7 +77,7 @@ function Facts({ uuid, device }: { uuid: string; device: LiveDevice }) {
         <TextLink to="/gpus" search={{ node: device.node }} fz="inherit" underline="always">
           {device.node}
         </TextLink>
-        , {device.used_slots} of {device.slots} slots taken
+        , {device.used_slots} of {device.slots} {device.units.parts} taken
       </Text>
     </Stack>
   );
@@ -87,9 +89,11 @@ interface UseProps {
   label: string;
   used: number;
   total: number;
+  /** The same in the vendor's own unit. */
+  own?: string | undefined;
 }
 
-function Use({ device, of, label, used, total }: UseProps) {
+function Use({ device, of, label, used, total, own }: UseProps) {
   const format = (value: number) => (of === "memory_mib" ? formatMib(value) : `${value} %`);
   const amounts = `${format(used)} of ${format(total)}`;
   return (
@@ -99,7 +103,7 @@ function Use({ device, of, label, used, total }: UseProps) {
           {label}
         </Text>
         <Text fz="sm" className="kw-number">
-          {amounts} ({formatShare(used, total)})
+          {own ?? `${amounts} (${formatShare(used, total)})`}
         </Text>
       </Group>
       <Meter

@@ -9,6 +9,7 @@ import { tenantColor } from "@/lib/tenant-color";
 import { CordonMenu } from "./cordon";
 import classes from "./gpus.module.css";
 import type { Card, NodeGroup } from "./summary";
+import { deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
 
 export interface NodeCardsProps {
   group: NodeGroup;
@@ -51,9 +52,12 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
     sum((device) => device.memory_mib),
   );
   const cores = formatShare(
-    sum((device) => device.used_cores_percent),
-    sum((device) => device.cores_percent),
+    sum((device) => device.units.used_cores),
+    sum((device) => device.units.cores),
   );
+  const counted = [
+    ...new Set(group.cards.flatMap(({ device: { units } }) => [units.parts, units.cores_unit])),
+  ].filter((unit) => unit !== "slots" && unit !== "%");
   const types = [...new Set(group.cards.map((card) => card.device.type))].join(", ");
   return (
     <Group justify="space-between" gap={6} wrap="nowrap" className={classes.nodeHead}>
@@ -63,7 +67,7 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
       </Text>
       <Group gap={6} wrap="nowrap" miw={0}>
         <Text fz="xs" c="var(--kw-muted)" className="kw-number" truncate>
-          {compact ? memory : `${types} · memory ${memory} · cores ${cores}`}
+          {compact ? memory : [types, ...counted, `memory ${memory}`, `cores ${cores}`].join(" · ")}
         </Text>
         {!compact && (
           <CordonMenu
@@ -85,8 +89,10 @@ interface CardProps {
 
 function describe({ device }: Card): string {
   const state = gpuState(device);
-  const held = `${formatMib(device.used_memory_mib)} of ${formatMib(device.memory_mib)} and ${device.used_cores_percent} % of cores held`;
-  return `Card ${device.index} of ${device.node}, ${device.type}: ${state}, ${held} in ${device.slices.length} ${device.slices.length === 1 ? "slice" : "slices"}`;
+  const cores =
+    device.units.cores_unit === "%" ? `${device.used_cores_percent} % of cores` : formatCores(device.units);
+  const held = `${formatMib(device.used_memory_mib)} of ${formatMib(device.memory_mib)} and ${cores} held`;
+  return `${deviceTitle(device)}, ${device.type}: ${state}, ${held} in ${device.slices.length} ${device.slices.length === 1 ? "slice" : "slices"}`;
 }
 
 function FullCard({ card, highlight, onOpen }: CardProps) {
@@ -106,7 +112,7 @@ function FullCard({ card, highlight, onOpen }: CardProps) {
             <Icon name="alert" size={13} /> unhealthy
           </span>
         )}
-        <span className="kw-number" title="slices of the slots">
+        <span className="kw-number" title={`${device.units.parts} taken`}>
           {device.used_slots}/{device.slots}
         </span>
       </span>
@@ -120,7 +126,7 @@ function FullCard({ card, highlight, onOpen }: CardProps) {
       />
       <span className={`${classes.cardFoot} kw-number`}>
         <span>{formatMibOf(device.used_memory_mib, device.memory_mib)}</span>
-        <span>{device.used_cores_percent} %</span>
+        <span title={formatCores(device.units)}>{formatCoresShort(device.units)}</span>
       </span>
     </button>
   );
@@ -146,7 +152,10 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
           key={place}
           title={`${slice.workload ?? "occupied"}: ${formatMib(slice.memory_mib)}, ${slice.cores_percent} % of cores`}
           data-faded={(highlight !== undefined && slice.namespace !== highlight) || undefined}
-          style={{ width: `${(slice[of] / scale) * 100}%`, background: tenantColor(slice.namespace) }}
+          style={{
+            width: `${(of === "memory_mib" ? sliceShare(device, slice[of]) : slice[of] / scale) * 100}%`,
+            background: tenantColor(slice.namespace),
+          }}
         />
       ))}
     </span>
@@ -155,7 +164,6 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
 
 function CompactCard({ card, highlight, onOpen }: CardProps) {
   const { device } = card;
-  const scale = Math.max(device.memory_mib, device.used_memory_mib, 1);
   return (
     <button
       type="button"
@@ -170,7 +178,10 @@ function CompactCard({ card, highlight, onOpen }: CardProps) {
           // biome-ignore lint/suspicious/noArrayIndexKey: a slice has no identity of its own
           key={place}
           data-faded={(highlight !== undefined && slice.namespace !== highlight) || undefined}
-          style={{ height: `${(slice.memory_mib / scale) * 100}%`, background: tenantColor(slice.namespace) }}
+          style={{
+            height: `${sliceShare(device, slice.memory_mib) * 100}%`,
+            background: tenantColor(slice.namespace),
+          }}
         />
       ))}
     </button>

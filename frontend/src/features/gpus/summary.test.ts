@@ -30,6 +30,7 @@ function card(node: string, index: number, slices: LiveSlice[] = [], change: Par
     used_memory_mib: slices.reduce((sum, each) => sum + each.memory_mib, 0),
     cores_percent: 100,
     used_cores_percent: slices.reduce((sum, each) => sum + each.cores_percent, 0),
+    units: { device: "card", parts: "slots", cores_unit: "%", cores: 100, used_cores: 0 },
     slices,
     ...change,
   };

@@ -1,0 +1,28 @@
+/** A device's amounts in its vendor's own words: compute units, AI cores, dies, MIG instances, DRS slices. */
+import type { LiveDevice } from "@/api/types";
+
+type Units = LiveDevice["units"];
+
+/** "30 %", or "76 of 304 compute units". */
+export function formatCores({ cores_unit, cores, used_cores }: Units): string {
+  return cores_unit === "%" ? `${used_cores} %` : `${used_cores} of ${cores} ${cores_unit}`;
+}
+
+/** The same where room is scarce: "30 %", or "76/304". */
+export function formatCoresShort({ cores_unit, cores, used_cores }: Units): string {
+  return cores_unit === "%" ? `${used_cores} %` : `${used_cores}/${cores}`;
+}
+
+/** The share of a device that a slice holds, of its memory; of its slots where the slice is accounted no memory. */
+export function sliceShare(device: LiveDevice, memoryMib: number): number {
+  const scale = Math.max(device.memory_mib, device.used_memory_mib, 1);
+  return memoryMib > 0
+    ? memoryMib / scale
+    : device.used_slots / Math.max(device.slots, 1) / device.slices.length;
+}
+
+/** "Card 3 of gpu-node-01", or "Die 3 of vastai-va16". */
+export function deviceTitle(device: LiveDevice): string {
+  const word = device.units.device;
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)} ${device.index} of ${device.node}`;
+}

@@ -1,0 +1,46 @@
+"""A device's amounts in its vendor's own units: compute units, AI cores, dies, MIG instances, DRS slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypedDict
+
+from gpus.vendors import VENDORS
+from scheduling.devices.vendors.vastai import DIE, STRATEGY
+from scheduling.model.device import MIG_MODE, SOFT_SPLIT, SPLIT
+from scheduling.model.vendor import ChipModel, DeviceUnits
+
+_BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
+PERCENT = "%"
+
+
+class DeviceAmounts(TypedDict):
+    """What a device is called, what it is shared in, and its cores. Of `cores_unit` "%" the numbers are percent."""
+
+    device: str
+    parts: str
+    cores_unit: str
+    cores: int
+    used_cores: int
+
+
+def device_amounts(
+    vendor: str, mode: str, attributes: Mapping[str, str], cores: int, used_cores: int, slices_mib: Iterable[int]
+) -> DeviceAmounts:
+    """The amounts of one device: of its cores as they are counted, of its slices the memory."""
+    row = _BY_WORD.get(vendor)
+    units = DeviceUnits() if row is None else row.units
+    device = "die" if attributes.get(STRATEGY) == DIE else units.device
+    parts = "MIG instances" if mode == MIG_MODE else units.parts
+    if row is not None and row.rules.cores_are_bits:
+        cores, used_cores = cores.bit_count(), used_cores.bit_count()
+    if row is not None and row.rules.split_modes and row.model is not None:
+        if attributes.get(SPLIT) == SOFT_SPLIT:
+            return DeviceAmounts(device=device, parts=parts, cores_unit=PERCENT, cores=cores, used_cores=used_cores)
+        # The hardware's templates have cores of their own, which nobody asks for and HAMi does not count.
+        used_cores = sum(_cores_of(row.model, memory) for memory in slices_mib)
+    return DeviceAmounts(device=device, parts=parts, cores_unit=units.cores, cores=cores, used_cores=used_cores)
+
+
+def _cores_of(model: ChipModel, memory_mib: int) -> int:
+    return next((cut.cores for cut in model.templates if memory_mib <= cut.memory_mib), model.cores)
