@@ -13,7 +13,7 @@ from queues.services.admission_rows import write_check_states, write_topology_as
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
 from scheduler.store.workloads import (
-    LONGEST_EVENT,
+    MAX_EVENT_LENGTH,
     moment,
     shortened,
     why,
@@ -218,7 +218,7 @@ def write_log(cursor: Any, batch: Batch) -> None:
             moment(e.at),
             e.type,
             e.reason,
-            shortened(e.message, LONGEST_EVENT),
+            shortened(e.message, MAX_EVENT_LENGTH),
             e.actor,
         )
         for e in batch.events

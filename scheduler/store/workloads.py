@@ -28,8 +28,8 @@ from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssign
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
-LONGEST_EVENT: Final = 1024
-_LONGEST_CONDITION: Final = 32_768
+MAX_EVENT_LENGTH: Final = 1024
+_MAX_CONDITION_LENGTH: Final = 32_768
 ALLOWED_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 
 _WORKLOADS = """
@@ -204,7 +204,7 @@ def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict
             "type": condition.type.value,
             "status": condition.status.value,
             "reason": str(condition.reason),
-            "message": shortened(condition.message, _LONGEST_CONDITION),
+            "message": shortened(condition.message, _MAX_CONDITION_LENGTH),
             "lastTransitionTime": rfc3339(condition.last_transition_time),
         }
         for condition in conditions.values()

@@ -71,13 +71,13 @@ class Report:
         self.warnings.append(f"{path}: {text}" if path else text)
 
 
-_LONGEST_VALUE = 200
+_MAX_VALUE_LENGTH = 200
 
 
 def _brief(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     text = value if isinstance(value, str) else repr(value)
-    if len(text) > _LONGEST_VALUE:
-        return f"{text[:_LONGEST_VALUE]}…"
+    if len(text) > _MAX_VALUE_LENGTH:
+        return f"{text[:_MAX_VALUE_LENGTH]}…"
     return value

@@ -20,7 +20,7 @@ from scheduling.manifest.syntax import (
 DEFAULT_NAMESPACE = "default"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ANNOTATIONS_BYTES = 262144
-_LONGEST_GENERATED_PREFIX = 58
+_MAX_GENERATED_PREFIX = 58
 _OF_THE_SERVER = (
     "uid",
     "resourceVersion",
@@ -97,7 +97,7 @@ def _read_name(fields: Fields, generated: bool, syntax: Syntax, *, required: boo
         fields.ignore("generateName")
         return fields.text("name", required=required, syntax=syntax)
     fields.ignore("name")
-    return fields.text("generateName", syntax=generate_name_prefix)[:_LONGEST_GENERATED_PREFIX]
+    return fields.text("generateName", syntax=generate_name_prefix)[:_MAX_GENERATED_PREFIX]
 
 
 def _read_namespace(fields: Fields, namespaced: bool, default: str) -> str:

@@ -318,13 +318,17 @@ def _reserve(life: Life, step: Manifest) -> None:
 
 
 def _preempt(life: Life, step: Manifest) -> None:
+    if life.workload.admission is None or life.workload.is_true(ConditionType.EVICTED):
+        return
     life.put(to.preempt(life.workload, PreemptionReason(step["reason"]), step["message"], life.now))
     life.evictions[EvictionReason.PREEMPTED.value, ""] += 1
     life.events.append(StepEvent(to.eviction_event(EvictionReason.PREEMPTED), step["message"]))
 
 
 def _verdict(life: Life, step: Manifest) -> None:
-    life.put(to.pending(life.workload, step["reason"], step["message"], life.now))
+    """The scheduler looked at a waiting workload and did not admit it."""
+    if life.workload.admission is None:
+        life.put(to.pending(life.workload, step["reason"], step["message"], life.now))
 
 
 def _pods(life: Life, step: Manifest) -> None:
@@ -358,7 +362,9 @@ def _active(life: Life, step: Manifest) -> None:
 
 
 def _queue_name(life: Life, step: Manifest) -> None:
-    life.put(replace(life.workload, queue_name=step["queue"]))
+    """The API server refuses another queue of a workload that holds quota."""
+    if life.workload.admission is None:
+        life.put(replace(life.workload, queue_name=step["queue"]))
 
 
 def _maximum_execution_time(life: Life, step: Manifest) -> None:

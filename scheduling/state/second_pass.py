@@ -25,7 +25,7 @@ PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 PENDING = "Pending"
 READY = "Ready"
-MOST_DELAY_SECONDS = 30.0
+MAX_DELAY_SECONDS = 30.0
 
 
 class SecondPass(NamedTuple):
@@ -42,7 +42,7 @@ class SecondPass(NamedTuple):
     def again(self, now: float) -> SecondPass:
         """The next attempt, after another failure."""
         failures = self.failures + 1
-        return SecondPass(self.info, now + min(MOST_DELAY_SECONDS, 2.0 ** min(failures, 10)), failures)
+        return SecondPass(self.info, now + min(MAX_DELAY_SECONDS, 2.0 ** min(failures, 10)), failures)
 
 
 def first_attempt(info: WorkloadInfo, now: float) -> SecondPass:
