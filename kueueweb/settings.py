@@ -154,6 +154,10 @@ MAX_SUBMISSIONS_PER_MINUTE = env.integer("MAX_SUBMISSIONS_PER_MINUTE", default=2
 # --- Clusters ---------------------------------------------------------------------------------------------------------
 
 KUBERNETES_API_URL = env.text("KUBERNETES_API_URL")  # empty: in a pod its own cluster, else the kubeconfig's
+POD_SECURITY_LEVEL = env.choice("POD_SECURITY_LEVEL", "baseline", ("privileged", "baseline", "restricted"))
+"""Kubernetes' Pod Security level of namespaces without the label pod-security.kubernetes.io/enforce."""
+CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
+"""Patterns of namespaces that take no jobs of anybody: their service accounts may do more than a tenant."""
 KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 50.0, minimum=0.1)
 
 # --- Workers ----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from accounts.exceptions import Conflict, InvalidRequest, NotPermitted
 from accounts.models import Cluster
 from accounts.services import cluster_settings
 from accounts.services.access import Verb, access_of
-from accounts.services.apply_result import Action, Applied
+from accounts.services.apply_result import Action, Applied, refuse_mistakes
 from accounts.services.namespaces import create_missing_namespaces
 from clusters.manifests.kinds import JOB_KINDS, KINDS
 from clusters.manifests.prune import prune_set
@@ -28,6 +28,7 @@ from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
+from queues.services.pod_policy import check_jobs, check_priorities, check_workloads
 from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason
 
@@ -103,6 +104,7 @@ def apply_documents(
         raise InvalidRequest(f"A set's name has at most {_LONGEST_SET_NAME} characters; this has {len(applied_set)}.")
     objects = read_objects(documents)
     _authorise(user, objects, prune)
+    _check_policies(cluster, user, objects)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
     now = now or timezone.now()
     try:
@@ -165,6 +167,22 @@ def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
         raise NotPermitted(
             f"{len(errors)} of {len(objects)} objects are not yours to apply; nothing was stored.", errors
         )
+
+
+def _check_policies(cluster: Cluster, user: User, objects: Sequence[Object]) -> None:
+    """Raises `ManifestErrors` with what the namespaces' policies forbid to those who come over REST."""
+    if user is None:
+        return
+    access = access_of(user)
+    jobs = [found.submitted for found in objects if found.kind.name in JOB_KINDS]
+    check_jobs(cluster, jobs)
+    check_priorities(cluster, [job for job in jobs if not access.may("protect", "Job", job.spec.meta.namespace)])
+    workloads = [found.submitted for found in objects if found.kind.name == "Workload"]
+    for submitted in workloads:
+        mine = access.may("protect", "Workload", submitted.spec.namespace)
+        admins = frozenset({submitted.spec.namespace} if mine else ())
+        submitted.report.errors += check_workloads(cluster, [submitted.spec], admins=admins)
+    refuse_mistakes([*jobs, *workloads])
 
 
 class _Call:

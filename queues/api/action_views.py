@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import Conflict, InvalidRequest
+from accounts.exceptions import Conflict, InvalidRequest, NotPermitted
 from accounts.models import Cluster
 from accounts.services.access import require_all
 from queues.api.serializers import (
@@ -22,6 +22,7 @@ from queues.api.serializers import (
 from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.models import Workload, WorkloadPriorityClass
 from queues.services import workloads
+from queues.services.pod_policy import MAX_PRIORITY, class_problem
 from scheduling.model.vocabulary import FinishedReason
 
 Key = tuple[str, str]
@@ -97,6 +98,7 @@ class PriorityView(_ActionView):
         """Give a workload another priority: a number, or the value of a WorkloadPriorityClass."""
         self.require("submit", "Workload", namespace, name)
         value, class_name = self._read(request.data)
+        self._require_priority(namespace, name, value, class_name)
         return self.act(
             namespace,
             name,
@@ -104,6 +106,21 @@ class PriorityView(_ActionView):
                 cluster, keys, value, priority_class_name=class_name, actor=self.access.username
             ),
         )
+
+    def _require_priority(self, namespace: str, name: str, value: int, class_name: str) -> None:
+        """Submitters choose among the classes that the namespace or the LocalQueue allows; numbers are for admins."""
+        if value > MAX_PRIORITY:
+            raise ValidationError({"priority": f"must be at most {MAX_PRIORITY}"})
+        if self.access.may("protect", "Workload", namespace):
+            return
+        row = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name).first()
+        if row is None:
+            raise self.missing("Workload", namespace, name)
+        if not class_name:
+            raise NotPermitted("A priority as a number needs the role admin in the namespace: name a priority class.")
+        problem = class_problem(self.cluster, namespace, row.queue_name, class_name)
+        if problem:
+            raise NotPermitted(f"{class_name} {problem}.")
 
     def _read(self, data: Any) -> tuple[int, str]:
         serializer = PriorityInputSerializer(data=json_object(data))

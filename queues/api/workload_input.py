@@ -14,6 +14,7 @@ from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from scheduling.manifest import Fields, MistakeReason, Report
 from scheduling.manifest.fields import INT32_MIN
+from scheduling.manifest.metadata import read_annotations
 from scheduling.manifest.syntax import (
     dns_label,
     dns_subdomain,
@@ -73,7 +74,7 @@ def _read(top: Fields, index: int) -> WorkloadSpec:
         never_preempt=top.boolean("never_preempt"),
         maximum_execution_seconds=top.optional_integer("maximum_execution_seconds", minimum=1),
         labels=top.text_map("labels", key_syntax=qualified_name, value_syntax=label_value),
-        annotations=top.text_map("annotations", key_syntax=qualified_name),
+        annotations=read_annotations(top),
         document=index,
     )
     top.close()

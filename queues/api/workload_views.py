@@ -37,6 +37,7 @@ from queues.querysets import QueuePositions
 from queues.services.group_submission import submit_group_pods
 from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
+from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, Report
@@ -125,7 +126,12 @@ class WorkloadsView(ClusterView):
         username = self.access.username
         check_rate(len(request.data) if isinstance(request.data, list) else 1, username)
         specs, pods = _read(request.data)
-        _require_rights(self.access, [*specs, *(spec for spec, _ in pods)])
+        everything = [*specs, *(spec for spec, _ in pods)]
+        _require_rights(self.access, everything)
+        admins = {spec.namespace for spec in everything if self.access.may("protect", "Workload", spec.namespace)}
+        errors = check_workloads(self.cluster, everything, admins=frozenset(admins))
+        if errors:
+            raise ManifestErrors(sorted(errors, key=lambda error: error.document))
         with transaction.atomic():
             created: list[CreatedWorkload | Workload] = [
                 *create_workloads(self.cluster, specs, actor=username, submitted_by=username, rate_is_checked=True),

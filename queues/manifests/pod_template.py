@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from scheduling.manifest import Fields, MistakeReason
 from scheduling.manifest.fields import suggestion
+from scheduling.manifest.metadata import read_annotations
 from scheduling.manifest.syntax import dns_label, label_value, qualified_name
 from scheduling.manifest.taints import read_tolerations
 from scheduling.model.pod import PodTemplate
@@ -120,7 +121,7 @@ def read_pod_template(template: Fields, *, runnable: bool = True, limits_hold: b
     metadata = template.fields("metadata")
     if metadata:
         metadata.text_map("labels", key_syntax=qualified_name, value_syntax=label_value)
-        metadata.text_map("annotations", key_syntax=qualified_name)
+        read_annotations(metadata)
     spec = template.required_fields("spec")
     template.close()
     _read_pod_spec(spec, runnable)

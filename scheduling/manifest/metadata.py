@@ -76,7 +76,7 @@ def read_metadata(
 def read_labels_and_annotations(fields: Fields) -> tuple[dict[str, str], dict[str, str]]:
     """`labels` and `annotations`."""
     labels = fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value)
-    return labels, _read_annotations(fields)
+    return labels, read_annotations(fields)
 
 
 def write_metadata(meta: ObjectMeta, **more: Any) -> dict[str, Any]:
@@ -113,7 +113,8 @@ def _read_namespace(fields: Fields, namespaced: bool, default: str) -> str:
     return ""
 
 
-def _read_annotations(fields: Fields) -> dict[str, str]:
+def read_annotations(fields: Fields) -> dict[str, str]:
+    """The annotations of a metadata; at most as much text as Kubernetes takes."""
     annotations = fields.text_map("annotations", key_syntax=lambda key: qualified_name(key.lower()))
     annotations.pop(LAST_APPLIED, None)  # kubectl's own bookkeeping, a second copy of the manifest
     size = sum(len(key) + len(value) for key, value in annotations.items())

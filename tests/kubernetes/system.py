@@ -37,7 +37,7 @@ _PATIENCE_SECONDS: Final = 40.0
 _KINDS: Final = {
     "ServiceAccount": "serviceaccounts", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
     "Namespace": "namespaces", "Deployment": "deployments", "Service": "services", "Secret": "secrets",
-    "ConfigMap": "configmaps",
+    "ConfigMap": "configmaps", "RoleBinding": "rolebindings",
 }  # fmt: skip
 _CLUSTER_WIDE: Final = ("Namespace", "ClusterRole", "ClusterRoleBinding")
 
@@ -63,8 +63,8 @@ class System:
         make_cluster_queue(self.cluster, quotas=QUOTAS, within_cluster_queue="LowerPriority")
         for manifest in (*documents("namespace.yaml"), *documents("rbac.yaml")):
             self.admin.apply(kind_of(manifest), manifest)
-        self.client = plane.client(plane.token_of("kueueweb", "kueueweb-cluster"))
-        self.watcher = Watcher(self.cluster, self.client)
+        self.client = plane.client(plane.token_of("kueueweb", "kueueweb-push"))
+        self.watcher = Watcher(self.cluster, plane.client(plane.token_of("kueueweb", "kueueweb-watcher")))
         self.engine = Engine(self.cluster, "test")
         self._add_nodes()
 
@@ -74,6 +74,8 @@ class System:
             status = {"status": node["status"]}
             self.admin.patch(NODES, "", node["metadata"]["name"], status, subresource="status")
         self.admin.apply(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        for binding in documents("tenant.yaml"):
+            self.admin.apply(kind_of(binding), {**binding, "metadata": {**binding["metadata"], "namespace": "team"}})
         self.until("the nodes are ready", lambda: all(_is_ready(node) for node in self.admin.list(NODES).items))
 
     def clear(self) -> None:

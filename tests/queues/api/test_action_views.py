@@ -48,9 +48,11 @@ def test_cancel(bob: SchemaClient, workloads: Any) -> None:
     assert (deleted.status_code, deleted.json()["name"]) == (202, "b")
 
 
-def test_priority(bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
+def test_priority(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:
     WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1000, created_at=EPOCH)
-    assert bob.post(f"{URL}team-a/a/priority/", {"priority": -3}).json()["priority"] == -3
+    assert alice.post(f"{URL}team-a/a/priority/", {"priority": -3}).json()["priority"] == -3
+    assert alice.post(f"{URL}team-a/a/priority/", {"priority": 10**9 + 1}).status_code == 400
+    assert bob.post(f"{URL}team-a/a/priority/", {"priority": 1}).status_code == 403, "S5: numbers are for admins"
     body = bob.post(f"{URL}team-a/a/priority/", {"priority_class": "high"}).json()
     assert (body["priority"], body["priority_class"]) == (1000, "high")
     bodies: list[Any] = [
