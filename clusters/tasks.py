@@ -1,14 +1,20 @@
-"""The Celery door of the push: it may be started twice, late or not at all, and tells the cluster what rows say."""
+"""The Celery door of the push and the auditor: each may be started twice, late or not at all."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from celery import Task, shared_task
 
 from accounts.events import PUSH_TASK, wake_taken
 from accounts.models import Cluster, ClusterMode
+from clusters.audit import audit_and_heal, audited_clusters
+from clusters.client import ClusterError
+from clusters.connection import client_for
 from clusters.push.sweep import push_pending
+
+_log = logging.getLogger(__name__)
 
 
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
@@ -18,3 +24,13 @@ def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     for found in clusters if cluster is None else clusters.filter(name=cluster):
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)
+
+
+@shared_task(name="clusters.tasks.audit_state", ignore_result=True)
+def audit_state() -> None:
+    """See whether the books of every cluster agree, and put right what is safe to."""
+    for cluster in audited_clusters():
+        try:
+            audit_and_heal(cluster, client_for(cluster))
+        except ClusterError as error:
+            _log.warning("Cluster %s is not audited: its pods can't be listed: %s", cluster.name, error)

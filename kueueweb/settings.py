@@ -192,6 +192,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"queue": "push", "expires": 5},
     },
+    "audit-state": {
+        "task": "clusters.tasks.audit_state",
+        "schedule": 60.0,
+        "options": {"queue": "push", "expires": 60},
+    },
     "ask-webhook-checks": {
         "task": "scheduler.tasks.ask_webhook_checks",
         "schedule": 2.0,

@@ -1,8 +1,18 @@
 """Clusters, namespaces and roles."""
 
+from accounts.models.audit import AuditFinding
 from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import Cluster, ClusterMode
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
 
-__all__ = ["Cluster", "ClusterMode", "ClusterObject", "Namespace", "NamespacedObject", "Role", "RoleBinding"]
+__all__ = [
+    "AuditFinding",
+    "Cluster",
+    "ClusterMode",
+    "ClusterObject",
+    "Namespace",
+    "NamespacedObject",
+    "Role",
+    "RoleBinding",
+]

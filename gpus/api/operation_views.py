@@ -49,6 +49,7 @@ class DriftSerializer(Shape):
             "overcommitted",
             "missing-device",
             "unhealthy-device",
+            "inconsistent",
         ]
     )
     node = serializers.CharField()

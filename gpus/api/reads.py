@@ -11,6 +11,7 @@ from django.contrib.postgres.aggregates import JSONBAgg
 from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from accounts.models import AuditFinding
 from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
 from scheduling.model.device import MIG_MODE
 
@@ -27,7 +28,8 @@ class Drift:
     `other-device` (a pod of ours is on its node, but its annotations name other cards than were decided),
     `leftover` (a pod lives on after its workload let go of what it held),
     `overcommitted` (more is held than the card has), `missing-device` (slices of a card that its node lists no more),
-    `unhealthy-device` (a card that fell ill under its tenants).
+    `unhealthy-device` (a card that fell ill under its tenants), `inconsistent` (the auditor found rows, pods or
+    what the cluster was told that do not agree).
     """
 
     kind: str
@@ -39,7 +41,11 @@ class Drift:
 
 
 def drifts(cluster_id: int) -> Iterator[Drift]:
-    """Every drift of a cluster, by node and card: six queries at most."""
+    """Every drift of a cluster, by node and card: seven queries at most."""
+    for finding in AuditFinding.objects.filter(cluster_id=cluster_id, confirmed=True):
+        message = f"{finding.check_name}: {finding.subject}: {finding.message}"
+        namespaces = frozenset({finding.namespace} if finding.namespace else ())
+        yield Drift("inconsistent", finding.node, "", message, namespaces, ())
     found = DeviceAllocation.objects.filter(cluster_id=cluster_id, source=AllocationSource.EXTERNAL)
     odd = found.filter(Q(device=None) | ~Q(malformed="")).select_related("node").order_by("node__name", "device_uuid")
     for allocation in odd:

@@ -4,6 +4,7 @@ Amounts are in whole units (cpu in cores, memory in bytes). A limit that is not 
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from accounts.models import Cluster
+from accounts.models import AuditFinding, Cluster
 from accounts.services.access import access_of
 from gpus.models import Device
 from scheduler.api.queue_status import Numbers, leads, read_numbers
@@ -51,6 +52,7 @@ class _Gauges(Collector):
         """One family after the other."""
         numbers = {cluster.name: read_numbers(cluster) for cluster in Cluster.objects.all()}
         yield from _schedulers()
+        yield from _audits()
         yield from _queues(numbers)
         yield from _cells(numbers)
         yield from _cohorts(numbers)
@@ -63,6 +65,16 @@ def _schedulers() -> Iterator[Metric]:
     for cluster in Cluster.objects.all():
         alive.add_metric([cluster.name], float(leads(leases.get(cluster.pk))))
     yield alive
+
+
+def _audits() -> Iterator[Metric]:
+    wrong = GaugeMetricFamily(
+        "kueueweb_audit_violations", "Rules of the books that do not hold.", labels=["cluster", "check"]
+    )
+    found = AuditFinding.objects.filter(confirmed=True).order_by().values_list("cluster__name", "check_name")
+    for (cluster, check), count in sorted(Counter(found).items()):
+        wrong.add_metric([cluster, check], count)
+    yield wrong
 
 
 def _queues(numbers: Mapping[str, Numbers]) -> Iterator[Metric]:

@@ -1744,9 +1744,10 @@ export interface components {
          *     * `overcommitted` - overcommitted
          *     * `missing-device` - missing-device
          *     * `unhealthy-device` - unhealthy-device
+         *     * `inconsistent` - inconsistent
          * @enum {string}
          */
-        KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device";
+        KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
         /** @description The largest request of so many cards of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;

@@ -159,10 +159,11 @@ spec:
     assert (hostile.status_code, hostile.json()["reason"]) == (400, "HostileManifest")
 
 
-def test_priorities(bob: SchemaClient, cluster: Cluster) -> None:
+def test_priorities(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
     WorkloadPriorityClass.objects.create(cluster=cluster, name="high", value=1000, created_at=EPOCH)
     PriorityClass.objects.create(cluster=cluster, name="usual", value=10, global_default=True, created_at=EPOCH)
-    bob.post(URL, [workload("a", priority_class="high"), workload("b"), workload("c", priority=5)])
+    bob.post(URL, [workload("a", priority_class="high"), workload("b")])
+    alice.post(URL, workload("c", priority=5))  # a number is an admin's
     rows = bob.get(URL, {"ordering": "id"}).json()["results"]
     assert [(row["priority"], row["priority_class"]) for row in rows] == [(1000, "high"), (10, "usual"), (5, "")]
 

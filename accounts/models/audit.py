@@ -1,0 +1,25 @@
+"""What the auditor has found wrong and is wrong still."""
+
+from django.db import models
+
+
+class AuditFinding(models.Model):
+    """A rule of the books that does not hold: seen in two audits in a row, and gone when an audit no longer sees it."""
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    check_name = models.CharField(max_length=32, help_text="Which rule.")
+    subject = models.CharField(max_length=512, help_text="Of which object: a namespace/name, a node/device.")
+    namespace = models.CharField(max_length=63, blank=True)
+    node = models.CharField(max_length=253, blank=True)
+    message = models.TextField()
+    first_seen_at = models.DateTimeField()
+    confirmed = models.BooleanField(default=False, help_text="Whether the audit before had seen it too.")
+
+    class Meta:
+        ordering = ["check_name", "subject"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "check_name", "subject"], name="audit_finding_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.check_name}: {self.subject}"

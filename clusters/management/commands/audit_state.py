@@ -1,0 +1,44 @@
+"""manage.py audit_state: whether quota, devices, pods and what the cluster was told agree with one another."""
+
+import time
+from argparse import ArgumentParser
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from clusters.audit import audit, audited_clusters
+from clusters.client import ClusterError
+from clusters.connection import client_for
+
+
+class Command(BaseCommand):
+    """Looks twice, and tells of what was wrong both times; puts nothing right."""
+
+    help = "Say where quota, devices, pods and what the cluster was told do not agree; exit code 1 if anywhere."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """How long to wait for what is on its way."""
+        parser.add_argument("--seconds", type=float, default=5.0, help="between the two looks (default: %(default)s)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Audit every cluster."""
+        wrong = 0
+        for cluster in audited_clusters():
+            try:
+                client = client_for(cluster)
+                before = {(each.check, each.subject) for each in audit(cluster, client, datetime.now(UTC))}
+                time.sleep(options["seconds"] if before else 0)
+                found = [
+                    each
+                    for each in (audit(cluster, client, datetime.now(UTC)) if before else ())
+                    if (each.check, each.subject) in before
+                ]
+            except ClusterError as error:
+                raise CommandError(f"The pods of cluster {cluster.name} can't be listed: {error}") from error
+            for each in found:
+                self.stdout.write(f"{cluster.name}: {each.check}: {each.subject}: {each.message}")
+            self.stdout.write(f"{cluster.name}: {len(found)} violations")
+            wrong += len(found)
+        if wrong:
+            raise SystemExit(1)
