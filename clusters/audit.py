@@ -19,8 +19,8 @@ from django.db import connection, transaction
 from accounts.events import request_push, wake_scheduler
 from accounts.models import AuditFinding, Cluster, ClusterMode
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
-from clusters.jobs.kinds import JOB_KINDS
 from clusters.jobs.objects import JOB_UID_LABEL, MANAGED_LABEL, WORKLOAD_UID_LABEL, uid_label
+from clusters.jobs.running import JOB_KINDS
 from gpus.models import DeviceAllocation
 from gpus.services.counters import miscounts, recount
 from queues.models import Job, Workload

@@ -84,9 +84,7 @@ class Workload(NamespacedObject):
     push_error = models.TextField(blank=True)
     push_failures = models.PositiveSmallIntegerField(default=0, help_text="Refusals of the present decision in a row.")
     push_refused_sequence = models.BigIntegerField(default=0)
-    push_retry_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a decision that was refused is told again."
-    )
+    push_retry_at = models.DateTimeField(null=True, blank=True, help_text="When a refused decision is told again.")
 
     objects = WorkloadQuerySet.as_manager()
 

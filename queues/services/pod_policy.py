@@ -27,6 +27,8 @@ PRIORITY_CLASSES: Final = "kueueweb.io/allowed-priority-classes"
 NODE_NAMES: Final = "kueueweb.io/allow-node-names"
 MAX_PRIORITY: Final = 1_000_000_000
 """Kubernetes' bound for what users define; above are the classes of the system."""
+_TEMPLATES: Final = {"Pod": "", "Job": "spec.template.", "Deployment": "spec.template."}
+"""Where in a manifest its pod template is; other kinds have several, which are told by their pod sets."""
 _FOR_ADMINS: Final = "needs the role admin in the namespace"
 _NAME_A_CLASS: Final = "Name a priority class instead."
 _SYSTEM_CLASSES: Final = "system-"
@@ -134,8 +136,8 @@ def check_jobs(cluster: Cluster, submissions: Iterable[Submitted[JobManifest]]) 
         job, policy = submitted.spec, policies[submitted.spec.meta.namespace]
         if policy.closed:
             _refuse(submitted, "metadata.namespace", policy.namespace, "takes no jobs: it is the system's", "")
-        root = "" if job.kind == "Pod" else "spec.template."
         for pod_set in job.pod_sets:
+            root = _TEMPLATES.get(job.kind, f"spec[{pod_set.name}].template.")
             for found in policy.findings(pod_set.template.get("spec") or {}):
                 _refuse(submitted, f"{root}spec.{found.path}", found.value, found.rule, found.remedy)
 
