@@ -41,6 +41,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='workload',
             name='push_retry_at',
-            field=models.DateTimeField(blank=True, help_text='When a decision that was refused is told again.', null=True),
+            field=models.DateTimeField(blank=True, help_text='When a refused decision is told again.', null=True),
         ),
     ]
