@@ -174,7 +174,9 @@ class _Reader:
     def _start_field(self, frame: _Frame, container: dict[str, Any], key: str) -> None:
         if key in container:
             path = f"{self._path()}.{key}".removeprefix(".")
-            raise self.malformed(path, key, "is there twice in one mapping", "Remove one.", MistakeReason.DUPLICATE)
+            raise self.malformed(
+                path, key, "Duplicate value: one mapping has this key twice", "Remove one.", MistakeReason.DUPLICATE
+            )
         self._check_text(key)
         frame.key = frame.field = key
 

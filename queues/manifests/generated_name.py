@@ -6,9 +6,9 @@ from typing import Final
 _CHARACTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' choice: no vowels, which make words, and no look-alikes."""
 _LENGTH: Final = 5
-_LONGEST: Final = 253
+_MAX_LENGTH: Final = 253
 
 
 def generated_name(prefix: str) -> str:
     """The prefix, cut so that the whole stays a legal name, and five random characters."""
-    return prefix[: _LONGEST - _LENGTH] + "".join(secrets.choice(_CHARACTERS) for _ in range(_LENGTH))
+    return prefix[: _MAX_LENGTH - _LENGTH] + "".join(secrets.choice(_CHARACTERS) for _ in range(_LENGTH))

@@ -1,6 +1,5 @@
 """Storing workloads: one or thousands in a call, whole or not at all."""
 
-import secrets
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from psycopg import Error as DatabaseError
 from accounts.events import wake_scheduler
 from accounts.exceptions import AlreadyExists, ManifestErrors
 from accounts.models import Cluster, Namespace
+from queues.manifests.generated_name import generated_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.bulk import copy_rows, json_text, next_ids
@@ -22,10 +22,6 @@ from queues.services.limits import check_limits
 from queues.services.withdrawn_jobs import free_names
 from scheduling.manifest import LocatedError
 
-_GENERATED: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""The characters of generated names: Kubernetes' choice, without vowels and look-alikes."""
-_GENERATED_LENGTH: Final = 5
-_NAME_LENGTH: Final = 253
 _PRIORITY_GROUPS: Final = {"WorkloadPriorityClass": "kueue.x-k8s.io", "PriorityClass": "scheduling.k8s.io"}
 
 _WORKLOAD_COLUMNS: Final = (
@@ -102,12 +98,6 @@ def _named(specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:
         )
         for id_, spec in zip(ids, specs, strict=True)
     ]
-
-
-def generated_name(prefix: str) -> str:
-    """The prefix, cut so that the whole stays a legal name, and five random characters."""
-    suffix = "".join(secrets.choice(_GENERATED) for _ in range(_GENERATED_LENGTH))
-    return prefix[: _NAME_LENGTH - _GENERATED_LENGTH] + suffix
 
 
 def _checked_priorities(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[_Priority]:
