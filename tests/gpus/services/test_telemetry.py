@@ -132,6 +132,28 @@ def test_an_endpoint_that_never_ends_is_given_up() -> None:
         server.shutdown()
 
 
+def test_a_redirect_is_not_followed() -> None:
+    """S21: an endpoint could send us to any address that we can reach."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/secret")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(ScrapeFailed, match="302"):
+            scrape(f"http://127.0.0.1:{server.server_port}/metrics")
+        server.shutdown()
+    assert asked == ["/metrics"]
+
+
 def test_a_real_scrape_and_an_endpoint_that_fails(cluster: Cluster) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
