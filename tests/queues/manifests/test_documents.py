@@ -97,7 +97,7 @@ def test_what_is_too_large_is_refused(limit: str, text: str) -> None:
     [
         ("a: [", "line 2, column 1", "is not YAML"),
         ("a: 1\n---\n- 1\n", "", "must be a mapping with apiVersion and kind"),
-        ("spec:\n  a: 1\n  a: 2\n", "spec.a", "one mapping has this key twice"),
+        ("spec:\n  a: 1\n  a: 2\n", "spec.a", "Duplicate value: one mapping has this key twice"),
         ("? [1]\n: 2\n", "", "a key must be a word"),
         ('a: "\\0"\n', "a", "must not contain NUL"),
         ('a: "\\ud800"\n', "line 1, column 7", "is not YAML"),
