@@ -1,15 +1,28 @@
-"""The figures of a run, beside Kueue's."""
+"""The figures of a run, beside Kueue's, and what each side had."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 from statistics import fmean
+from typing import Final
 
 from kueueweb.loadtest.runner import Run
 from kueueweb.loadtest.shape import Shape
 from scheduling.model.pod import read_quantities
 from scheduling.model.quantity import to_amount
+
+_CONDITIONS: Final = (
+    "",
+    "Not like for like:",
+    "  kueueweb  this machine; up to 200 workloads a request over REST, rows in PostgreSQL; no Kubernetes is in it",
+    "  Kueue     as published for its own scalability tests; every workload is written to and watched in a real API",
+    "            server, one request each, its client held at 50 requests a second, burst 100 (that test's default;",
+    "            Kueue's own is 300/500 since 0.19)",
+    "  floor     what the work itself needs: requests x run time / quota, or the last creation if that is later",
+    "Wall time runs from the first creation to the last finish, time to admission from creation to the last admission;",
+    "an eviction costs Kueue a round trip to the API server and kueueweb none.",
+)
 
 
 def wall_seconds(run: Run) -> float:
@@ -49,6 +62,7 @@ def lines(shape: Shape, run: Run) -> Iterator[str]:
     yield _line("mean usage of nominal quota, %", mean_usage_percent(shape, run), kueue.get("meanUsagePercent"))
     admitted = sum(life.admitted_at is not None for life in run.lives.values())
     yield f"{admitted} of {shape.workload_count} workloads were admitted and finished"
+    yield from _CONDITIONS
 
 
 def _line(label: str, ours: float, kueues: float | None, floor: float | None = None) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kueueweb.loadtest.client import Client
-from kueueweb.loadtest.shape import NAMESPACE, Arrival, Shape, arrivals, manifests, workload_json
+from kueueweb.loadtest.shape import NAMESPACE, Arrival, Shape, arrivals, manifest_text, workload_json
 from scheduling.model.times import parse_rfc3339
 
 TICK_SECONDS = 0.05
@@ -60,10 +60,7 @@ class Runner:
 
     def prepare(self) -> None:
         """Create quotas and queues."""
-        import yaml
-
-        text = yaml.dump_all(manifests(self._shape), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
-        self._client.post("manifests/", text.encode(), "application/yaml")
+        self._client.post("manifests/", manifest_text(self._shape).encode(), "application/yaml")
 
     def run(self) -> Run:
         """To the last finish. Raises `StalledRun`, RequestRefused, OSError."""

@@ -147,6 +147,13 @@ def _topology_request(topology: Mapping[str, str]) -> dict[str, Any]:
     return {"required" if mode == "required" else "preferred": topology["level"]}
 
 
+def manifest_text(shape: Shape) -> str:
+    """What a run needs before its first workload, as YAML."""
+    import yaml  # here, as no command but this one writes any
+
+    return str(yaml.dump_all(manifests(shape), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper)))
+
+
 def manifests(shape: Shape) -> Sequence[Mapping[str, Any]]:
     """Namespace, flavor, ClusterQueues, LocalQueues, and topology and nodes where the shape has them."""
     objects: list[dict[str, Any]] = [
@@ -202,7 +209,7 @@ def _nodes(topology: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     "metadata": {"name": name, "labels": {"load": "true", **dict(zip(levels, values, strict=True))}},
                     "status": {
                         "allocatable": amounts,
-                        "capacity": amounts,
+                        "capacity": dict(amounts),  # twice the same object would be an alias in YAML
                         "conditions": [{"type": "Ready", "status": "True"}],
                     },
                 }

@@ -19,6 +19,12 @@ from kueueweb.embedded.sockets import free_port
 from kueueweb.embedded.valkey import Valkey
 from kueueweb.loadtest.shape import NAMESPACE
 
+_LIMITS = (
+    "MAX_UNFINISHED_PER_NAMESPACE",
+    "MAX_UNFINISHED_PER_LOCAL_QUEUE",
+    "MAX_UNFINISHED_PER_USER",
+    "MAX_SUBMISSIONS_PER_MINUTE",
+)
 _NEEDED = ("web", "scheduler", "beat")
 _START_SECONDS = 60.0
 
@@ -43,6 +49,7 @@ def private_stack(folder: Path, directory: Path, password: str, say: Callable[[s
             cluster_port=cluster_port,
         )
         told |= {"DEMO": "false", "DJANGO_SUPERUSER_PASSWORD": password}
+        told |= dict.fromkeys(_LIMITS, "0")  # one user is all tenants here
         supervisor = stack.enter_context(Supervisor(directory, told, folder / "logs", say))
         for step in _preparation(folder):
             supervisor.run(step)

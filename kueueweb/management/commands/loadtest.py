@@ -60,7 +60,7 @@ class Command(BaseCommand):
         if options["server"]:
             yield options["server"], options["username"], options["password"]
             return
-        password = secrets.token_urlsafe(16)
+        password = secrets.token_urlsafe(32)
         with (
             tempfile.TemporaryDirectory(prefix="kueueweb-") as folder,
             private_stack(Path(folder), settings.BASE_DIR, password, self._say) as server,
