@@ -7,9 +7,10 @@ from urllib.parse import parse_qs
 
 import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from redis import RedisError
 
-from scheduler.live.authentication import TRY_AGAIN_LATER, Refusal, audience_of
+from scheduler.live.authentication import TOO_MANY, TRY_AGAIN_LATER, Refusal, audience_of
 from scheduler.live.feed import Feed, Socket
 from scheduler.live.hub import hub
 
@@ -22,7 +23,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
     """Sends the numbers of the cluster that `?cluster=` names; see `scheduler.live.publisher` for the frames.
 
     The client may send `{"type": "resume"}`: it gets a snapshot. Closes with 4401 when nobody is logged in (any more),
-    4403 without any role, 4404 for a cluster that is not there, 1013 while the database or Redis does not answer.
+    4403 without any role, 4404 for a cluster that is not there, 4429 beyond MAX_SOCKETS_PER_USER,
+    1013 while the database or Redis does not answer.
     """
 
     def __init__(self, heartbeat_seconds: float = HEARTBEAT_SECONDS, recheck_seconds: float = RECHECK_SECONDS) -> None:
@@ -31,6 +33,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         self._recheck_seconds = recheck_seconds
         self._cluster = "default"
         self._socket: Socket | None = None
+        self._user: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def connect(self) -> None:
@@ -42,6 +45,11 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         if isinstance(audience, Refusal):
             await self.close(audience.code, audience.reason)
             return
+        user = self.scope["user_id"]
+        if not hub().admit(user, settings.MAX_SOCKETS_PER_USER):
+            await self.close(TOO_MANY, "This account has too many live streams open.")
+            return
+        self._user = user
         socket = Socket(audience)
         try:
             feed = await hub().join(self._cluster, socket)
@@ -61,6 +69,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
                 task.cancel()
         if self._socket is not None:
             await hub().leave(self._cluster, self._socket)
+        if self._user is not None:
+            hub().dismiss(self._user)
+            self._user = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Anything but a request to resume is ignored: what a client sends must never hurt it."""

@@ -1,5 +1,6 @@
 """The one settings file: every value is a literal or read by `env` from a variable that docs/operations.md lists."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,7 @@ MAXIMUM_BODY_BYTES = 2**20 * env.integer("MAXIMUM_BODY_MIB", 64, minimum=1)
 MAX_UNFINISHED_PER_NAMESPACE = env.integer("MAX_UNFINISHED_PER_NAMESPACE", default=100_000)
 MAX_UNFINISHED_PER_LOCAL_QUEUE = env.integer("MAX_UNFINISHED_PER_LOCAL_QUEUE", default=50_000)
 MAX_UNFINISHED_PER_USER = env.integer("MAX_UNFINISHED_PER_USER", default=100_000)
+MAX_SOCKETS_PER_USER = env.integer("MAX_SOCKETS_PER_USER", default=30)
 MAX_SUBMISSIONS_PER_MINUTE = env.integer("MAX_SUBMISSIONS_PER_MINUTE", default=20_000)
 
 # --- Clusters ---------------------------------------------------------------------------------------------------------
@@ -229,7 +231,7 @@ DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, mi
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "knox.auth.TokenAuthentication",
+        "accounts.api.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.api.permissions.Scoped"],
@@ -243,7 +245,10 @@ REST_FRAMEWORK = {
     "NUM_PROXIES": 0,  # the server has settled who asks before we see the request
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
-REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False}
+REST_KNOX = {
+    "TOKEN_TTL": timedelta(days=env.integer("TOKEN_DAYS", default=90, minimum=1)),
+    "AUTO_REFRESH": False,
+}
 SPECTACULAR_SETTINGS = {
     "TITLE": "kueueweb",
     "DESCRIPTION": "Quota, GPU slices and the scheduler of a shared cluster.",
@@ -273,6 +278,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "accounts.services.tokens.RevokeTokens"},
 ]
 
 # --- The front end and other static files -----------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class Schema(AutoSchema):
 class KnoxTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # the library is not typed
     """`Authorization: Token ...`."""
 
-    target_class = "knox.auth.TokenAuthentication"
+    target_class = "accounts.api.authentication.TokenAuthentication"
     name = "token"
     priority = 1  # before the one that drf-spectacular brings, which says nothing of the word `Token`
 

@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -14,9 +14,8 @@ from kueueweb.demo.processes import Process
 from kueueweb.embedded import children
 from kueueweb.embedded.errors import ServerUnavailable
 
-_RESTARTS = 5  # within _RESTARTS_SECONDS, before a process counts as broken
-_RESTARTS_SECONDS = 60.0
-_SERVER_SECONDS = 30.0  # for a server that was killed to start again
+_MAX_DELAY_SECONDS = 30.0
+_STAYED_UP_SECONDS = 60.0  # what ran for so long starts anew at once
 _LOG_TAIL_BYTES = 3_000
 
 
@@ -32,7 +31,34 @@ class Server(Protocol):
 
 
 class ProcessBroken(Exception):
-    """A process does not stay up. The message holds the end of its log."""
+    """A step did not end well. The message holds the end of its log."""
+
+
+class BackOff:
+    """When what has ended starts again: at once, and then after twice as long each time that it does not stay up."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._started_at = time.monotonic()
+        self.due_at: float | None = None
+        """When it starts again; None while it runs."""
+
+    def ended(self) -> float:
+        """Note the end; the seconds until the next start."""
+        now = time.monotonic()
+        self._failures = 0 if now - self._started_at >= _STAYED_UP_SECONDS else self._failures + 1
+        delay = min(2.0 ** (self._failures - 2), _MAX_DELAY_SECONDS) if self._failures > 1 else 0.0
+        self.due_at = now + delay
+        return delay
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to start."""
+        return self.due_at is not None and time.monotonic() >= self.due_at
+
+    def started(self) -> None:
+        """It runs again."""
+        self._started_at, self.due_at = time.monotonic(), None
 
 
 class Supervisor:
@@ -48,8 +74,7 @@ class Supervisor:
         self._say = say
         self._running: dict[Process, subprocess.Popen[bytes]] = {}
         self._servers: dict[str, Server] = {}
-        self._down_since: dict[str, float] = {}
-        self._ends: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_RESTARTS))
+        self._back_offs: dict[str, BackOff] = defaultdict(BackOff)
         logs.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Self:
@@ -74,22 +99,19 @@ class Supervisor:
         self._servers[name] = server
 
     def watch(self, stop: threading.Event) -> None:
-        """Start again what ends, until `stop`. Raises ProcessBroken for what does not stay up."""
+        """Start again what ends, until `stop`."""
         while not stop.wait(0.5):
             self.revive()
 
     def revive(self) -> None:
-        """Start again what has ended. Raises ProcessBroken for what ends again and again."""
+        """Start again what has ended, later each time for what does not stay up."""
         for name, server in self._servers.items():
-            if not server.running:
-                self._revive_server(name, server)
+            if not server.running and self._is_due(name, "has ended"):
+                self._start_server(name, server)
         for process, child in self._running.items():
-            if child.poll() is None:
-                continue
-            if self._ends_too_often(process.name):
-                raise ProcessBroken(self._last_words(process))
-            self._say(f"{process.name} ended with {child.returncode} and is started again ({self._log(process)})")
-            self._running[process] = self._start(process)
+            if child.poll() is not None and self._is_due(process.name, f"ended with {child.returncode}"):
+                self._running[process] = self._start(process)
+                self._back_offs[process.name].started()
 
     def stop(self) -> None:
         """Stop everything, last started first."""
@@ -97,25 +119,22 @@ class Supervisor:
             _, child = self._running.popitem()
             children.stop(child)
 
-    def _revive_server(self, name: str, server: Server) -> None:
-        if name not in self._down_since:
-            self._down_since[name] = time.monotonic()
-            self._say(f"{name} has ended and is started again")
-            if self._ends_too_often(name):
-                raise ProcessBroken(f"{name} does not stay up.")
+    def _is_due(self, name: str, what: str) -> bool:
+        back_off = self._back_offs[name]
+        if back_off.due_at is None:
+            delay = back_off.ended()
+            when = f"in {delay:g} s" if delay else "now"
+            self._say(f"{name} {what} and is started again {when} ({self._logs / name}.log)")
+        return back_off.is_due
+
+    def _start_server(self, name: str, server: Server) -> None:
+        back_off = self._back_offs[name]
         try:
             server.start()
-        except ServerUnavailable as error:  # what is left of the one that was killed may still hold its data
-            if time.monotonic() - self._down_since[name] > _SERVER_SECONDS:
-                raise ProcessBroken(str(error)) from error
+        except ServerUnavailable:  # what is left of the one that was killed may still hold its data
+            back_off.ended()
         else:
-            del self._down_since[name]
-
-    def _ends_too_often(self, name: str) -> bool:
-        """Note an end; whether it is one too many within the time allowed."""
-        ends = self._ends[name]
-        ends.append(time.monotonic())
-        return len(ends) == _RESTARTS and ends[-1] - ends[0] < _RESTARTS_SECONDS
+            back_off.started()
 
     def _start(self, process: Process) -> subprocess.Popen[bytes]:
         with self._log(process).open("ab") as output:

@@ -12,14 +12,15 @@ from typing import Any
 
 from channels.auth import get_user
 from channels.db import database_sync_to_async
-from channels.security.websocket import AllowedHostsOriginValidator
+from channels.security.websocket import WebsocketDenier
 from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import DatabaseError, close_old_connections
-from knox.auth import TokenAuthentication
+from django.http.request import split_domain_port, validate_host
 from rest_framework.exceptions import AuthenticationFailed
 
+from accounts.api.authentication import TokenAuthentication
 from accounts.exceptions import NotFound
 from accounts.services.access import access_of
 from accounts.services.cluster_settings import cluster_named
@@ -32,6 +33,7 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 UNAUTHENTICATED = 4401
 FORBIDDEN = 4403
 NO_SUCH_CLUSTER = 4404
+TOO_MANY = 4429
 TRY_AGAIN_LATER = 1013
 
 
@@ -48,12 +50,31 @@ class Refusal:
 
 def by_session_or_token(inner: Application) -> Application:
     """Sockets with a token go straight on, all others need one of our origins and bring their session."""
-    by_session: Application = AllowedHostsOriginValidator(SessionMiddlewareStack(inner))
+    by_session: Application = SessionMiddlewareStack(inner)
+    refused: Application = WebsocketDenier.as_asgi()
 
     async def application(scope: Scope, receive: Any, send: Any) -> None:
-        await (inner if _header(scope, b"authorization") else by_session)(scope, receive, send)
+        if _header(scope, b"authorization"):
+            await inner(scope, receive, send)
+        else:
+            await (by_session if is_own_origin(scope) else refused)(scope, receive, send)
 
     return application
+
+
+def is_own_origin(scope: Scope) -> bool:
+    """Whether the page is one of ours: scheme, host and port are those that the socket was opened at, or trusted.
+
+    The name alone would do for a page of any other server on the same machine.
+    """
+    origin = _header(scope, b"origin").decode("latin-1").lower()
+    host = _header(scope, b"host").decode("latin-1").lower()
+    if origin in settings.CSRF_TRUSTED_ORIGINS:
+        return True
+    secure = scope.get("scheme") in ("wss", "https")
+    own = f"{'https' if secure else 'http'}://{host}"
+    allowed = settings.ALLOWED_HOSTS or ["localhost", "127.0.0.1", "[::1]"]
+    return origin == own and validate_host(split_domain_port(host)[0], allowed)
 
 
 async def audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
@@ -70,6 +91,7 @@ async def _audience_of(scope: Scope, cluster: str) -> Audience | Refusal:
     user = await database_sync_to_async(_user_of_token)(token) if token else await _user_of_session(scope)
     if not user.is_authenticated:
         return Refusal(UNAUTHENTICATED, "Nobody is logged in.")
+    scope["user_id"] = user.pk
     audience: Audience | Refusal = await database_sync_to_async(_audience)(user, cluster)
     return audience
 
@@ -80,13 +102,11 @@ def _header(scope: Mapping[str, Any], name: bytes) -> bytes:
 
 def _user_of_token(header: bytes) -> Any:
     scheme, _, token = header.partition(b" ")
-    if scheme.lower() != b"token":
-        return AnonymousUser()
     try:
-        user, _token = TokenAuthentication().authenticate_credentials(token.strip())
+        found = TokenAuthentication().authenticate_header_value(scheme, token)
     except AuthenticationFailed:
         return AnonymousUser()
-    return user
+    return found[0] if found else AnonymousUser()
 
 
 async def _user_of_session(scope: Scope) -> Any:

@@ -1,6 +1,7 @@
 """The feeds of this process: one per cluster that somebody looks at."""
 
 import asyncio
+from collections import Counter
 from weakref import WeakKeyDictionary
 
 from scheduler.live.feed import Feed, Socket
@@ -12,6 +13,20 @@ class Hub:
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}
         self._lock = asyncio.Lock()
+        self._users: Counter[int] = Counter()
+
+    def admit(self, user: int, limit: int) -> bool:
+        """Count a socket of the user, unless it has as many as it may have (0: any number)."""
+        if limit and self._users[user] >= limit:
+            return False
+        self._users[user] += 1
+        return True
+
+    def dismiss(self, user: int) -> None:
+        """One socket of the user less."""
+        self._users[user] -= 1
+        if not self._users[user]:
+            del self._users[user]
 
     async def join(self, cluster: str, socket: Socket) -> Feed:
         """The cluster's feed, which wakes the socket from now on."""

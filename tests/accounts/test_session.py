@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -161,6 +161,41 @@ def test_a_tool_gets_a_token(cluster: Cluster) -> None:
     assert not AuthToken.objects.exists()
     refused = client.get("/api/v1/workloads/")
     assert (refused.status_code, refused.json()["reason"]) == (401, "AuthenticationFailed")
+
+
+@pytest.mark.parametrize("word", ["Token", "Bearer", "bearer"])
+def test_a_token_has_an_end_and_either_word(cluster: Cluster, word: str) -> None:
+    """S11: tokens lived for ever, and `Bearer` was 401."""
+    make_user("bob")
+    client = SchemaClient()
+    body = client.post(TOKEN, CREDENTIALS).json()
+    assert timedelta(days=89) < datetime.fromisoformat(body["expiry"]) - timezone.now() <= timedelta(days=90)
+    client.credentials(HTTP_AUTHORIZATION=f"{word} {body['token']}")
+    assert client.get("/api/v1/workloads/").status_code == 200
+    AuthToken.objects.update(expiry=timezone.now())
+    assert client.get("/api/v1/workloads/").status_code == 401
+
+
+def test_a_new_password_revokes_the_tokens(cluster: Cluster) -> None:
+    """S11: a token made before `changepassword` still answered 200 after it."""
+    user = make_user("bob")
+    client = SchemaClient()
+    token = client.post(TOKEN, CREDENTIALS).json()["token"]
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token}")
+    user.set_password("another-secret-of-bob")
+    user.save()
+    assert client.get("/api/v1/workloads/").status_code == 401
+    assert not AuthToken.objects.exists()
+
+
+def test_an_account_that_is_switched_off_and_on_begins_without_tokens(cluster: Cluster) -> None:
+    """S11."""
+    user = make_user("bob")
+    SchemaClient().post(TOKEN, CREDENTIALS)
+    for active in (False, True):
+        user.is_active = active
+        user.save()
+    assert not AuthToken.objects.exists()
 
 
 def test_a_deactivated_account(cluster: Cluster) -> None:

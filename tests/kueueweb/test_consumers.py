@@ -28,7 +28,8 @@ from tests.users import EPOCH, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-OURS = (b"origin", b"http://localhost")
+HOST = (b"host", b"localhost:8000")
+OURS = (b"origin", b"http://localhost:8000")
 QUEUE = {"cohort": "", "pending": 1, "inadmissible": 0, "reserving": 0, "admitted": 0}
 SNAPSHOT = {
     "type": "snapshot",
@@ -66,7 +67,9 @@ class Stream:
     """A client of the stream."""
 
     def __init__(self, *headers: tuple[bytes, bytes], cluster: str = "default") -> None:
-        self._communicator = WebsocketCommunicator(application, f"/ws/live/?cluster={cluster}", headers=list(headers))
+        self._communicator = WebsocketCommunicator(
+            application, f"/ws/live/?cluster={cluster}", headers=[HOST, *headers]
+        )
 
     async def open(self) -> bool:
         connected, _ = await self._communicator.connect()
@@ -213,6 +216,35 @@ async def test_shows_more_when_the_role_grows(people: dict[str, User], streams: 
     assert list((await stream.next("snapshot"))["data"]["cluster_queues"]) == ["research"]
     await database_sync_to_async(RoleBinding.objects.create)(user=people["bob"], role="viewer", namespace="")
     assert len((await stream.next("snapshot"))["data"]["cluster_queues"]) == 2
+
+
+@pytest.mark.parametrize(
+    "origin", [b"http://localhost:9999", b"https://localhost:8000", b"http://localhost", b"http://evil.example", b""]
+)
+async def test_the_whole_origin_counts(people: dict[str, User], origin: bytes) -> None:
+    """S17: the port was ignored, so that any other server of the same machine could listen in."""
+    cookie = await database_sync_to_async(session_of)(people["alice"])
+    assert not await Stream((b"origin", origin), cookie).open()
+
+
+async def test_one_user_has_so_many_streams_and_no_more(
+    people: dict[str, User], streams: list[Stream], settings: Any
+) -> None:
+    """S17: one token held 400."""
+    settings.MAX_SOCKETS_PER_USER = 2
+    _, token = await database_sync_to_async(AuthToken.objects.create)(people["alice"])
+    header = (b"authorization", f"Bearer {token}".encode())
+    for _ in range(2):
+        streams.append(Stream(header))
+        await streams[-1].open()
+        await streams[-1].next("snapshot")
+    third = Stream(header)
+    await third.open()
+    assert await third.close_code() == 4429
+    await streams.pop().close()
+    streams.append(Stream(header))
+    await streams[-1].open()
+    await streams[-1].next("snapshot")
 
 
 async def test_many_tabs_share_one_feed(people: dict[str, User], streams: list[Stream]) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,6 +40,25 @@ def test_it_serves_keeps_its_data_and_leaves_nothing(folder: Path, find: Callabl
     server.stop()
     assert not psutil.pid_exists(pid)
     assert not list(folder.glob("postgres/.s.PGSQL.*"))
+
+
+def test_a_killed_server_loses_nothing_that_it_has_answered(folder: Path) -> None:
+    """J13: with synchronous_commit off, a Job answered with 200 one second before a kill was gone."""
+    server = Postgres(folder / "postgres")
+    server.start()
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept (value int)")
+        for value in range(20):
+            connection.execute("INSERT INTO kept VALUES (%s)", [value])
+        assert server.pid is not None
+        for process in [*psutil.Process(server.pid).children(), psutil.Process(server.pid)]:
+            process.kill()
+    while server.running:
+        time.sleep(0.01)
+    server.start()
+    with psycopg.connect(server.url()) as connection:
+        assert connection.execute("SELECT count(*) FROM kept").fetchone() == (20,)
+    server.stop()
 
 
 def test_it_dies_with_its_parent(folder: Path) -> None:

@@ -1,0 +1,23 @@
+"""Tokens in the header `Authorization`, as `Token ...` or, as many tools know nothing else, `Bearer ...`."""
+
+from typing import Any
+
+from knox.auth import TokenAuthentication as KnoxTokenAuthentication
+from rest_framework.authentication import get_authorization_header
+
+_SCHEMES = (b"token", b"bearer")
+
+
+class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the library is not typed
+    """Knox's, with both words."""
+
+    def authenticate(self, request: Any) -> Any:
+        """The user and the token; None without either word. Raises AuthenticationFailed."""
+        scheme, _, token = get_authorization_header(request).partition(b" ")
+        return self.authenticate_header_value(scheme, token)
+
+    def authenticate_header_value(self, scheme: bytes, token: bytes) -> Any:
+        """The same, of the header's two words."""
+        if scheme.lower() not in _SCHEMES:
+            return None
+        return self.authenticate_credentials(token.strip())
