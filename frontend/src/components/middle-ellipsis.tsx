@@ -7,8 +7,10 @@ export function MiddleEllipsis({ text }: { text: string }) {
   const cut = Math.max(0, text.length - TAIL);
   return (
     <span className={classes.whole} title={text}>
-      {cut > 0 && <span className={classes.start}>{text.slice(0, cut)}</span>}
-      <span className={classes.end}>{text.slice(cut)}</span>
+      {/* One piece for screen readers and searches; what is seen is drawn by the style sheet. */}
+      <span className={classes.name}>{text}</span>
+      {cut > 0 && <span aria-hidden="true" className={classes.start} data-text={text.slice(0, cut)} />}
+      <span aria-hidden="true" className={classes.end} data-text={text.slice(cut)} />
     </span>
   );
 }
