@@ -39,6 +39,7 @@ from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
 from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
+from queues.services.visibility import without_preemptor
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, Report
 
@@ -189,7 +190,9 @@ class WorkloadEventsView(ClusterView):
         events = WorkloadEvent.objects.filter(
             workload_uid=uid, cluster=self.cluster, namespace=namespace, workload_name=name
         )
-        page = self.paginate_queryset(events.values("id", "at", "type", "reason", "message", "actor"))
+        page = self.paginate_queryset(events.values("id", "at", "type", "reason", "message", "actor")) or []
+        for row in () if self.access.sees_everything else page:
+            row["message"] = without_preemptor(row["message"])
         return self.get_paginated_response(page)
 
     def _uid(self, namespace: str, name: str) -> UUID:

@@ -1,12 +1,21 @@
 """Which ClusterQueues and cohorts a user may see: those that the LocalQueues of their namespaces lead to."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from accounts.models import Cluster
 from accounts.services.access import Access
 from queues.models import LocalQueue
+
+_OF_PREEMPTOR: Final = re.compile(r"(preemptor path: [^;]*; |preemptor effective priority: [^;]*; )")
+
+
+def without_preemptor(message: str) -> str:
+    """What a preempted tenant may read of a preemption: not where the other's queue stands, nor what its workload is
+    worth."""
+    return _OF_PREEMPTOR.sub("", message)
 
 
 @dataclass(frozen=True, slots=True)

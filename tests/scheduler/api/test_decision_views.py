@@ -28,6 +28,7 @@ def decisions(cluster: Cluster) -> None:
             workload_uid=uuid4(),
             cluster_queue_name="research",
             reason="QuotaReserved",
+            message="Preempted to make room; preemptor path: /ai/production; preemptee path: /ai/research",
             detail={"preemptor": "team-b/secret"} if index < 2 else {"devices": [["n1", "GPU-1", 8192, 30]]},
         )
 
@@ -49,6 +50,7 @@ def test_a_tenant_reads_where_a_workload_ran_and_not_who_preempted_it(bob: Schem
         ("w2", {"devices": [["n1", "GPU-1", 8192, 30]]}),
         ("w0", {}),
     ]
+    assert {row["message"] for row in rows} == {"Preempted to make room; preemptee path: /ai/research"}, "S14"
 
 
 def test_cycles(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:
