@@ -1,0 +1,35 @@
+"""The house keeps its shape: rooms stay small, and what the architecture names is there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("accounts", "clusters", "client", "gpus", "kueueweb", "queues", "scheduler", "scheduling")
+MAX_MODULES = 23
+"""About twenty: a fuller folder wants rooms."""
+
+
+def test_no_room_is_crowded() -> None:
+    modules = Counter(
+        path.parent.relative_to(ROOT)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if path.name != "__init__.py" and path.parent.name != "migrations"
+    )
+    assert modules
+    assert {str(room): number for room, number in modules.items() if number > MAX_MODULES} == {}
+
+
+def test_the_architecture_names_rooms_that_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = text[text.index("## The tree") : text.index("## The rings")]
+    top = re.findall(r"^    ([a-z]+)/ ", tree, re.MULTILINE)
+    rules = re.findall(r"^      ([a-z]+)/ ", tree[: tree.index("    accounts/")], re.MULTILINE)
+    assert {"scheduling", "accounts", "queues", "scheduler", "clusters", "kueueweb", "frontend"} <= set(top)
+    assert [room for room in top if not (ROOT / room).is_dir()] == []
+    assert [room for room in rules if not (ROOT / "scheduling" / room).is_dir()] == []
+    inside = {path.name for path in (ROOT / "scheduling").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert inside == set(rules)
