@@ -329,7 +329,8 @@ def test_one_sweep_works_one_waits_and_the_others_leave(system: System) -> None:
     go_on.set()
     for thread in (first, second):
         thread.join(20)
-    assert (reports["first"].pushed, reports["second"].pushed) == (1, 1)
+    # The clock is asked before the rows are read, so the first sweep may find the later job too; each is pushed once.
+    assert reports["first"].pushed + reports["second"].pushed == 2
 
 
 def a_sweep_waits() -> bool:
