@@ -1,7 +1,7 @@
 """What may go wrong with a request about queues; each error has a stable `reason` that clients may test for."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from scheduling.manifest import LocatedError as LocatedError
 
@@ -45,6 +45,13 @@ class InUse(Conflict):
     """Something still holds the object."""
 
     reason = "InUse"
+
+
+class PreconditionFailed(KueuewebError):
+    """The object is no longer what the writer has read. `current` is what it is now, None where it is absent."""
+
+    reason = "PreconditionFailed"
+    current: Mapping[str, Any] | None = None
 
 
 class LimitReached(KueuewebError):

@@ -22,6 +22,7 @@ export interface Call {
   method: string;
   address: string;
   body: unknown;
+  ifMatch: string | null;
 }
 
 /** Answers requests by the first pattern that matches "METHOD address"; what nobody answers fails the test. */
@@ -31,7 +32,12 @@ export function serve(answers: [RegExp, Answer][]): Call[] {
     const { method } = request;
     const address = request.url.replace(window.location.origin, "");
     const text = await request.text();
-    calls.push({ method, address, body: text === "" ? null : JSON.parse(text) });
+    calls.push({
+      method,
+      address,
+      body: text === "" ? null : JSON.parse(text),
+      ifMatch: request.headers.get("If-Match"),
+    });
     const found = answers.find(([pattern]) => pattern.test(`${method} ${address}`));
     if (found === undefined) throw new Error(`nobody answers ${method} ${address}`);
     const { status = 200, body } = found[1];

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from accounts import exceptions as queues
+from accounts.services.precondition import etag
 from kueueweb.api.exceptions import TooLarge
 from scheduling.manifest import LocatedError
 
@@ -25,6 +26,7 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.NotFound: status.HTTP_404_NOT_FOUND,
     queues.Conflict: status.HTTP_409_CONFLICT,
     queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
+    queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
     queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
 }
 _REASON: Final[Mapping[str, str]] = {
@@ -51,8 +53,7 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
     """DRF's exception handler: every error that a request may cause, in our shape; None for our own mistakes (500)."""
     if isinstance(error, queues.KueuewebError):
         set_rollback()
-        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, queues.LimitReached) else None
-        return Response(_body(error.reason, error.message, map(located, error.errors)), _status(error), headers=headers)
+        return _refusal(error)
     if isinstance(error, OperationalError | InterfaceError | RedisError):
         _log.error("A request failed: %s", error)
         set_rollback()
@@ -69,6 +70,18 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
         return None
     set_rollback()
     return Response(_api_exception_body(problem), problem.status_code, headers=_headers(problem))
+
+
+def _refusal(error: queues.KueuewebError) -> Response:
+    body = _body(error.reason, error.message, map(located, error.errors))
+    headers: dict[str, str] = {}
+    if isinstance(error, queues.LimitReached):
+        headers["Retry-After"] = str(error.retry_after)
+    elif isinstance(error, queues.PreconditionFailed):
+        body["current"] = error.current
+        if error.current is not None:
+            headers["ETag"] = etag(error.current["generation"])
+    return Response(body, _status(error), headers=headers)
 
 
 def located(error: LocatedError) -> dict[str, Any]:

@@ -44,15 +44,26 @@ _ERRORS: Final = {
     429: "Too many tries, or more than one tenant may have; `Retry-After` says when to come back.",
     503: "The database or Redis does not answer; nothing was stored.",
 }
+_STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
+_ETAG: Final = {"description": "The object's generation in quotes, for If-Match.", "schema": {"type": "string"}}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
 _WITH_BODY: Final = (409, 413, 415, 429)
 _CLUSTER: Final = OpenApiParameter(
     "cluster", str, OpenApiParameter.QUERY, description="The cluster's name.", default="default"
 )
+_IF_MATCH: Final = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists.",
+)
 
 
 class Schema(AutoSchema):
-    """Adds the errors that any operation may answer with, and the parameter `cluster`."""
+    """Adds the errors that any operation may answer with, and the parameter `cluster`.
+
+    A view with `has_etag` answers with the header ETag, and takes If-Match where it writes.
+    """
 
     def get_operation(self, path: str, path_regex: str, path_prefix: str, method: str, registry: Any) -> Any:
         """The operation, with the errors beside its own answers.
@@ -69,13 +80,35 @@ class Schema(AutoSchema):
             for code in self._errors(method):
                 content = {"application/json": {"schema": error}}
                 operation["responses"].setdefault(str(code), {"description": _ERRORS[code], "content": content})
+            if self._has_etag():
+                self._add_etag(operation, method, error)
         return operation
+
+    def _has_etag(self) -> bool:
+        return getattr(self.view, "has_etag", False)
+
+    def _add_etag(self, operation: Any, method: str, error: Any) -> None:
+        for code, response in operation["responses"].items():
+            if code.startswith("2") and "content" in response:
+                response["headers"] = {"ETag": _ETAG}
+        if method == "GET":
+            return
+        own = self.resolve_serializer(self._get_serializer(), "response").ref  # type: ignore[no-untyped-call]  # untyped there
+        current = {"oneOf": [own, {"type": "null"}], "description": "The object as it is now; null: it does not exist."}
+        refusal = {"type": "object", "properties": {"current": current}, "required": ["current"]}
+        operation["responses"]["412"] = {
+            "description": _STALE,
+            "headers": {"ETag": _ETAG},
+            "content": {"application/json": {"schema": {"allOf": [error, refusal]}}},
+        }
 
     def get_override_parameters(self) -> list[Any]:
         """`cluster`, for the operations that happen in one."""
         parameters = list(super().get_override_parameters())
         if any(isinstance(permission, Scoped) for permission in self.view.get_permissions()):
             parameters.append(_CLUSTER)
+        if self._has_etag() and self.method != "GET":
+            parameters.append(_IF_MATCH)
         return parameters
 
     def _errors(self, method: str) -> Iterator[int]:

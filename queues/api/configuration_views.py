@@ -1,23 +1,27 @@
 """Configuration kinds over REST: lists and single objects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
+from django.db import transaction
 from django.db.models import QuerySet
 from rest_framework import status
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
+from accounts.exceptions import PreconditionFailed
 from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, Namespace
 from accounts.services.apply_result import Action
+from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
 from queues.kinds import KINDS
 from queues.services.configuration import apply_json, delete_object
-from scheduling.manifest.merge_patch import merge_patch
 
 
 class KindView(ClusterView):
@@ -53,7 +57,11 @@ class KindDetailView(KindView):
 
     def get(self, request: Request, name: str, namespace: str = "") -> Response:
         """One object."""
-        return Response(self.render([self.find(name, namespace)])[0])
+        return self.answer(self.find(name, namespace))
+
+    def answer(self, row: Any, code: int = status.HTTP_200_OK, **headers: str) -> Response:
+        """The row as JSON."""
+        return Response(self.render([row])[0], code, headers=headers)
 
     def find(self, name: str, namespace: str = "") -> Any:
         """The row; raises `NotFound` where there is none, or none for this user."""
@@ -67,6 +75,8 @@ class KindDetailView(KindView):
 class EditView(KindDetailView):
     """One object that can be changed. `namespace` is empty for kinds that have none."""
 
+    has_etag: ClassVar = True
+
     also_answers: ClassVar = {
         "PUT": {status.HTTP_201_CREATED: "It was not there and is created."},
         "DELETE": {status.HTTP_202_ACCEPTED: "Something still holds it: it goes when nothing does any more."},
@@ -75,33 +85,54 @@ class EditView(KindDetailView):
     def put(self, request: Request, name: str, namespace: str = "") -> Response:
         """Create the object, or replace what it says; what the body leaves out gets Kueue's default."""
         self.access.require("submit", self.kind)
-        return self._apply(name, namespace, json_object(request.data))
+        return self._apply(request, name, namespace)
 
     def patch(self, request: Request, name: str, namespace: str = "") -> Response:
         """Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole."""
         self.access.require("submit", self.kind)
-        before = KINDS[self.kind].to_json(self.find(name, namespace))
-        return self._apply(name, namespace, merge_patch(before, json_object(request.data)))
+        self.find(name, namespace)
+        return self._apply(request, name, namespace, merge=True)
 
     def delete(self, request: Request, name: str, namespace: str = "") -> Response:
         """Delete the object, or mark it (202): it goes when nothing holds it any more."""
         self.access.require("submit", self.kind)
-        if not delete_object(self.cluster, self.kind, name, namespace, actor=self.access.username):
-            return Response(status=status.HTTP_204_NO_CONTENT)
-        return Response(self.render([self.find(name, namespace)])[0], status.HTTP_202_ACCEPTED)
+        actor = self.access.username
+        with self._present_state_of_a_refusal(name, namespace):
+            if not delete_object(self.cluster, self.kind, name, namespace, actor=actor, precondition=if_match(request)):
+                return Response(status=status.HTTP_204_NO_CONTENT)
+        return self.answer(self.find(name, namespace), status.HTTP_202_ACCEPTED)
 
-    def _apply(self, name: str, namespace: str, body: Mapping[str, Any]) -> Response:
-        applied = apply_json(
-            self.cluster, KINDS[self.kind], body, name=name, namespace=namespace, actor=self.access.username
-        )
-        created = applied.action is Action.CREATED
-        return Response(
-            self.render([self.find(name, namespace)])[0],
-            status.HTTP_201_CREATED if created else status.HTTP_200_OK,
-            headers={"Warning": ", ".join(f'299 - "{_quoted(text)}"' for text in applied.warnings)}
-            if applied.warnings
-            else None,
-        )
+    def answer(self, row: Any, code: int = status.HTTP_200_OK, **headers: str) -> Response:
+        """The row as JSON, with the ETag that a change of it may name in If-Match."""
+        return super().answer(row, code, ETag=etag(row.generation), **headers)
+
+    def _apply(self, request: Request, name: str, namespace: str, *, merge: bool = False) -> Response:
+        # The answer is read in the write's transaction: its ETag is that of this write, not of one that came after it.
+        with self._present_state_of_a_refusal(name, namespace), transaction.atomic():
+            applied = apply_json(
+                self.cluster,
+                KINDS[self.kind],
+                json_object(request.data),
+                name=name,
+                namespace=namespace,
+                actor=self.access.username,
+                merge=merge,
+                precondition=if_match(request),
+            )
+            row = self.find(name, namespace)
+        code = status.HTTP_201_CREATED if applied.action is Action.CREATED else status.HTTP_200_OK
+        warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in applied.warnings)
+        return self.answer(row, code, **({"Warning": warnings} if warnings else {}))
+
+    @contextmanager
+    def _present_state_of_a_refusal(self, name: str, namespace: str) -> Iterator[None]:
+        try:
+            yield
+        except PreconditionFailed as error:
+            key = {"namespace": namespace, "name": name} if namespace else {"name": name}
+            row = self.visible().filter(**key).first()
+            error.current = None if row is None else self.render([row])[0]
+            raise
 
 
 def _quoted(text: str) -> str:

@@ -13,12 +13,14 @@ from accounts.kinds.declaration import Kind, KindSpec
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.namespaces import create_missing_namespaces
+from accounts.services.precondition import Precondition
 from queues.kinds import KINDS
 from queues.manifests.generated_name import generated_name
 from queues.models import PriorityClass, Workload
 from queues.services.quotas import replace_groups
 from queues.services.workloads import change_priority
-from scheduling.manifest import MistakeReason, ObjectMeta, Report
+from scheduling.manifest import LocatedError, MistakeReason, ObjectMeta, Report
+from scheduling.manifest.merge_patch import merge_patch
 
 _GROUPS: Final = "resource_groups"
 
@@ -31,13 +33,27 @@ def apply_json(
     name: str,
     namespace: str = "",
     actor: str,
+    merge: bool = False,
+    precondition: Precondition | None = None,
     now: datetime | None = None,
 ) -> Applied:
-    """Store one configuration object from our JSON. Raises `ManifestErrors`, which locates every mistake."""
+    """Store one configuration object from our JSON; with `merge` the body is a merge patch of what is there.
+
+    Raises `ManifestErrors`, which locates every mistake, and `PreconditionFailed` where the row, once locked, is not of
+    the generation that the precondition or `generation` in the body names.
+    """
     now = now or timezone.now()
     report = Report()
+    key = ObjectMeta(name, namespace).key
     with transaction.atomic():
-        row = _rows(cluster, kind, [ObjectMeta(name, namespace)]).get(f"{namespace}/{name}" if namespace else name)
+        row = _rows(cluster, kind, [ObjectMeta(name, namespace)]).get(key)
+        for condition in (precondition, _generation_in(body)):
+            if condition is not None:
+                condition.check(kind.name, key, None if row is None else row.generation)
+        if merge:
+            if row is None:
+                raise NotFound(f"There is no {kind.name} {key} in cluster {cluster.name}.")
+            body = merge_patch(kind.to_json(row), body)
         spec = kind.read_json(report, name, namespace, body, kind.spec_of(row) if row is not None else None)
         if report.errors:
             raise ManifestErrors(report.errors)
@@ -45,6 +61,17 @@ def apply_json(
         if namespace:
             create_missing_namespaces(cluster, [(namespace, submitted)], now=now)
         return apply_objects(cluster, kind, [submitted], actor=actor, now=now)[0]
+
+
+def _generation_in(body: Mapping[str, Any]) -> Precondition | None:
+    """What `generation` in a body asks for; who sends back what was read says by it what was read."""
+    generation = body.get("generation")
+    if generation is None:
+        return None
+    if isinstance(generation, bool) or not isinstance(generation, int):
+        rule, remedy = "must be an integer", "Send it as it was read, or leave it out."
+        raise ManifestErrors([LocatedError(0, "generation", generation, rule, remedy, MistakeReason.WRONG_TYPE)])
+    return Precondition(frozenset({str(generation)}), "generation")
 
 
 def apply_objects(
@@ -76,16 +103,27 @@ def apply_objects(
 
 
 def delete_object(
-    cluster: Cluster, kind: str, name: str, namespace: str = "", *, actor: str, now: datetime | None = None
+    cluster: Cluster,
+    kind: str,
+    name: str,
+    namespace: str = "",
+    *,
+    actor: str,
+    precondition: Precondition | None = None,
+    now: datetime | None = None,
 ) -> str:
     """Delete a configuration object, now or, while something holds it, as soon as nothing does (Kueue's finalizer).
 
-    Returns what holds it in words, empty when it is gone. Raises `NotFound`.
+    Returns what holds it in words, empty when it is gone. Raises `NotFound` and `PreconditionFailed`.
     """
     if kind not in KINDS:
         raise InvalidRequest(f"{kind} is no configuration kind: use one of {', '.join(KINDS)}.")
     key = f"{namespace}/{name}" if namespace else name
     with transaction.atomic():
+        if precondition is not None:
+            row = _rows(cluster, KINDS[kind], [ObjectMeta(name, namespace)]).get(key)
+            if row is not None:
+                precondition.check(kind, key, row.generation)
         waiting = delete_objects(cluster, KINDS[kind], [key], actor=actor, now=now)
     if waiting is None:
         raise NotFound(f"There is no {kind} {key} in cluster {cluster.name}.")

@@ -12,6 +12,8 @@ export class ApiError extends Error {
     /** A sentence, for people. */
     message: string,
     readonly errors: FieldError[] = [],
+    /** A 412: the object as it is now, null where it does not exist. */
+    readonly current: unknown = null,
   ) {
     super(message);
   }
@@ -27,14 +29,15 @@ function csrfToken(): string {
 
 async function refusal(response: Response): Promise<ApiError> {
   const text = await response.text();
-  let body: Partial<ErrorBody> = {};
+  let body: Partial<ErrorBody> & { current?: unknown } = {};
   try {
     body = JSON.parse(text) as typeof body;
   } catch {
     // A proxy or a crash answers in HTML; the status line says more than its text.
   }
   const message = body.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
-  return new ApiError(response.status, body.reason ?? `Status${response.status}`, message, body.errors ?? []);
+  const reason = body.reason ?? `Status${response.status}`;
+  return new ApiError(response.status, reason, message, body.errors ?? [], body.current ?? null);
 }
 
 /** Sends a request as the logged-in user; throws ApiError unless it was done. */

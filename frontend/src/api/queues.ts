@@ -1,6 +1,6 @@
 /** ClusterQueues, LocalQueues and the names to choose from. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api, warningsOf } from "./client";
+import { ApiError, answer, api, warningsOf } from "./client";
 import type { ClusterQueue, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
 
 const MOST_NAMES = 1000;
@@ -52,16 +52,26 @@ export interface QuotaChange {
   fair_weight?: string;
 }
 
-/** Changes quotas as they are now; the scheduler follows with its next cycle. */
+/** Changes quotas as they are now, and only while they still are; the scheduler follows with its next cycle. */
 export function useEditClusterQueue(cluster: string, name: string) {
   const queries = useQueryClient();
-  const params = { path: { name }, query: { cluster } };
+  const patch = async (now: ClusterQueue, body: QuotaChange) => {
+    const header = { "If-Match": `"${now.generation}"` };
+    const params = { path: { name }, query: { cluster }, header };
+    return warningsOf((await api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })).response);
+  };
   return useMutation({
-    /** Answers with what the server warns of. */
+    /** Answers with what the server warns of. `changeOf` throws where its change would take back somebody else's. */
     mutationFn: async (changeOf: (now: ClusterQueue) => QuotaChange) => {
       const now = await queries.fetchQuery({ ...clusterQueueQuery(cluster, name), staleTime: 0 });
-      const body = changeOf(now);
-      return warningsOf((await api.PATCH("/api/v1/cluster-queues/{name}/", { params, body })).response);
+      try {
+        return await patch(now, changeOf(now));
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 412 || error.current === null) throw error;
+        // Changed between our reading and our writing: the refusal says to what.
+        const current = error.current as ClusterQueue;
+        return await patch(current, changeOf(current));
+      }
     },
     onSuccess: () => queries.invalidateQueries({ queryKey: clusterQueueKeys.all(cluster) }),
   });

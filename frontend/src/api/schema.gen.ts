@@ -3733,6 +3733,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3801,7 +3803,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -3815,6 +3820,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3824,6 +3831,8 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3884,6 +3893,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ClusterQueueStatus"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -3928,7 +3951,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -3939,6 +3965,8 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4006,6 +4034,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ClusterQueueStatus"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -4050,7 +4092,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -4064,6 +4109,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4122,6 +4169,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ClusterQueueStatus"] | null;
+                    };
                 };
             };
             /** @description The body is too large. */
@@ -4416,6 +4477,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4484,7 +4547,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -4498,6 +4564,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4507,6 +4575,8 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4567,6 +4637,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Cohort"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -4611,7 +4695,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -4622,6 +4709,8 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4689,6 +4778,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Cohort"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -4733,7 +4836,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -4747,6 +4853,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4805,6 +4913,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Cohort"] | null;
+                    };
                 };
             };
             /** @description The body is too large. */
@@ -5959,6 +6081,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6027,7 +6151,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
                 namespace: string;
@@ -6042,6 +6169,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6051,6 +6180,8 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6111,6 +6242,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LocalQueueStatus"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -6155,7 +6300,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
                 namespace: string;
@@ -6167,6 +6315,8 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6234,6 +6384,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LocalQueueStatus"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -6278,7 +6442,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
                 namespace: string;
@@ -6293,6 +6460,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6351,6 +6520,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LocalQueueStatus"] | null;
+                    };
                 };
             };
             /** @description The body is too large. */
@@ -7523,6 +7706,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7591,7 +7776,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -7605,6 +7793,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7614,6 +7804,8 @@ export interface operations {
             /** @description It was not there and is created. */
             201: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7674,6 +7866,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceFlavor"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -7718,7 +7924,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -7729,6 +7938,8 @@ export interface operations {
             /** @description Something still holds it: it goes when nothing does any more. */
             202: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7796,6 +8007,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceFlavor"] | null;
+                    };
+                };
+            };
             /** @description The body is too large. */
             413: {
                 headers: {
@@ -7840,7 +8065,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
             path: {
                 name: string;
             };
@@ -7854,6 +8082,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7912,6 +8142,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceFlavor"] | null;
+                    };
                 };
             };
             /** @description The body is too large. */

@@ -71,7 +71,12 @@ const quota = (change: Partial<Record<"nominal_quota" | "borrowing_limit", strin
 };
 
 it("sends what the user changed, on top of what somebody else changed meanwhile (D1)", async () => {
-  const now = { ...quota({ nominal_quota: "12" }), fair_weight: "3", stop_policy: "Hold" as const };
+  const now = {
+    ...quota({ nominal_quota: "12" }),
+    generation: 7,
+    fair_weight: "3",
+    stop_policy: "Hold" as const,
+  };
   const calls = serve([
     [/^GET/, { body: now }],
     [/^PATCH/, { body: QUEUE }],
@@ -84,6 +89,7 @@ it("sends what the user changed, on top of what somebody else changed meanwhile 
   await vi.waitFor(() => expect(onDone).toHaveBeenCalled());
   const sent = calls.find(({ method }) => method === "PATCH");
   expect(sent?.address).toBe("/api/v1/cluster-queues/research/?cluster=default");
+  expect(sent?.ifMatch).toBe('"7"');
   expect(sent?.body).toEqual({
     resource_groups: [
       {
@@ -118,6 +124,43 @@ it("shows the other value first when both changed one field, and replaces it whe
   await vi.waitFor(() => expect(onDone).toHaveBeenCalled());
   const sent = calls.find(({ method }) => method === "PATCH");
   expect(sent?.body).toEqual({ resource_groups: quota({ borrowing_limit: "4" }).resource_groups });
+});
+
+const meanwhile = (current: ClusterQueue) => ({
+  status: 412,
+  body: { reason: "PreconditionFailed", message: "It has changed.", errors: [], current },
+});
+
+it("shows what somebody else changed between its reading and its writing (A2)", async () => {
+  const calls = serve([
+    [/^GET/, { body: QUEUE }],
+    [/^PATCH/, meanwhile({ ...quota({ borrowing_limit: "2" }), generation: 2 })],
+  ]);
+  const onDone = vi.fn();
+  await render(onDone);
+  const user = userEvent.setup();
+  await user.type(field("Borrowing limit"), "4");
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  expect(await screen.findByText(/Somebody changed the same fields meanwhile/)).toBeDefined();
+  expect(screen.getByText("borrowing limit of nvidia.com/gpu in flavor v100")).toBeDefined();
+  expect(calls.filter(({ method }) => method === "PATCH").map(({ ifMatch }) => ifMatch)).toEqual(['"1"']);
+  expect(onDone).not.toHaveBeenCalled();
+});
+
+it("carries its change over when somebody else changed another field between (A2)", async () => {
+  const calls = serve([
+    [/^GET/, { body: QUEUE }],
+    [/^PATCH/, meanwhile({ ...quota({ nominal_quota: "12" }), generation: 2 })],
+  ]);
+  await render(vi.fn());
+  const user = userEvent.setup();
+  await user.type(field("Borrowing limit"), "4");
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  expect(await screen.findByText("It has changed.")).toBeDefined(); // refused for the second time as well
+  const sent = calls.filter(({ method }) => method === "PATCH");
+  expect(sent.map(({ ifMatch }) => ifMatch)).toEqual(['"1"', '"2"']);
+  const { resource_groups } = quota({ nominal_quota: "12", borrowing_limit: "4" });
+  expect(sent[1]?.body).toEqual({ resource_groups });
 });
 
 it("does not send what is no quantity, and says so at the field", async () => {

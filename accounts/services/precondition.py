@@ -1,0 +1,37 @@
+"""A write counts only while what its writer has read still stands, so that no edit takes back another in silence."""
+
+from dataclasses import dataclass
+
+from accounts.exceptions import PreconditionFailed
+from scheduling.manifest import LocatedError
+
+
+def etag(generation: int) -> str:
+    """The ETag of an object of this generation."""
+    return f'"{generation}"'
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """The generations that a write is meant for. `tags` is empty for `*`: any, as long as the object is there."""
+
+    tags: frozenset[str] = frozenset()
+    field: str = "If-Match"
+    """Where the writer says so: in the header, or as `generation` in the body."""
+
+    def check(self, kind: str, key: str, generation: int | None) -> None:
+        """Raises `PreconditionFailed`; `generation` is the object's, read under its lock, None where it is absent."""
+        if generation is None:
+            rule = f"{kind} {key} does not exist"
+            remedy = f"Leave {self.field} out to create it."
+        elif self.tags and str(generation) not in self.tags:
+            rule = f"{kind} {key} has changed since it was read: its generation is {generation} now"
+            remedy = (
+                'Carry your change over to the present state, which is in "current", '
+                f"and send it with If-Match: {etag(generation)}."
+            )
+        else:
+            return
+        value = ", ".join(f'"{tag}"' for tag in sorted(self.tags)) or "*"
+        error = LocatedError(0, self.field, value, rule, remedy, PreconditionFailed.reason)
+        raise PreconditionFailed(f"Nothing was stored: {self.field} is {value}, and {rule}. {remedy}", [error])
