@@ -1,4 +1,4 @@
-"""Logging in and out: a session for browsers, tokens for tools."""
+"""Logging in and out; tokens are made in `accounts.api.tokens`."""
 
 from typing import Any
 
@@ -74,13 +74,6 @@ class SessionSerializer(serializers.Serializer[Any]):
     demo_accounts = DemoAccountSerializer(many=True, required=False, help_text="In the demo only.")
 
 
-class TokenSerializer(serializers.Serializer[Any]):
-    """A token. It is shown this once; we keep only its hash."""
-
-    token = serializers.CharField()
-    expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
-
-
 def session_of(request: Request) -> dict[str, Any]:
     """The session as JSON. A visitor who has not logged in learns nothing of the clusters."""
     body: dict[str, Any] = {"authenticated": False, "user": None, "roles": [], "clusters": []}
@@ -109,12 +102,15 @@ class SessionView(APIView):
         return Response(session_of(request))
 
 
-class _PasswordView(APIView):
+class PasswordView(APIView):
+    """What takes a user name and a password: nobody is logged in yet, and guessing is slow."""
+
     authentication_classes = []
     permission_classes = [AllowAny]
     throttle_classes = [LoginThrottle, AddressLoginThrottle, NameLoginThrottle]
 
-    def _authenticated(self, request: Request) -> User:
+    def authenticated(self, request: Request) -> User:
+        """The user whose name and password the body has. Raises InvalidCredentials."""
         credentials = CredentialsSerializer(data=request.data)
         credentials.is_valid(raise_exception=True)
         user = authenticate(request, **credentials.validated_data)
@@ -125,25 +121,15 @@ class _PasswordView(APIView):
 
 
 @method_decorator(csrf_protect, name="dispatch")
-class LoginView(_PasswordView):
+class LoginView(PasswordView):
     """POST auth/login/: open a session for a browser. It needs the CSRF header, as it changes who the browser is."""
 
     @extend_schema(request=CredentialsSerializer, responses={200: SessionSerializer}, operation_id="auth_login")
     def post(self, request: Request) -> Response:
         """Log in with a user name and a password; answers with the session."""
-        user = self._authenticated(request)
+        user = self.authenticated(request)
         login(request, user)
         return Response(session_of(request))
-
-
-class TokenView(_PasswordView):
-    """POST auth/token/: a token for a tool."""
-
-    @extend_schema(request=CredentialsSerializer, responses={201: TokenSerializer}, operation_id="auth_token")
-    def post(self, request: Request) -> Response:
-        """Make a token with a user name and a password."""
-        row, token = AuthToken.objects.create(self._authenticated(request))
-        return Response({"token": token, "expiry": row.expiry}, status.HTTP_201_CREATED)
 
 
 class LogoutView(APIView):

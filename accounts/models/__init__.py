@@ -1,10 +1,11 @@
-"""Clusters, namespaces and roles."""
+"""Clusters, namespaces, roles and tokens."""
 
 from accounts.models.audit import AuditFinding
 from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import Cluster, ClusterMode
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
+from accounts.models.token import TokenDetails
 
 __all__ = [
     "AuditFinding",
@@ -15,4 +16,5 @@ __all__ = [
     "NamespacedObject",
     "Role",
     "RoleBinding",
+    "TokenDetails",
 ]

@@ -1,14 +1,41 @@
-"""Tokens end with the password that they were made with, and with the account."""
+"""Tokens are made, listed and revoked by their owner, and end with the account and the password of their making."""
 
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser
-from knox.models import get_token_model
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from knox.models import AuthToken
+
+from accounts.exceptions import NotFound
+from accounts.models import TokenDetails
+
+
+def create_token(user: AbstractBaseUser, name: str = "") -> tuple[str, TokenDetails]:
+    """A new token, which nobody can read again, and what is kept of it."""
+    with transaction.atomic():
+        row, token = AuthToken.objects.create(user)
+        return token, TokenDetails.objects.create(token=row, name=name)
+
+
+def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, Any]:
+    """The user's tokens that are still good: id, name, created and expiry."""
+    found = TokenDetails.objects.filter(Q(token__expiry=None) | Q(token__expiry__gt=now), token__user_id=user.pk)
+    return found.values("id", "name", created=F("token__created"), expiry=F("token__expiry"))
+
+
+def revoke_token(user: AbstractBaseUser, token_id: UUID) -> None:
+    """One token of the user is void. Raises NotFound for one that is not there, or is somebody else's."""
+    deleted, _ = AuthToken.objects.filter(user_id=user.pk, details__id=token_id).delete()
+    if not deleted:
+        raise NotFound(f'token "{token_id}" not found')
 
 
 def revoke_tokens(user: AbstractBaseUser) -> None:
     """All tokens of the user are void."""
-    get_token_model().objects.filter(user=user).delete()
+    AuthToken.objects.filter(user_id=user.pk).delete()
 
 
 class RevokeTokens:

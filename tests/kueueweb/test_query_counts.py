@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Cluster
+from accounts.services.tokens import create_token
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import LimitRange, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
@@ -24,6 +26,7 @@ from tests.users import EPOCH
 
 FROZEN = Path(__file__).parents[1] / "query_counts.json"
 ENDPOINTS = (
+    "auth/tokens/",
     "cluster-queues/",
     "cluster-queues/queue-0/",
     "clusters/",
@@ -109,6 +112,7 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
         ResourceQuota.objects.create(name=f"quota-{index}", **in_team)
         LimitRange.objects.create(name=f"limits-{index}", **in_team)
         RuntimeClass.objects.create(cluster=cluster, name=f"runtime-{index}", created_at=EPOCH)
+        create_token(User.objects.get(username="alice"), f"token-{index}")
     Workload.objects.update(cluster_queue_name="queue-0")
 
 

@@ -1,0 +1,19 @@
+"""What knox's tokens do not have: a name, and an id that tells nothing of the token."""
+
+import uuid
+
+from django.db import models
+
+
+class TokenDetails(models.Model):
+    """What the owner of a token sees of it. Knox's key is its hash, and another column begins the token."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    token = models.OneToOneField("knox.AuthToken", on_delete=models.CASCADE, related_name="details")
+    name = models.CharField(max_length=100, blank=True, help_text="What the token is for, as its owner calls it.")
+
+    class Meta:
+        verbose_name_plural = "token details"
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)
