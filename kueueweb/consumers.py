@@ -13,6 +13,7 @@ from redis import RedisError
 from scheduler.live.authentication import TOO_MANY, TRY_AGAIN_LATER, Refusal, audience_of
 from scheduler.live.feed import Feed, Socket
 from scheduler.live.hub import hub
+from scheduler.live.rights import user_group
 
 HEARTBEAT_SECONDS: Final = 5.0
 RECHECK_SECONDS: Final = 15.0
@@ -52,6 +53,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
         self._user = user
         socket = Socket(audience)
         try:
+            await self.channel_layer.group_add(user_group(user), self.channel_name)
             feed = await hub().join(self._cluster, socket)
         except (RedisError, OSError):
             await self.close(TRY_AGAIN_LATER, "Redis does not answer.")
@@ -71,6 +73,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
             await hub().leave(self._cluster, self._socket)
         if self._user is not None:
             hub().dismiss(self._user)
+            with suppress(RedisError, OSError):
+                await self.channel_layer.group_discard(user_group(self._user), self.channel_name)
             self._user = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -95,14 +99,25 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
             if frame is not None:
                 await self.send(text_data=frame)
 
+    async def rights_changed(self, message: dict[str, Any]) -> None:
+        """Somebody logged out, was switched off or lost a token: see at once whether this stream still may go on."""
+        if self._socket is not None:
+            await self._may_go_on(self._socket)
+
     async def _recheck(self, socket: Socket) -> None:
-        """Close when the right ends; show another picture when it changes."""
+        """Tokens run out, roles are taken away, and a message may be lost."""
         while True:
             await asyncio.sleep(self._recheck_seconds)
-            audience = await audience_of(self.scope, self._cluster)
-            if isinstance(audience, Refusal):
-                await self.close(audience.code, audience.reason)
+            if not await self._may_go_on(socket):
                 return
-            if audience != socket.audience:
-                socket.audience = audience
-                socket.forget()
+
+    async def _may_go_on(self, socket: Socket) -> bool:
+        """Close when the right has ended; show another picture when it has changed."""
+        audience = await audience_of(self.scope, self._cluster)
+        if isinstance(audience, Refusal):
+            await self.close(audience.code, audience.reason)
+            return False
+        if audience != socket.audience:
+            socket.audience = audience
+            socket.forget()
+        return True

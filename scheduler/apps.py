@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class SchedulerConfig(AppConfig):
     name = "scheduler"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Connect signals."""
+        from scheduler.live.rights import connect_signals
+
+        connect_signals()

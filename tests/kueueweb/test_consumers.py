@@ -20,6 +20,7 @@ from knox.models import AuthToken
 from redis import Redis
 
 from accounts.models import Cluster, RoleBinding
+from accounts.services.tokens import revoke_tokens
 from kueueweb.consumers import LiveConsumer
 from queues.models import LocalQueue
 from scheduler.live.authentication import by_session_or_token
@@ -39,6 +40,7 @@ SNAPSHOT = {
     "time": "2026-01-05T09:00:00Z",
     "data": {"totals": {}, "cluster_queues": {"research": QUEUE, "production": QUEUE}, "cohorts": {}, "devices": {}},
 }
+patient = by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi(recheck_seconds=3600))]))
 application = by_session_or_token(
     URLRouter([path("ws/live/", LiveConsumer.as_asgi(heartbeat_seconds=0.05, recheck_seconds=0.05))])
 )
@@ -66,10 +68,8 @@ def session_of(user: User) -> tuple[bytes, bytes]:
 class Stream:
     """A client of the stream."""
 
-    def __init__(self, *headers: tuple[bytes, bytes], cluster: str = "default") -> None:
-        self._communicator = WebsocketCommunicator(
-            application, f"/ws/live/?cluster={cluster}", headers=[HOST, *headers]
-        )
+    def __init__(self, *headers: tuple[bytes, bytes], cluster: str = "default", served_by: Any = application) -> None:
+        self._communicator = WebsocketCommunicator(served_by, f"/ws/live/?cluster={cluster}", headers=[HOST, *headers])
 
     async def open(self) -> bool:
         connected, _ = await self._communicator.connect()
@@ -199,6 +199,48 @@ async def test_closes_when_the_token_is_revoked(people: dict[str, User]) -> None
     await stream.next("snapshot")
     await database_sync_to_async(AuthToken.objects.all().delete)()
     assert await stream.close_code() == 4401
+
+
+async def opened(headers: list[tuple[bytes, bytes]]) -> Stream:
+    """A stream that does not read its rights by itself."""
+    stream = Stream(*headers, served_by=patient)
+    await stream.open()
+    await stream.next("snapshot")
+    return stream
+
+
+async def test_log_out_closes_its_streams_at_once(people: dict[str, User], streams: list[Stream]) -> None:
+    """S17: after a log-out the stream went on for up to 15 seconds. Another session of the same user goes on."""
+    cookie, other = [await database_sync_to_async(session_of)(people["alice"]) for _ in range(2)]
+    stream, stays = await opened([OURS, cookie]), await opened([OURS, other])
+    streams.append(stays)
+    client = Client()
+    client.cookies["sessionid"] = cookie[1].decode().partition("=")[2]
+    await database_sync_to_async(client.logout)()
+    assert await asyncio.wait_for(stream.close_code(), 1) == 4401
+    await stays.send('{"type": "resume"}')
+    assert (await stays.next("snapshot"))["epoch"] == 7
+
+
+async def test_a_revoked_token_closes_its_streams_at_once(people: dict[str, User]) -> None:
+    """S17."""
+    _, token = await database_sync_to_async(AuthToken.objects.create)(people["alice"])
+    stream = await opened([(b"authorization", f"Token {token}".encode())])
+    await database_sync_to_async(revoke_tokens)(people["alice"])
+    assert await asyncio.wait_for(stream.close_code(), 1) == 4401
+
+
+async def test_deactivation_closes_all_streams_at_once(people: dict[str, User], streams: list[Stream]) -> None:
+    """S17: they went on for 5 seconds. Other users' streams go on."""
+    alice, bob = people["alice"], people["bob"]
+    cookies = [await database_sync_to_async(session_of)(user) for user in (alice, alice, bob)]
+    *ended, stays = [await opened([OURS, cookie]) for cookie in cookies]
+    streams.append(stays)
+    alice.is_active = False
+    await database_sync_to_async(alice.save)()
+    assert [await asyncio.wait_for(stream.close_code(), 1) for stream in ended] == [4401, 4401]
+    await stays.send('{"type": "resume"}')
+    assert (await stays.next("snapshot"))["epoch"] == 7
 
 
 async def test_closes_when_the_role_is_taken(people: dict[str, User]) -> None:
