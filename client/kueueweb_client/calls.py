@@ -149,6 +149,11 @@ def token(username: str, password: str) -> Call[Object]:
     return Call("POST", "auth/token/", _json, body={"username": username, "password": password})
 
 
+def revoke_token(token_id: str = "") -> Call[None]:
+    """Revoke one of your tokens by its id, or all of them without one."""
+    return Call("DELETE", path("auth", "tokens", token_id), lambda _: None)
+
+
 def log_out() -> Call[None]:
     """Revoke the token of this call."""
     return Call("POST", "auth/logout/", lambda _: None)

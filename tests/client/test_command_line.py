@@ -69,6 +69,17 @@ def test_logout_revokes_the_token(alice: Run) -> None:
     assert alice("get", "cq").code == 4
 
 
+def test_tokens_are_listed_and_revoked(alice: Run, server: str) -> None:
+    """S11."""
+    alice("login", server, "--username", "alice", "--password-stdin", text="alice-secret\n")
+    newest, oldest = [line.split()[0] for line in alice("token", "list").output.splitlines()[1:]]
+    assert alice("token", "revoke", oldest).output == f"Token {oldest} is revoked.\n"
+    assert [line.split()[0] for line in alice("token", "list").output.splitlines()[1:]] == [newest]
+    assert alice("token", "revoke").code == alice("token", "revoke", newest, "--all").code == 2
+    assert alice("token", "revoke", "--all").code == 0
+    assert alice("token", "list").code == 4
+
+
 def test_lists_are_tables_names_json_or_yaml(alice: Run) -> None:
     table = alice("get", "cq").output.splitlines()
     assert table[0].split()[:3] == ["NAME", "COHORT", "STRATEGY"]

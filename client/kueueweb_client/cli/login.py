@@ -1,4 +1,4 @@
-"""login, logout, config, version."""
+"""login, logout, token, config, version."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kueueweb_client.contexts import Context, load, save
 from kueueweb_client.errors import ApiError, ClientError
 
 _config = typer.Typer(help="Servers, tokens, clusters and namespaces that the command knows.", no_args_is_help=True)
+_token = typer.Typer(help="Your tokens on the server.", no_args_is_help=True)
 
 
 def _login(
@@ -58,6 +59,31 @@ def _logout() -> None:
     if contexts.current:
         save(contexts.with_context(contexts.current, replace(found, token="")))
     say(f"Logged out of {found.url}.")
+
+
+@_token.command("list")
+def list_tokens() -> None:
+    """List your tokens, the newest first; the token itself is shown only when it is made."""
+    with client() as asked:
+        rows = list(asked.rows("auth", "tokens"))
+    write_table(
+        ["ID", "NAME", "CREATED", "EXPIRES"],
+        [[row["id"], row["name"] or "-", row["created"], row["expiry"] or "never"] for row in rows],
+    )
+
+
+@_token.command("revoke")
+def revoke_token(
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids, as `kueueweb token list` shows them.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All your tokens, also the one of this command.")] = False,
+) -> None:
+    """Revoke tokens by their ids, or all of them."""
+    if bool(ids) == every:
+        raise typer.BadParameter("Give ids or --all, and not both.")
+    with client() as asked:
+        for found in ids or [""]:
+            asked.send(calls.revoke_token(found))
+            say(f"Token {found} is revoked." if found else "All your tokens are revoked.")
 
 
 @_config.command("get-contexts")
@@ -125,4 +151,5 @@ def register(app: typer.Typer) -> None:
     app.command("login")(_login)
     app.command("logout")(_logout)
     app.command("version")(_version)
+    app.add_typer(_token, name="token")
     app.add_typer(_config, name="config")
