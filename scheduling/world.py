@@ -125,10 +125,15 @@ class World:
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """A namespace and its labels, which ClusterQueues select."""
-        if self._state.namespaces.get(name) != labels:
-            self._state.namespaces[name] = dict(labels)
-            self._state.dirty_queues.update(self._state.cluster_queues)
-            self._state.clear_pauses(self._state.cluster_queues)
+        state = self._state
+        if state.namespaces.get(name) != labels:
+            selecting = [cq for cq in state.cluster_queues.values() if state.selects_namespace(cq, name)]
+            state.namespaces[name] = dict(labels)
+            for cq in selecting:
+                if not state.selects_namespace(cq, name):
+                    state.wake_deselected(cq, {name})
+            state.dirty_queues.update(state.cluster_queues)
+            state.clear_pauses(state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
         """Forget a namespace."""
@@ -276,7 +281,11 @@ class World:
         is_new = cq is None
         if cq is None:
             cq = state.cluster_queues[cluster_queue.name] = ClusterQueueState(cluster_queue)
+        changed = cluster_queue.namespace_selector != cq.spec.namespace_selector
+        selected = state.selected_namespaces(cq) if changed else set()
         cq.set_spec(cluster_queue, state.flavors)
+        if changed:
+            state.wake_deselected(cq, selected - state.selected_namespaces(cq))
         self._parts.queue_usage(cq)
         self._hierarchy.queue_changed(cluster_queue.name)
         if not is_new:

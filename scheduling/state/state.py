@@ -7,6 +7,7 @@ for everyone else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any
 
@@ -393,6 +394,20 @@ class State:
                     cq.queue.wake(partial(self._may_wake, cq))
                     if cq.queue.active:
                         self.ready[cq.name] = cq
+
+    def selected_namespaces(self, cq: ClusterQueueState) -> set[str]:
+        """The namespaces that the ClusterQueue selects."""
+        return {name for name in self.namespaces if self.selects_namespace(cq, name)}
+
+    def wake_deselected(self, cq: ClusterQueueState, namespaces: AbstractSet[str]) -> None:
+        """These namespaces are not selected any more. `wake_inadmissible` passes their workloads over; they are looked
+        at this once, or the reason that they name would stay the one from before."""
+        if not namespaces or not cq.queue.inadmissible:
+            return
+        self.journal.note_once(cq)
+        cq.queue.wake(lambda info: info.backoff_expired(self.now) and info.workload.namespace in namespaces)
+        if cq.queue.active:
+            self.ready[cq.name] = cq
 
     def _may_wake(self, cq: ClusterQueueState, info: WorkloadInfo) -> bool:
         return info.backoff_expired(self.now) and self.namespace_matches(info, cq)

@@ -6,8 +6,9 @@ import pytest
 
 from scheduling.lifecycle.conditions import evict, release, with_condition
 from scheduling.model.selectors import LabelSelector
-from scheduling.model.vocabulary import ConditionStatus, ConditionType, EvictionReason
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, EvictionReason, StopPolicy
 from tests.scheduling.world_helpers import (
+    NAMESPACE,
     Builder,
     admissions,
     admitted,
@@ -150,6 +151,34 @@ def test_t44_without_a_selector_no_namespace_is_admitted_and_even_a_strict_head_
     assert not builder.world.has_active()
     builder.world.set_namespace("team", {"tier": "gold"})
     assert admissions(cycle(builder.world)) == ["w"]
+
+
+@pytest.mark.parametrize("inactive", [False, True])
+def test_the_reason_follows_the_selector_also_where_nothing_else_could_wake_the_workload(inactive: bool) -> None:
+    """J9: it said for ever that the quota was too small, though its namespace was not selected any more."""
+    builder = Builder().queue("q", {"default": 1}).pending("w", "q", 5)
+    assert outcomes(cycle(builder.world)) == {"w": "ExceedsMaxQuota"}
+    if inactive:
+        builder.queue("q", {"default": 1}, stop_policy=StopPolicy.HOLD)
+        assert not outcomes(cycle(builder.world, 1001.0))
+    while_edited = StopPolicy.HOLD if inactive else StopPolicy.NONE
+    builder.queue("q", {"default": 1}, namespace_selector=None, stop_policy=while_edited)
+    builder.queue("q", {"default": 1}, namespace_selector=None)
+    assert outcomes(cycle(builder.world, 1002.0)) == {"w": "Misconfigured"}
+    assert not outcomes(cycle(builder.world, 1003.0))
+    builder.queue("q", {"default": 1})
+    assert outcomes(cycle(builder.world, 1004.0)) == {"w": "ExceedsMaxQuota"}
+
+
+def test_the_reason_follows_the_labels_of_the_namespace() -> None:
+    """J9: the other side of the same selector."""
+    selector = LabelSelector.from_manifest({"matchLabels": {"team": "yes"}})
+    builder = Builder()
+    builder.world.set_namespace(NAMESPACE, {"team": "yes"})
+    builder.queue("q", {"default": 1}, namespace_selector=selector).pending("w", "q", 5)
+    assert outcomes(cycle(builder.world)) == {"w": "ExceedsMaxQuota"}
+    builder.world.set_namespace(NAMESPACE, {"team": "no"})
+    assert outcomes(cycle(builder.world, 1001.0)) == {"w": "Misconfigured"}
 
 
 def skipped_at_flavor_one() -> Builder:
