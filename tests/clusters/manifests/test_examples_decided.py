@@ -55,7 +55,7 @@ def test_the_inference_job_waits_since_its_namespace_is_not_selected_either(clus
     Engine(cluster, "test").run()
     reason, message = why_not_reserved("job-model-inference-prod-")
     assert reason == "Misconfigured"
-    assert "namespace ai-production is not selected" in message
+    assert "workload namespace doesn't match ClusterQueue selector" in message
     assert "cpu and memory are not covered" in message
     assert workload("job-model-inference-prod-").priority == 1000
 
