@@ -61,7 +61,7 @@ def priority_class(name: str, value: int, *, default: bool = False) -> str:
     )
 
 
-POD = "restartPolicy: Never, containers: [{name: main, resources: {requests: {cpu: 1}}}]"
+POD = "restartPolicy: Never, containers: [{name: main, image: busybox, resources: {requests: {cpu: 1}}}]"
 
 
 def job(
@@ -76,7 +76,7 @@ def job(
 
 def deployment(replicas: int, cpu: int = 1, name: str = "web") -> str:
     """An apps/v1 Deployment of namespace `team`."""
-    pod = f"{{containers: [{{name: main, resources: {{requests: {{cpu: {cpu}}}}}}}]}}"
+    pod = f"{{containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: {cpu}}}}}}}]}}"
     return (
         f"apiVersion: apps/v1\nkind: Deployment\n"
         f"metadata: {{name: {name}, namespace: team, labels: {{kueue.x-k8s.io/queue-name: queue}}}}\n"

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_group import PodGroupMember, read_pod_group
+from queues.manifests.pod_rules import check_pod_rules
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.protection import read_never_preempt
 from queues.manifests.topology_request import read_topology_annotations
@@ -83,12 +84,9 @@ def read_job(top: Fields, version: str) -> JobManifest:
     spec.ignore("completionMode", *_JOB_SPEC_FIELDS)
     spec.boolean("suspend")
     count = parallelism if completions is None else min(parallelism, completions)
-    restart_policy = _restart_policy(spec)
-    template, queue = _read_template(top, meta, spec)
+    template, queue = _read_template(top, meta, spec, ("Never", "OnFailure"))
     spec.close()
-    if restart_policy == "Always":
-        _restart_policy_error(spec, restart_policy, "must be Never or OnFailure in a Job")
-    elif not restart_policy and template.manifest:
+    if template.manifest and not template.manifest["spec"].get("restartPolicy"):
         template = _with_restart_policy(spec, template)
     least = _minimum_parallelism(top, meta, parallelism)
     topology = _topology(spec, template, keys.JOB_COMPLETION_INDEX)
@@ -108,11 +106,8 @@ def read_deployment(top: Fields, version: str) -> JobManifest:
     wanted = selector.text_map("matchLabels")
     selector.ignore("matchExpressions")
     selector.close()
-    restart_policy = _restart_policy(spec)
-    template, queue = _read_template(top, meta, spec)
+    template, queue = _read_template(top, meta, spec, ("Always",))
     spec.close()
-    if restart_policy not in ("", "Always"):
-        _restart_policy_error(spec, restart_policy, "must be Always in a Deployment")
     labels = (template.manifest.get("metadata") or {}).get("labels") or {}
     if template.manifest and any(labels.get(key) != value for key, value in wanted.items()):
         spec.error("selector", "must match the template's labels", "Give the template the selector's labels.")
@@ -132,6 +127,7 @@ def read_pod(top: Fields, version: str) -> JobManifest:
     content = {"metadata": {"labels": dict(meta.labels), "annotations": dict(meta.annotations)}, "spec": spec.content}
     pod = Fields(top.report, "", content)
     template = read_pod_template(pod, runnable=bool(queue))
+    check_pod_rules(pod, ("Always", "Never", "OnFailure"))
     group = read_pod_group(top, meta, content)
     place, index = top.at("metadata.annotations"), keys.POD_GROUP_POD_INDEX if group else ""
     topology = read_topology_annotations(top.report, place, meta.annotations, index)
@@ -151,9 +147,13 @@ def read_head(top: Fields) -> tuple[ObjectMeta, Fields]:
     return meta, top.required_fields("spec")
 
 
-def _read_template(top: Fields, meta: ObjectMeta, spec: Fields) -> tuple[PodTemplateSpec, str]:
+def _read_template(
+    top: Fields, meta: ObjectMeta, spec: Fields, restart_policies: tuple[str, ...]
+) -> tuple[PodTemplateSpec, str]:
     queue = _queue_name(top, meta)
-    return read_pod_template(spec.required_fields("template"), runnable=bool(queue)), queue
+    template = spec.required_fields("template")
+    check_pod_rules(template, restart_policies)
+    return read_pod_template(template, runnable=bool(queue)), queue
 
 
 def job_manifest(
@@ -269,18 +269,6 @@ def _refuse_elastic_topology(spec: Fields, template: PodTemplateSpec) -> None:
                 f"Remove it, or {keys.ELASTIC_JOB}.",
                 MistakeReason.FORBIDDEN,
             )
-
-
-def _restart_policy(spec: Fields) -> str:
-    template = spec.content.get("template")
-    pod_spec = template.get("spec") if isinstance(template, Mapping) else None
-    value = pod_spec.get("restartPolicy") if isinstance(pod_spec, Mapping) else None
-    return value if isinstance(value, str) else ""
-
-
-def _restart_policy_error(spec: Fields, value: str, rule: str) -> None:
-    path = f"{spec.at('template')}.spec.restartPolicy"
-    spec.report.error(path, value, rule, "", MistakeReason.NOT_SUPPORTED)
 
 
 def _with_restart_policy(spec: Fields, template: PodTemplateSpec) -> PodTemplateSpec:

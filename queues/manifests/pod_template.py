@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from queues.manifests.pod_rules import is_extended
 from scheduling.manifest import Fields, MistakeReason
 from scheduling.manifest.fields import suggestion
 from scheduling.manifest.metadata import read_annotations
@@ -191,15 +192,9 @@ def _read_quantities(holder: Fields, key: str) -> None:
         if nanos is None:
             if not quantities.has(name):
                 quantities.error(name, "must be a quantity, like 500m, 2 or 10Gi", "Add one.", MistakeReason.REQUIRED)
-        elif nanos % NANOS and _is_extended(name):
+        elif nanos % NANOS and is_extended(name):
             remedy = "For a part of a card ask for one, and for its memory or cores beside it."
             quantities.error(name, "must be a whole number, as Kubernetes counts devices", remedy)
-
-
-def _is_extended(resource: str) -> bool:
-    """Whether Kubernetes holds it for a device plugin's: it has a domain, and not Kubernetes' own."""
-    domain = resource.rpartition("/")[0]
-    return bool(domain) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
 def _read_affinity(spec: Fields) -> None:

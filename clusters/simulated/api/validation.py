@@ -7,6 +7,7 @@ from typing import Any
 
 from clusters.simulated.api.errors import bad_request, invalid
 from clusters.simulated.api.objects import JsonObject, annotations_of, condition, labels_of, name_of
+from clusters.simulated.api.pod_validation import validate_pod_spec
 from clusters.simulated.api.resources import Resource
 from scheduling.model.limit_range import with_api_defaults
 
@@ -87,7 +88,7 @@ def validate(resource: Resource, item: JsonObject) -> None:
         raise invalid(resource.kind, name, "metadata.name", f"{name!r} is not a lowercase RFC 1123 subdomain")
     _validate_metadata(resource, item, name)
     if resource.plural == "pods":
-        _validate_pod_spec(resource.kind, name, "spec", item["spec"])
+        validate_pod_spec(resource.kind, name, "spec", item["spec"])
     elif resource.plural in ("jobs", "deployments", "replicasets"):
         _validate_workload(resource, item, name)
 
@@ -108,15 +109,15 @@ def _validate_metadata(resource: Resource, item: JsonObject, name: str) -> None:
 
 def _validate_workload(resource: Resource, item: JsonObject, name: str) -> None:
     spec = item["spec"]
-    _validate_pod_spec(resource.kind, name, "spec.template.spec", spec["template"]["spec"])
+    validate_pod_spec(resource.kind, name, "spec.template.spec", spec["template"]["spec"])
     if resource.plural != "jobs":
         selector = (spec.get("selector") or {}).get("matchLabels") or {}
         labels = (spec["template"].get("metadata") or {}).get("labels") or {}
         if not selector or any(labels.get(key) != value for key, value in selector.items()):
             raise invalid(resource.kind, name, "spec.template.metadata.labels", "`selector` does not match the labels")
         return
-    if spec["template"]["spec"]["restartPolicy"] not in ("Never", "OnFailure"):
-        why = 'required value: valid values: "OnFailure", "Never"'
+    if spec["template"]["spec"].get("restartPolicy") in (None, "", "Always"):
+        why = 'Required value: valid values: "OnFailure", "Never"'
         raise invalid(resource.kind, name, "spec.template.spec.restartPolicy", why)
     for field in ("parallelism", "completions", "backoffLimit"):
         value = spec.get(field, 0)
@@ -124,20 +125,6 @@ def _validate_workload(resource: Resource, item: JsonObject, name: str) -> None:
             raise invalid(resource.kind, name, f"spec.{field}", "must be greater than or equal to 0")
     if spec["completionMode"] == "Indexed" and "completions" not in spec:
         raise invalid(resource.kind, name, "spec.completions", "required when the completion mode is Indexed")
-
-
-def _validate_pod_spec(kind: str, name: str, path: str, spec: JsonObject) -> None:
-    if not spec.get("containers"):
-        raise invalid(kind, name, f"{path}.containers", "required value")
-    for index, container in enumerate(spec["containers"]):
-        if not container.get("name"):
-            raise invalid(kind, name, f"{path}.containers[{index}].name", "required value")
-        resources = container.get("resources") or {}
-        for resource, request in (resources.get("requests") or {}).items():
-            limit = (resources.get("limits") or {}).get(resource)
-            if "/" in resource and str(limit) != str(request):
-                why = "must be equal to the limit of a non-overcommit resource"
-                raise invalid(kind, name, f"{path}.containers[{index}].resources.requests[{resource}]", why)
 
 
 def validate_update(resource: Resource, live: JsonObject, updated: JsonObject) -> None:

@@ -224,7 +224,7 @@ def test_another_template_makes_other_pods(apply: Apply) -> None:
 def test_a_pod_is_a_workload(apply: Apply) -> None:
     apply(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: team, labels: {kueue.x-k8s.io/queue-name: queue}}\n"
-        "spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}\n"
+        "spec: {containers: [{name: c, image: busybox, resources: {limits: {nvidia.com/gpu: 1}}}]}\n"
     )
     workload = Workload.objects.get()
     assert workload.name.startswith("pod-p-")

@@ -22,7 +22,8 @@ def pod(
     labels = f"{{{_KUEUE}/queue-name: {queue}, {_KUEUE}/pod-group-name: {group}}}"
     notes = f"{{{_KUEUE}/pod-group-total-count: '{total}', {annotations}}}"
     metadata = f"{{name: {name}, namespace: team, labels: {labels}, annotations: {notes}}}"
-    spec = f"{{restartPolicy: Never, containers: [{{name: main, resources: {{requests: {{cpu: {cpu}}}}}}}]}}"
+    container = f"{{name: main, image: busybox, resources: {{requests: {{cpu: {cpu}}}}}}}"
+    spec = f"{{restartPolicy: Never, containers: [{container}]}}"
     return f"apiVersion: v1\nkind: Pod\nmetadata: {metadata}\nspec: {spec}\n"
 
 

@@ -106,7 +106,7 @@ def test_two_documents_with_one_identity_are_refused() -> None:
 
 
 def test_generated_names_are_no_twins() -> None:
-    pod = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: [{name: c}]}\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\nspec: {containers: [{name: c, image: busybox}]}\n"
     assert len(read_objects(read_documents(f"{pod}---\n{pod}"))) == 2
 
 

@@ -7,6 +7,8 @@ import pytest
 from clusters.simulated.api.api_server import Answer
 from tests.simulated_cluster import JOBS, NODES, PODS, Api, job, make_simulated, pod
 
+CONTAINER = {"name": "c", "image": "busybox"}
+
 
 @pytest.fixture
 def api() -> Api:
@@ -133,6 +135,14 @@ def test_a_stopped_jobs_directives_change_once_its_start_time_is_reset(api: Api)
         (pod(containers=[]), "spec.containers"),
         ({**pod(), "metadata": {"name": "a", "labels": {"x": "y" * 64}}}, "metadata.labels[x]"),
         (pod(requests={"nvidia.com/gpu": "1"}, limits={"nvidia.com/gpu": "2"}), None),
+        (pod(restartPolicy="NaN"), "spec.restartPolicy"),
+        (pod(containers=[{"name": "c"}]), "spec.containers[0].image"),
+        (pod(containers=[{**CONTAINER, "imagePullPolicy": "Sometimes"}]), "spec.containers[0].imagePullPolicy"),
+        (
+            pod(containers=[{**CONTAINER, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]),
+            "spec.containers[0].volumeMounts[0].name",
+        ),
+        (pod(initContainers=[{"name": "first"}]), "spec.initContainers[0].image"),
     ],
 )
 def test_what_breaks_a_rule_is_invalid_and_names_the_field(
@@ -142,6 +152,17 @@ def test_what_breaks_a_rule_is_invalid_and_names_the_field(
     assert (answer.code, answer.body["reason"]) == (422, "Invalid")
     if field:
         assert answer.body["details"]["causes"][0]["field"] == field
+
+
+def test_a_restart_policy_of_another_type_cannot_be_decoded(api: Api) -> None:
+    answer = api.call("POST", PODS, pod(restartPolicy=5))
+    assert (answer.code, answer.body["reason"]) == (400, "BadRequest")
+    assert "spec.restartPolicy of type string" in answer.body["message"]
+
+
+def test_a_mount_of_a_volume_that_is_there_is_taken(api: Api) -> None:
+    mounting = {**CONTAINER, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    api.create(PODS, pod(containers=[mounting], volumes=[{"name": "data", "emptyDir": {}}]))
 
 
 def test_label_values_are_limited_to_63_characters(api: Api) -> None:
