@@ -13,12 +13,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='workload',
             name='push_failures',
-            field=models.PositiveSmallIntegerField(default=0, help_text='Refusals of the present decision in a row.'),
+            field=models.PositiveSmallIntegerField(db_default=0, default=0, help_text='Refusals of the present decision in a row.'),
         ),
         migrations.AddField(
             model_name='workload',
             name='push_refused_sequence',
-            field=models.BigIntegerField(default=0),
+            field=models.BigIntegerField(db_default=0, default=0),
         ),
         migrations.AddField(
             model_name='workload',

@@ -82,8 +82,10 @@ class Workload(NamespacedObject):
     )
     pushed_sequence = models.BigIntegerField(default=0, help_text="The last of them that the cluster has heard.")
     push_error = models.TextField(blank=True)
-    push_failures = models.PositiveSmallIntegerField(default=0, help_text="Refusals of the present decision in a row.")
-    push_refused_sequence = models.BigIntegerField(default=0)
+    push_failures = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="Refusals of the present decision in a row."
+    )
+    push_refused_sequence = models.BigIntegerField(default=0, db_default=0)
     push_retry_at = models.DateTimeField(null=True, blank=True, help_text="When a refused decision is told again.")
 
     objects = WorkloadQuerySet.as_manager()
