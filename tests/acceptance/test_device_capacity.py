@@ -161,12 +161,12 @@ def check_devices(before: Counter[tuple[Any, ...]]) -> None:
         slices = list(device.allocations.all())
         decided = [part for part in slices if part.source == "decided"]
         for name in DIMENSIONS:
-            total, used, found = (getattr(device, f"{prefix}{name}") for prefix in ("", "used_", "found_"))
+            total, used, external = (getattr(device, f"{prefix}{name}") for prefix in ("", "used_", "external_"))
             assert used == sum(getattr(part, name) for part in decided), (device.uuid, name)
-            assert found == sum(getattr(part, name) for part in slices) - used, (device.uuid, name)
-            if used + found > total:
-                assert found or shrunken(device), (device.uuid, name, used, total)
-                assert decided_slices(slices) <= before, (device.uuid, name, used, found, total)
+            assert external == sum(getattr(part, name) for part in slices) - used, (device.uuid, name)
+            if used + external > total:
+                assert external or shrunken(device), (device.uuid, name, used, total)
+                assert decided_slices(slices) <= before, (device.uuid, name, used, external, total)
 
 
 def check_workloads(asked: Mapping[str, Asked], placed: Mapping[str, int]) -> None:
