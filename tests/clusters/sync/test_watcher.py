@@ -104,5 +104,5 @@ def test_a_heartbeat_says_when_something_was_heard() -> None:
     beat("elsewhere", 1_767_225_600.0, heard=True)
     beat("elsewhere", 1_767_225_700.0, heard=False)
     health = watcher_health("elsewhere")
-    assert (health.alive, health.last_event_at) == (True, "2026-01-01T00:00:00+00:00")
+    assert (health.alive, health.last_event_at) == (True, "2026-01-01T00:00:00Z")
     assert watcher_health("nobody").alive is False
