@@ -13,7 +13,7 @@ def pod(
 ) -> dict[str, Any]:
     labels = {"kueue.x-k8s.io/queue-name": queue, "kueue.x-k8s.io/pod-group-name": group}
     annotations = {"kueue.x-k8s.io/pod-group-total-count": str(total)}
-    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -17,7 +17,7 @@ GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 
 def gpu_job(cluster: Cluster, name: str, memory: int, node_policy: str = "binpack") -> None:
     """A waiting workload of one pod with a slice of that size."""
-    container = {"name": "main", "resources": {"limits": {GPU: "1", MEMORY: str(memory)}}}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1", MEMORY: str(memory)}}}
     metadata = {"annotations": {"hami.io/node-scheduler-policy": node_policy}}
     workload = make_workload(cluster, name)
     PodSet.objects.filter(workload=workload).update(
