@@ -46,7 +46,8 @@ def _spark() -> JsonObject:
     annotations = {"kueueweb.io/run-seconds": "20"}
     role: dict[str, Any] = {"coreRequest": "1", "annotations": annotations, "labels": {"app": "train"}}
     executor = {**role, "instances": 1}
-    return {"mode": "cluster", "type": "Scala", "sparkVersion": "4", "driver": role, "executor": executor}
+    versions = {"sparkVersion": "4", "image": "spark:4"}
+    return {"mode": "cluster", "type": "Scala", **versions, "driver": role, "executor": executor}
 
 
 _SPECS: dict[tuple[str, str], JsonObject] = {

@@ -113,7 +113,7 @@ def test_the_live_stream(address: str, token: str) -> None:
         received = orjson.loads(live.recv(5))
         assert received.pop("age_seconds") > 0
         assert received == frame
-    with connect(url, origin=Origin("http://127.0.0.1")) as live, pytest.raises(ConnectionClosed) as closed:
+    with connect(url, origin=Origin(f"http://{address}")) as live, pytest.raises(ConnectionClosed) as closed:
         live.recv(5)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4401

@@ -112,6 +112,9 @@ def _pod(
         labels[site.labels.pod_index] = str(index)
     spec = copy.deepcopy(site.template.get("spec") or {})
     spec["restartPolicy"] = "Always" if serves else "Never"
+    if image := (job.get("spec") or {}).get("image"):  # Spark names one image for all roles
+        for container in spec.get("containers") or ():
+            container.setdefault("image", image)
     for field in ("tolerations", "schedulingGates"):
         if more.get(field):
             spec[field] = [*(spec.get(field) or ()), *more[field]]
