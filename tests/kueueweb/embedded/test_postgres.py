@@ -1,5 +1,6 @@
 """The launcher of PostgreSQL, on both kinds of binaries."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -51,8 +52,10 @@ def test_a_killed_server_loses_nothing_that_it_has_answered(folder: Path) -> Non
         for value in range(20):
             connection.execute("INSERT INTO kept VALUES (%s)", [value])
         assert server.pid is not None
-        for process in [*psutil.Process(server.pid).children(), psutil.Process(server.pid)]:
-            process.kill()
+        postmaster = psutil.Process(server.pid)
+        for process in [postmaster, *postmaster.children()]:
+            with contextlib.suppress(psutil.NoSuchProcess):  # its children go with it
+                process.kill()
     while server.running:
         time.sleep(0.01)
     server.start()

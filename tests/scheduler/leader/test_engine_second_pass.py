@@ -127,7 +127,7 @@ def test_a_pass_that_finds_no_room_says_so_and_comes_again(system: System) -> No
     assert event.type == "Warning"
     row = system.workload()
     assert row.status == "QuotaReserved"
-    assert row.message.startswith("Waiting for its topology to be assigned: ")
+    assert row.message.startswith("There are pending delayed topology requests: ")
     assert event.message in row.message
     Device.objects.update(memory_mib=100_000)
     system.engine = Engine(system.cluster, "next", clock=system.now)
