@@ -1,5 +1,5 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { WorkloadPage } from "@/features/workloads/workload-page";
+import { WorkloadPage } from "@/features/workloads/page/workload-page";
 
 const route = getRouteApi("/app/workloads/$namespace/$name");
 

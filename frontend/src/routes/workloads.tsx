@@ -1,5 +1,5 @@
 import { getRouteApi } from "@tanstack/react-router";
-import { WorkloadsPage } from "@/features/workloads/workloads-page";
+import { WorkloadsPage } from "@/features/workloads/list/workloads-page";
 import { isTyping } from "@/lib/history";
 
 const route = getRouteApi("/app/workloads");

@@ -3,7 +3,7 @@ import { Text } from "@mantine/core";
 import type { Workload } from "@/api/types";
 import { useNow } from "@/lib/clock";
 import { formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
-import classes from "./workloads.module.css";
+import classes from "../workloads.module.css";
 
 interface Step {
   name: string;

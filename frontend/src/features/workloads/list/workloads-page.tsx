@@ -16,9 +16,9 @@ import { Panel } from "@/components/panel";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
 import { countFilters, type WorkloadFilters } from "@/lib/workload-filters";
+import { SubmitModal } from "../submit/submit-modal";
 import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
-import { SubmitModal } from "./submit-modal";
 import { WORKLOAD_COLUMNS } from "./workload-columns";
 
 export interface WorkloadsPageProps {

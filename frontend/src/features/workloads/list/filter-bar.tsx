@@ -11,7 +11,7 @@ import { PENDING_SENTENCES } from "@/lib/pending-reason";
 import { formatCount } from "@/lib/quantity";
 import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/workload-filters";
 import { statusLook, WORKLOAD_STATUSES } from "@/lib/workload-status";
-import classes from "./workloads.module.css";
+import classes from "../workloads.module.css";
 
 export interface FilterBarProps {
   filters: WorkloadFilters;

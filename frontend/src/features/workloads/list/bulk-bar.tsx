@@ -10,8 +10,8 @@ import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
 import { faultLines } from "@/lib/refusal";
-import { ACTION_WORDS } from "./action-words";
-import classes from "./workloads.module.css";
+import { ACTION_WORDS } from "../actions/action-words";
+import classes from "../workloads.module.css";
 
 const ACTIONS: BulkAction[] = ["hold", "release", "cancel"];
 

@@ -8,7 +8,7 @@ import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
-import classes from "./workloads.module.css";
+import classes from "../workloads.module.css";
 
 export function Events({ workload }: { workload: Workload }) {
   const events = useQuery(workloadEventsQuery(useCluster(), workload));

@@ -4,7 +4,7 @@ import type { PodSet } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
-import classes from "./workloads.module.css";
+import classes from "../workloads.module.css";
 
 export function PodSets({ podSets }: { podSets: PodSet[] }) {
   return (

@@ -4,7 +4,7 @@ import type { Condition, WorkloadDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
 import { Panel } from "@/components/panel";
-import classes from "./workloads.module.css";
+import classes from "../workloads.module.css";
 
 /** The checks that must pass before it is admitted. */
 export function AdmissionChecks({ checks }: { checks: WorkloadDetail["admission_checks"] }) {

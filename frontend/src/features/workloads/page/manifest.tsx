@@ -8,7 +8,7 @@ import type { WorkloadReference } from "@/api/workloads";
 import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
-import classes from "./workloads.module.css";
+import classes from "../workloads.module.css";
 
 export function Manifest(reference: WorkloadReference) {
   const [opened, { toggle }] = useDisclosure(false);

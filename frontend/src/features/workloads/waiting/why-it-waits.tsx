@@ -8,10 +8,10 @@ import { Icon, type IconName } from "@/components/icon";
 import { useNow } from "@/lib/clock";
 import { formatCount } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
+import classes from "../workloads.module.css";
 import { ExplanationTables } from "./explanation";
 import { Moves } from "./moves";
 import { stateSentence } from "./state-sentence";
-import classes from "./workloads.module.css";
 
 const LOOKS: Record<WorkloadDetail["status"], { icon: IconName; accent: string }> = {
   Pending: { icon: "clock", accent: "var(--mantine-color-yellow-6)" },

@@ -7,8 +7,8 @@ import { workloadSamplesQuery } from "@/api/workloads";
 import { Panel } from "@/components/panel";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { formatDuration } from "@/lib/time";
+import classes from "../workloads.module.css";
 import { type ContainerUse, latestUse } from "./container-use";
-import classes from "./workloads.module.css";
 
 export function Use({ workload }: { workload: WorkloadDetail }) {
   const samples = useQuery({

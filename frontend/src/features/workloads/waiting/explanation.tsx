@@ -7,8 +7,8 @@ import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { nearestWords, refusalWords } from "@/lib/refusal-words";
-import { NodeLink, QueueLink, WorkloadLink } from "./references";
-import classes from "./workloads.module.css";
+import { NodeLink, QueueLink, WorkloadLink } from "../references";
+import classes from "../workloads.module.css";
 
 const VERDICTS: Record<FlavorVerdict["rule"], { label: string; color: string }> = {
   None: { label: "Fits", color: "teal" },

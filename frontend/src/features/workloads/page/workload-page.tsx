@@ -11,6 +11,9 @@ import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
+import { WorkloadActions } from "../actions/workload-actions";
+import { WorkloadStatusBadge } from "../list/workload-columns";
+import { StateOfWorkload } from "../waiting/why-it-waits";
 import { AdmissionChecks, Conditions } from "./conditions";
 import { Devices } from "./devices";
 import { Events } from "./events";
@@ -20,9 +23,6 @@ import { Manifest } from "./manifest";
 import { PodSets } from "./pod-sets";
 import { Use } from "./use";
 import { WhereItRan } from "./where-it-ran";
-import { StateOfWorkload } from "./why-it-waits";
-import { WorkloadActions } from "./workload-actions";
-import { WorkloadStatusBadge } from "./workload-columns";
 
 export function WorkloadPage({ namespace, name }: { namespace: string; name: string }) {
   const cluster = useCluster();

@@ -7,8 +7,8 @@ import type { WorkloadReference } from "@/api/workloads";
 import { Ago } from "@/components/ago";
 import { Panel } from "@/components/panel";
 import { formatMib } from "@/lib/quantity";
-import { DeviceLink, NodeLink } from "./references";
-import classes from "./workloads.module.css";
+import { DeviceLink, NodeLink } from "../references";
+import classes from "../workloads.module.css";
 
 export function WhereItRan(reference: WorkloadReference) {
   const placement = useQuery(lastPlacementQuery(useCluster(), reference)).data;

@@ -9,8 +9,8 @@ import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
 import { Panel } from "@/components/panel";
 import { decisionLook } from "@/lib/decision-action";
+import classes from "../workloads.module.css";
 import { WhereItRan } from "./where-it-ran";
-import classes from "./workloads.module.css";
 
 export function GoneWorkload({ namespace, name }: WorkloadReference) {
   const decisions = useQuery(workloadDecisionsQuery(useCluster(), { namespace, name }));

@@ -6,8 +6,8 @@ import { Meter } from "@/components/meter";
 import { Panel } from "@/components/panel";
 import { formatMib } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
-import { DeviceLink, NodeLink } from "./references";
-import classes from "./workloads.module.css";
+import { DeviceLink, NodeLink } from "../references";
+import classes from "../workloads.module.css";
 
 export function Devices({ workload }: { workload: WorkloadDetail }) {
   if (workload.devices.length === 0) return null;
