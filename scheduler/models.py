@@ -57,7 +57,7 @@ class SchedulingCycle(models.Model):
     heads = models.PositiveIntegerField()
     admitted = models.PositiveIntegerField()
     preempted = models.PositiveIntegerField()
-    parked = models.PositiveIntegerField()
+    inadmissible = models.PositiveIntegerField()
 
     class Meta:
         ordering = ["-id"]
@@ -79,7 +79,7 @@ class Decision(models.Model):
     cluster_name = models.CharField(max_length=63)
     epoch = models.BigIntegerField()
     cycle = models.BigIntegerField()
-    action = models.CharField(max_length=16, help_text="Admit, Preempt, Evict, Park, Skip, Requeue, Finish ...")
+    action = models.CharField(max_length=16, help_text="Admit, Preempt, Evict, Inadmissible, Skip, Requeue, Finish ...")
     namespace = models.CharField(max_length=63)
     workload_name = models.CharField(max_length=253)
     workload_uid = models.UUIDField()

@@ -489,7 +489,7 @@ class World:
                 continue
             state.wake_queue_at(info.cluster_queue, until)
             if info.queue_state in (QueueState.ACTIVE, QueueState.INADMISSIBLE):
-                kind = DecisionKind.SKIP if info.queue_state is QueueState.ACTIVE else DecisionKind.PARK
+                kind = DecisionKind.SKIP if info.queue_state is QueueState.ACTIVE else DecisionKind.INADMISSIBLE
                 reason = PendingReason.WAITING_FOR_QUOTA
                 outcomes.append(state.refuse(info, info.cluster_queue, kind, reason, describe_pause(until)))
         return CycleResult(state.cycle, outcomes=tuple(outcomes)) if paused else None

@@ -18,7 +18,7 @@ _DECISION_FIELDS: Final = (
     "reason", "message", "detail",
 )  # fmt: skip
 _CYCLE_FIELDS: Final = (
-    "id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted", "parked",
+    "id", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted", "inadmissible",
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ class SchedulingCycleSerializer(serializers.Serializer[Any]):
     heads = serializers.IntegerField()
     admitted = serializers.IntegerField()
     preempted = serializers.IntegerField()
-    parked = serializers.IntegerField()
+    inadmissible = serializers.IntegerField()
 
 
 class DecisionFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed

@@ -65,7 +65,7 @@ class CycleRow:
     heads: int
     admitted: int
     preempted: int
-    parked: int
+    inadmissible: int
 
 
 @dataclass(frozen=True, slots=True)

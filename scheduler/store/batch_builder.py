@@ -188,7 +188,7 @@ class BatchBuilder:
             self._cycles.append(
                 CycleRow(
                     result.cycle, self._now, seconds, result.heads, len(result.admissions), len(result.preemptions),
-                    sum(outcome.kind is DecisionKind.PARK for outcome in result.outcomes),
+                    sum(outcome.kind is DecisionKind.INADMISSIBLE for outcome in result.outcomes),
                 )
             )  # fmt: skip
 

@@ -204,7 +204,7 @@ FROM unnest(%s::timestamptz[], %s::bigint[], %s::text[], %s::text[], %s::text[],
 
 _INSERT_CYCLES: Final = """
 INSERT INTO scheduler_schedulingcycle
-    (cluster_id, epoch, number, started_at, duration_seconds, heads, admitted, preempted, parked)
+    (cluster_id, epoch, number, started_at, duration_seconds, heads, admitted, preempted, inadmissible)
 SELECT %s, %s, * FROM unnest(%s::bigint[], %s::timestamptz[], %s::float8[], %s::int[], %s::int[], %s::int[], %s::int[])
 """
 
@@ -233,7 +233,7 @@ def write_log(cursor: Any, batch: Batch) -> None:
     if decisions:
         cursor.execute(_INSERT_DECISIONS, [batch.cluster_name, batch.epoch, *_columns(decisions)])
     cycles = [
-        (c.number, moment(c.started_at), c.duration_seconds, c.heads, c.admitted, c.preempted, c.parked)
+        (c.number, moment(c.started_at), c.duration_seconds, c.heads, c.admitted, c.preempted, c.inadmissible)
         for c in batch.cycles
     ]
     if cycles:

@@ -357,7 +357,7 @@ class Cycle:
         if active:
             cq.queue.push(info)
         else:
-            kind = DecisionKind.PARK
+            kind = DecisionKind.INADMISSIBLE
             self._moved = True
             cq.queue.set_inadmissible(info)
             if entry.reason is PendingReason.WAITING_FOR_DEVICES or (
@@ -391,5 +391,5 @@ class Cycle:
             self._state.journal.note_once(like)
             if like.outcome is not None and like.outcome[0] is entry.reason:
                 continue
-            outcome = self._state.refuse(like, entry.cq.name, DecisionKind.PARK, entry.reason, text)
+            outcome = self._state.refuse(like, entry.cq.name, DecisionKind.INADMISSIBLE, entry.reason, text)
             self._outcomes.append(outcome)

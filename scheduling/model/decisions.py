@@ -68,7 +68,7 @@ class ReplaceNode:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Why a workload still waits after it was looked at: `kind` PARK (nothing to do until something changes) or SKIP
+    """Why a workload still waits after a cycle considered it: `kind` INADMISSIBLE (until something changes) or SKIP
     (tried again in the next cycle)."""
 
     workload: str

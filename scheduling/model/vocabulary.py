@@ -259,6 +259,6 @@ class DecisionKind(StrEnum):
     ADMIT = "Admit"
     PREEMPT = "Preempt"
     EVICT = "Evict"
-    PARK = "Park"
+    INADMISSIBLE = "Inadmissible"
     SKIP = "Skip"
     REPLACE_NODE = "ReplaceNode"

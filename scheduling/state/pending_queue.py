@@ -95,7 +95,7 @@ class PendingQueue:
         info.queue_state = QueueState.INADMISSIBLE
 
     def set_hash_inadmissible(self, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[WorkloadInfo]:
-        """Park every active workload with a scheduling hash, and those that come until the next event; returns them."""
+        """Set aside every active workload of this hash, and those that come until the next event. Returns them."""
         if self._by_hash is None:
             self._by_hash = {}
             for key, item in self.active.items():

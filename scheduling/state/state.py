@@ -264,7 +264,7 @@ class State:
         else:
             verdict = cq.queue.push_unless_inadmissible(info)
             if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
-                self.out_of_cycle_outcomes.append(self.refuse(info, cq.name, DecisionKind.PARK, *verdict))
+                self.out_of_cycle_outcomes.append(self.refuse(info, cq.name, DecisionKind.INADMISSIBLE, *verdict))
         if cq.queue.active:
             self.ready[cq.name] = cq
 

@@ -134,7 +134,7 @@ def read_anew(engine: Engine, now: float) -> tuple[World, RowIndex]:
 
 
 def facts(world: World, rows: RowIndex) -> dict[str, Any]:
-    """What decisions follow from. Who is parked is not kept: a new leader looks at everyone again."""
+    """What decisions follow from. Which workloads are inadmissible is not kept: a new leader considers each again."""
     found: dict[str, Any] = {"draining": rows.draining, "nodes": rows.nodes, "ended": rows.ended}
     found["second pass"] = set(world._state.second_pass)
     found |= {"local queues": rows.local_queues, "cluster queues": rows.cluster_queues}

@@ -104,7 +104,7 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
             heads=1,
             admitted=1,
             preempted=0,
-            parked=0,
+            inadmissible=0,
         )
         Topology.objects.create(cluster=cluster, name=f"topology-{index}", levels=["rack"], created_at=EPOCH)
         WorkloadPriorityClass.objects.create(cluster=cluster, name=f"class-{index}", value=index, created_at=EPOCH)

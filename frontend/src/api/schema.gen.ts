@@ -2818,7 +2818,7 @@ export interface components {
             heads: number;
             admitted: number;
             preempted: number;
-            parked: number;
+            inadmissible: number;
         };
         /** @description Who is asking, and what they may look at. */
         Session: {

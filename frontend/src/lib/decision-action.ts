@@ -7,7 +7,7 @@ const LOOKS: Record<string, Look> = {
   Admit: { label: "Admitted", color: "teal" },
   Preempt: { label: "Preempted", color: "orange" },
   Evict: { label: "Evicted", color: "orange" },
-  Park: { label: "Inadmissible", color: "yellow" },
+  Inadmissible: { label: "Inadmissible", color: "yellow" },
   Skip: { label: "Skipped", color: "gray" },
   ReplaceNode: { label: "Node replaced", color: "blue" },
   Requeue: { label: "Requeued", color: "yellow" },
@@ -15,7 +15,7 @@ const LOOKS: Record<string, Look> = {
 };
 
 /** The actions that the scheduler takes by itself: the choices of a filter. */
-export const DECISION_ACTIONS = ["Admit", "Preempt", "Evict", "Park", "Skip", "ReplaceNode"] as const;
+export const DECISION_ACTIONS = ["Admit", "Preempt", "Evict", "Inadmissible", "Skip", "ReplaceNode"] as const;
 
 export function decisionLook(action: string): Look {
   return LOOKS[action] ?? { label: action, color: "gray" };

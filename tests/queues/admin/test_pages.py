@@ -37,7 +37,7 @@ def cluster(db: None) -> Cluster:
     Lease.objects.create(cluster=cluster)
     SchedulingCycle.objects.create(
         cluster=cluster, epoch=1, number=1, started_at=NOW, duration_seconds=1, heads=1, admitted=1, preempted=0,
-        parked=0,
+        inadmissible=0,
     )  # fmt: skip
     return cluster
 

@@ -64,7 +64,7 @@ def test_cycles(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> Non
             heads=2,
             admitted=1,
             preempted=0,
-            parked=1,
+            inadmissible=1,
         )
     rows = alice.get("/api/v1/scheduling-cycles/").json()["results"]
     assert [row["number"] for row in rows] == [2, 1]

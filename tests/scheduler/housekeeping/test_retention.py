@@ -79,7 +79,7 @@ def test_history_beyond_the_retention_goes() -> None:
         )
         SchedulingCycle.objects.create(
             cluster=cluster, epoch=1, number=days, started_at=at, duration_seconds=0.1, heads=1, admitted=1,
-            preempted=0, parked=0,
+            preempted=0, inadmissible=0,
         )  # fmt: skip
     drop_old_history(START)
     assert WorkloadEvent.objects.get().workload_name == "1"
