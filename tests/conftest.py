@@ -1,6 +1,7 @@
 """What all tests share: the servers, started by the first test that needs them, and how long properties are tried."""
 
 import pytest
+from django.conf import settings as django_settings
 from hypothesis import HealthCheck, settings
 
 from tests.services_plugin import services
@@ -11,6 +12,12 @@ settings.register_profile("normal", max_examples=100, deadline=None, suppress_he
 settings.register_profile("long", settings.get_profile("normal"), max_examples=2_000)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("normal")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> None:
+    """Most tests make users, and none of them is about how long a password takes to guess."""
+    django_settings.PASSWORD_HASHERS = ["tests.quick_passwords.QuickHasher"]
 
 
 @pytest.fixture(scope="session")

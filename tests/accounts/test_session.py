@@ -96,12 +96,7 @@ def test_guessing_is_as_slow_for_who_claims_to_be_many(site: SchemaClient) -> No
     assert statuses[-1] == 429
 
 
-@pytest.fixture
-def quick_hashes(settings: Any) -> None:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
-def test_guessing_from_many_addresses_is_slow_too(quick_hashes: None, site: SchemaClient) -> None:
+def test_guessing_from_many_addresses_is_slow_too(site: SchemaClient) -> None:
     """S10: a name has a count of its own; from where its user has been before, it does not count."""
     assert site.post(TOKEN, CREDENTIALS, REMOTE_ADDR="10.9.0.1").status_code == 201
     wrong = {**CREDENTIALS, "password": "x"}
