@@ -55,11 +55,11 @@ class PreconditionFailed(KueuewebError):
 
 
 class LimitReached(KueuewebError):
-    """A limit per tenant. `retry_after` is when to try again, in seconds."""
+    """A limit per tenant. `retry_after` is when to try again, in seconds; None where waiting alone does not help."""
 
     reason = "LimitReached"
 
-    def __init__(self, message: str, retry_after: int) -> None:
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 

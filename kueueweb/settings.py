@@ -151,6 +151,7 @@ MAX_UNFINISHED_PER_NAMESPACE = env.integer("MAX_UNFINISHED_PER_NAMESPACE", defau
 MAX_UNFINISHED_PER_LOCAL_QUEUE = env.integer("MAX_UNFINISHED_PER_LOCAL_QUEUE", default=50_000)
 MAX_UNFINISHED_PER_USER = env.integer("MAX_UNFINISHED_PER_USER", default=100_000)
 MAX_SOCKETS_PER_USER = env.integer("MAX_SOCKETS_PER_USER", default=30)
+MAX_TOKENS_PER_USER = env.integer("MAX_TOKENS_PER_USER", default=50)
 MAX_SUBMISSIONS_PER_MINUTE = env.integer("MAX_SUBMISSIONS_PER_MINUTE", default=20_000)
 
 # --- Clusters ---------------------------------------------------------------------------------------------------------

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from django.utils import timezone
 from knox.auth import TokenAuthentication as KnoxTokenAuthentication
 from rest_framework.authentication import get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+
+from accounts.services.tokens import note_use
 
 _SCHEMES = (b"token", b"bearer")
 
@@ -21,3 +25,15 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the
         if scheme.lower() not in _SCHEMES:
             return None
         return self.authenticate_credentials(token.strip())
+
+    def authenticate_credentials(self, token: bytes) -> Any:
+        """The user and the token of these bytes. Raises AuthenticationFailed."""
+        if not token.isascii():  # knox reads them as UTF-8, whatever they are
+            raise AuthenticationFailed("Invalid token.")
+        return super().authenticate_credentials(token)
+
+    def validate_user(self, auth_token: Any) -> Any:
+        """The user, whose token is in use."""
+        found = super().validate_user(auth_token)
+        note_use(auth_token, timezone.now())
+        return found

@@ -44,6 +44,7 @@ class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     created = serializers.DateTimeField()
     expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
+    last_used = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: it has never been used.")
 
 
 class TokenView(PasswordView):

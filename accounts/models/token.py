@@ -1,4 +1,4 @@
-"""What knox's tokens do not have: a name, and an id that tells nothing of the token."""
+"""What knox's tokens do not have: a name, their last use, and an id that tells nothing of the token."""
 
 import uuid
 
@@ -11,6 +11,7 @@ class TokenDetails(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     token = models.OneToOneField("knox.AuthToken", on_delete=models.CASCADE, related_name="details")
     name = models.CharField(max_length=100, blank=True, help_text="What the token is for, as its owner calls it.")
+    last_used = models.DateTimeField(null=True, help_text="To the minute; null: it has never been used.")
 
     class Meta:
         verbose_name_plural = "token details"

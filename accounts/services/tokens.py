@@ -1,29 +1,59 @@
 """Tokens are made, listed and revoked by their owner, and end with the account and the password of their making."""
 
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
+from django.utils import timezone
 from knox.models import AuthToken
 
-from accounts.exceptions import NotFound
+from accounts.exceptions import LimitReached, NotFound
 from accounts.models import TokenDetails
+
+_USE_IS_NOTED_EVERY: Final = timedelta(minutes=1)
 
 
 def create_token(user: AbstractBaseUser, name: str = "") -> tuple[str, TokenDetails]:
-    """A new token, which nobody can read again, and what is kept of it."""
+    """A new token, which nobody can read again, and what is kept of it. Raises LimitReached."""
     with transaction.atomic():
+        _check_limit(user)
         row, token = AuthToken.objects.create(user)
         return token, TokenDetails.objects.create(token=row, name=name)
 
 
+def _check_limit(user: AbstractBaseUser) -> None:
+    limit = settings.MAX_TOKENS_PER_USER
+    if not limit:
+        return
+    get_user_model().objects.select_for_update().get(pk=user.pk)  # two tokens at once are counted one after the other
+    there = _good_tokens(user, timezone.now()).count()
+    if there >= limit:
+        raise LimitReached(
+            f"User {user.get_username()} has {there:,} tokens and may have {limit:,}. No token was made. Revoke those "
+            "that are not needed: GET /api/v1/auth/tokens/ says when each was last used. An operator of kueueweb can "
+            "raise MAX_TOKENS_PER_USER."
+        )
+
+
+def _good_tokens(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails]:
+    return TokenDetails.objects.filter(Q(token__expiry=None) | Q(token__expiry__gt=now), token__user_id=user.pk)
+
+
+def note_use(token: AuthToken, now: datetime) -> None:
+    """Remember that the token was used, to the minute: a tool that asks often writes seldom."""
+    unnoted = Q(last_used=None) | Q(last_used__lte=now - _USE_IS_NOTED_EVERY)
+    TokenDetails.objects.filter(unnoted, token_id=token.pk).update(last_used=now)
+
+
 def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, Any]:
-    """The user's tokens that are still good: id, name, created and expiry."""
-    found = TokenDetails.objects.filter(Q(token__expiry=None) | Q(token__expiry__gt=now), token__user_id=user.pk)
-    return found.values("id", "name", created=F("token__created"), expiry=F("token__expiry"))
+    """The user's tokens that are still good: id, name, created, expiry and last use."""
+    found = _good_tokens(user, now)
+    return found.values("id", "name", "last_used", created=F("token__created"), expiry=F("token__expiry"))
 
 
 def revoke_token(user: AbstractBaseUser, token_id: UUID) -> None:

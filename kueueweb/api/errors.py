@@ -76,7 +76,8 @@ def _refusal(error: queues.KueuewebError) -> Response:
     body = _body(error.reason, error.message, map(located, error.errors))
     headers: dict[str, str] = {}
     if isinstance(error, queues.LimitReached):
-        headers["Retry-After"] = str(error.retry_after)
+        if error.retry_after is not None:
+            headers["Retry-After"] = str(error.retry_after)
     elif isinstance(error, queues.PreconditionFailed):
         body["current"] = error.current
         if error.current is not None:

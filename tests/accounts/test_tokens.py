@@ -1,7 +1,7 @@
 """Tokens are named, listed and revoked by their owner."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 from knox.models import AuthToken
 
-from accounts.models import Cluster
+from accounts.models import Cluster, TokenDetails
 from tests.api_client import SchemaClient
 from tests.users import make_user
 
@@ -53,7 +53,7 @@ def test_tokens_have_names_and_are_listed_without_the_token(people: None) -> Non
         (token["id"], token["name"], token["expiry"]) for token in reversed(made)
     ]
     assert [row["name"] for row in rows] == ["", "prometheus"]
-    assert set(rows[0]) == {"id", "name", "created", "expiry"}
+    assert set(rows[0]) == {"id", "name", "created", "expiry", "last_used"}
     for token, row in zip(made, AuthToken.objects.filter(user__username="bob").order_by("created"), strict=True):
         for secret in (token["token"], row.token_key, row.digest):
             assert secret not in response.content.decode()
@@ -110,3 +110,37 @@ def test_a_name_is_a_short_text(people: None, name: Any) -> None:
     response = SchemaClient().post(TOKEN, {"username": "bob", "password": "bob-secret", "name": name})
     assert (response.status_code, response.json()["errors"][0]["path"]) == (400, "name")
     assert not AuthToken.objects.exists()
+
+
+def test_the_last_use_of_a_token_is_known_to_the_minute(people: None) -> None:
+    """S11: nobody could tell which token is still in use."""
+    used, unused = make_token("bob"), make_token("bob")
+    client = client_with(used)
+    noted = {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]}
+    assert noted[unused["id"]] is None
+    assert abs(datetime.fromisoformat(noted[used["id"]]) - timezone.now()) < timedelta(minutes=1)
+    assert {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]} == noted
+    TokenDetails.objects.filter(id=used["id"]).update(last_used=timezone.now() - timedelta(seconds=61))
+    later = {row["id"]: row["last_used"] for row in client.get(TOKENS).json()["results"]}
+    assert later[used["id"]] > noted[used["id"]]
+
+
+def test_a_user_has_so_many_tokens_and_no_more(people: None, settings: Any) -> None:
+    """S11: no limit per user; each request looks at all tokens of its user."""
+    settings.MAX_TOKENS_PER_USER = 2
+    first, second = make_token("bob"), make_token("bob")
+    body = {"username": "bob", "password": "bob-secret"}
+    refused = SchemaClient().post(TOKEN, body)
+    assert (refused.status_code, refused.json()["reason"]) == (429, "LimitReached")
+    assert "MAX_TOKENS_PER_USER" in refused.json()["message"]
+    assert "Retry-After" not in refused.headers
+    make_token("charlie")
+    AuthToken.objects.filter(details__id=first["id"]).update(expiry=timezone.now() - timedelta(seconds=1))
+    assert make_token("bob")["id"] != second["id"]
+
+
+@pytest.mark.parametrize("token", ["\u00ff" * 8, "", "x y", "\u00e4"])
+def test_a_token_of_any_bytes_is_refused(cluster: Cluster, token: str) -> None:
+    client = SchemaClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token}")
+    assert client.get(TOKENS).status_code == 401

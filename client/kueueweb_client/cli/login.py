@@ -67,8 +67,11 @@ def list_tokens() -> None:
     with client() as asked:
         rows = list(asked.rows("auth", "tokens"))
     write_table(
-        ["ID", "NAME", "CREATED", "EXPIRES"],
-        [[row["id"], row["name"] or "-", row["created"], row["expiry"] or "never"] for row in rows],
+        ["ID", "NAME", "CREATED", "EXPIRES", "LAST USED"],
+        [
+            [row["id"], row["name"] or "-", row["created"], row["expiry"] or "never", row["last_used"] or "never"]
+            for row in rows
+        ],
     )
 
 

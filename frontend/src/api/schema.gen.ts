@@ -2866,6 +2866,11 @@ export interface components {
              * @description When it ends; null: when it is revoked.
              */
             expiry: string | null;
+            /**
+             * Format: date-time
+             * @description To the minute; null: it has never been used.
+             */
+            last_used: string | null;
         };
         /** @description A user name, a password and a name for the token. */
         TokenCredentialsRequest: {
