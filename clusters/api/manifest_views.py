@@ -20,6 +20,7 @@ from accounts.services.apply_result import Action
 from clusters.manifests import ApplyResult, apply_manifests, get_manifests, kind_named, to_yaml
 from queues.api.filters import query_text
 from queues.manifests.documents import MOST_BYTES
+from queues.services.visibility import Reader
 
 _YAML = "application/yaml"
 
@@ -136,7 +137,9 @@ class _ManifestsOutView(ClusterView):
         if name and not manifests:
             raise self.missing(found.name, *filter(None, (namespace, name)))
         if found.namespaced:
-            manifests = [manifest for manifest in manifests if self.access.sees(manifest["metadata"]["namespace"])]
+            reader = Reader(self.access, self.cluster)
+            seen = (manifest for manifest in manifests if self.access.sees(manifest["metadata"]["namespace"]))
+            manifests = [reader.manifest(manifest) for manifest in seen]
         return HttpResponse(to_yaml(manifests), content_type=f"{_YAML}; charset=utf-8")
 
 

@@ -23,6 +23,7 @@ from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.models import Workload, WorkloadPriorityClass
 from queues.services import workloads
 from queues.services.pod_policy import MAX_PRIORITY, class_problem
+from queues.services.visibility import Reader
 from scheduling.model.vocabulary import FinishedReason
 
 Key = tuple[str, str]
@@ -52,7 +53,7 @@ class _ActionView(ClusterView):
             raise self.missing("Workload", namespace, name)
         if not changed:
             raise Conflict(f"Workload {namespace}/{name} cannot take {self.verb}: {_WHY_NOT[self.verb]}")
-        return Response(workload_detail_json(row))
+        return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
 
 
 class CancelView(_ActionView):

@@ -13,6 +13,7 @@ from queues.api.serializers import Shape, WorkloadDetailSerializer
 from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.models import Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
+from queues.services.visibility import Reader
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
 _RIGHT = "queues.answer_admissioncheck"
@@ -47,7 +48,8 @@ class CheckAnswerView(ClusterView):
         )
         set_check_state(self.cluster, namespace, name, check, answer, actor=self.access.username)
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
-        return Response(workload_detail_json(workload_values(found, detail=True).get()))
+        row = workload_values(found, detail=True).get()
+        return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
 
     def _require_the_right(self, request: Request, namespace: str, name: str) -> None:
         if self.access.is_cluster_admin or request.user.has_perm(_RIGHT):

@@ -7,6 +7,7 @@ from django.db.models import F, QuerySet
 
 from queues.models import PodSet, Workload
 from queues.querysets import queue_time
+from queues.services.visibility import Reader
 from scheduling.model.quantity import format_amount
 
 _WORKLOAD_FIELDS: Final = (
@@ -37,8 +38,8 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False) -> A
     )
 
 
-def workloads_json(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The workloads with their pod sets."""
+def workloads_json(rows: Iterable[dict[str, Any]], reader: Reader) -> list[dict[str, Any]]:
+    """The workloads with their pod sets, as this reader may have them."""
     rows = list(rows)
     pod_sets: dict[int, list[dict[str, Any]]] = {row["id"]: [] for row in rows}
     found = PodSet.objects.filter(workload_id__in=pod_sets).order_by("workload_id", "position")
@@ -49,14 +50,17 @@ def workloads_json(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         row["cluster"] = row.pop("cluster_name")
         row["owner"] = {"kind": kind, "name": name} if kind else None
         row["pod_sets"] = pod_sets[row["id"]]
+        row["message"] = reader.message(row["message"])
     return rows
 
 
-def workload_detail_json(row: dict[str, Any]) -> dict[str, Any]:
+def workload_detail_json(row: dict[str, Any], reader: Reader) -> dict[str, Any]:
     """One workload with its conditions and the device slices that it holds: two queries more."""
-    [body] = workloads_json([row])
-    body["conditions"] = [condition_json(condition) for condition in body["conditions"]]
-    body["admission_checks"] = [condition_json(state) for state in body.pop("admission_check_states")]
+    [body] = workloads_json([row], reader)
+    body["conditions"] = [condition_json(condition) for condition in reader.conditions(body["conditions"])]
+    body["admission_checks"] = [
+        condition_json(state) for state in reader.conditions(body.pop("admission_check_states"))
+    ]
     slices = Workload(pk=body["id"]).device_allocations.filter(source="decided").order_by("id")
     body["devices"] = list(
         slices.values(

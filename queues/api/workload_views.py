@@ -39,7 +39,7 @@ from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
 from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
-from queues.services.visibility import without_preemptor
+from queues.services.visibility import Reader
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, Report
 
@@ -79,7 +79,7 @@ class WorkloadsView(ClusterView):
         if ordering == "position":
             return self._by_position(request)
         page = self.paginate_queryset(workload_values(self.filter_queryset(self.get_queryset())))
-        return self.get_paginated_response(workloads_json(page or []))
+        return self.get_paginated_response(workloads_json(page or [], Reader(self.access, self.cluster)))
 
     def _by_position(self, request: Request) -> Response:
         parameters = request.query_params
@@ -104,7 +104,8 @@ class WorkloadsView(ClusterView):
         more = len(positions) > int(limit)
         if more:
             positions.popitem()
-        rows = workloads_json(workload_values(Workload.objects.filter(pk__in=positions)))
+        found = workload_values(Workload.objects.filter(pk__in=positions))
+        rows = workloads_json(found, Reader(self.access, self.cluster))
         for row in rows:
             row["position"] = positions[row["id"]]
         rows.sort(key=lambda row: row["position"])
@@ -158,7 +159,7 @@ class WorkloadView(ClusterView):
         row = workload_values(found, detail=True).first()
         if row is None:
             raise self.missing("Workload", namespace, name)
-        return Response(workload_detail_json(row))
+        return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
 
     @extend_schema(responses={204: None, 202: WorkloadDetailSerializer})
     def delete(self, request: Request, namespace: str, name: str) -> Response:
@@ -191,8 +192,9 @@ class WorkloadEventsView(ClusterView):
             workload_uid=uid, cluster=self.cluster, namespace=namespace, workload_name=name
         )
         page = self.paginate_queryset(events.values("id", "at", "type", "reason", "message", "actor")) or []
-        for row in () if self.access.sees_everything else page:
-            row["message"] = without_preemptor(row["message"])
+        reader = Reader(self.access, self.cluster)
+        for row in page:
+            row["message"] = reader.message(row["message"])
         return self.get_paginated_response(page)
 
     def _uid(self, namespace: str, name: str) -> UUID:

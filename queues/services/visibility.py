@@ -1,21 +1,18 @@
-"""Which ClusterQueues and cohorts a user may see: those that the LocalQueues of their namespaces lead to."""
+"""What a user may know of others: the ClusterQueues to which the LocalQueues of their namespaces lead, and cohorts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from accounts.models import Cluster
 from accounts.services.access import Access
 from queues.models import LocalQueue
 
-_OF_PREEMPTOR: Final = re.compile(r"(preemptor path: [^;]*; |preemptor effective priority: [^;]*; )")
-
-
-def without_preemptor(message: str) -> str:
-    """What a preempted tenant may read of a preemption: not where the other's queue stands, nor what its workload is
-    worth."""
-    return _OF_PREEMPTOR.sub("", message)
+_PREEMPTOR_PATH: Final = re.compile(r"preemptor path: ([^;]*)(?:; |$)")
+_OF_PREEMPTOR: Final = re.compile(r"preemptor (?:path|effective priority): [^;]*(?:; |$)")
+_OF_VICTIM: Final = re.compile(r"Preempted ([^/\s]+)/\S+ \((\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +45,46 @@ def visibility_of(access: Access, cluster: Cluster) -> Visibility:
         return Visibility(None)
     queues = LocalQueue.objects.filter(cluster=cluster, namespace__in=namespaces)
     return Visibility(frozenset(queues.values_list("cluster_queue_name", flat=True)))
+
+
+class Reader:
+    """Cuts from messages what their reader may not know: where the queue of a preemptor stands and what its workload is
+    worth, unless they see that queue; the names of victims in namespaces that they do not see.
+
+    The rows keep the whole message, and people with different rights read the same row.
+    """
+
+    def __init__(self, access: Access, cluster: Cluster) -> None:
+        self._access = access
+        self._cluster = cluster
+
+    @cached_property
+    def _visibility(self) -> Visibility:
+        return visibility_of(self._access, self._cluster)
+
+    def message(self, text: str) -> str:
+        """The message as this reader may have it."""
+        if self._access.sees_everything:
+            return text
+        victim = _OF_VICTIM.fullmatch(text)
+        if victim and not self._access.sees(victim[1]):
+            return f"Preempted a workload ({victim[2]})"
+        path = _PREEMPTOR_PATH.search(text)
+        if path and self._visibility.sees_queue(path[1].rpartition("/")[2]):
+            return text
+        return _OF_PREEMPTOR.sub("", text)
+
+    def conditions(self, conditions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Conditions, or states of admission checks, with their messages cut."""
+        return [
+            {**condition, "message": self.message(condition["message"])} if "message" in condition else dict(condition)
+            for condition in conditions
+        ]
+
+    def manifest(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """A Workload's manifest, or any other, with the conditions of its status cut."""
+        status = manifest.get("status")
+        if not isinstance(status, dict) or self._access.sees_everything:
+            return manifest
+        cut = {key: self.conditions(status[key]) for key in ("conditions", "admissionChecks") if key in status}
+        return {**manifest, "status": {**status, **cut}}

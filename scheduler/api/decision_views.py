@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
-from queues.services.visibility import without_preemptor
+from queues.services.visibility import Reader
 from scheduler.models import Decision, SchedulingCycle
 from scheduling.model.vocabulary import DecisionKind
 
@@ -87,10 +87,10 @@ class DecisionListView(ClusterView):
         if namespaces is not None:
             found = found.filter(namespace__in=namespaces)
         page = self.paginate_queryset(self.filter_queryset(found).values(*_DECISION_FIELDS)) or []
+        reader = Reader(self.access, self.cluster)
         for row in page:
             row["cluster_queue"] = row.pop("cluster_queue_name")
-            if not self.access.sees_everything:
-                row["message"] = without_preemptor(row["message"])
+            row["message"] = reader.message(row["message"])
             if not self.access.sees_everything and row["action"] != DecisionKind.ADMIT:
                 row["detail"] = {}  # it names workloads of others: which one was preempted, or for which one
         return self.get_paginated_response(page)

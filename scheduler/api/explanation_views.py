@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from queues.models import Workload
-from queues.services.visibility import visibility_of
+from queues.services.visibility import Reader, visibility_of
 from scheduler.store.kept_world import kept_world
 from scheduling.advice.explanation import Explanation, Rule, Victim, Waiting, WaitState, WorkloadHolder
 
@@ -157,6 +157,7 @@ class ExplanationView(ClusterView):
             ]
 
         return asdict(found) | {
+            "message": Reader(self.access, self.cluster).message(found.message),
             "ahead": others(found.ahead),
             "contenders": others(found.contenders),
             "workload_holders": others(found.workload_holders),
