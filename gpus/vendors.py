@@ -36,7 +36,7 @@ def _allocation(word: str) -> dict[str, str]:
 
 
 def _uuids(prefix: str) -> dict[str, str]:
-    """The two keys with which users choose cards by UUID."""
+    """The two keys with which users choose devices by UUID."""
     return {"use_uuid": f"{prefix}/use-gpuuuid", "nouse_uuid": f"{prefix}/nouse-gpuuuid"}
 
 

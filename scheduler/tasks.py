@@ -104,7 +104,7 @@ def apply_retention() -> None:
 
 @shared_task(name="scheduler.tasks.sample_telemetry")
 def sample_telemetry() -> None:
-    """Ask what cards and containers use."""
+    """Ask what devices and containers use."""
     for found in Cluster.objects.exclude(telemetry_urls=[]).order_by("pk"):
         sample_cluster(found, timezone.now())
 

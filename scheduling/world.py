@@ -101,8 +101,8 @@ class World:
                 self._read_again(self._in_namespace(namespace))  # it may limit other resources now
 
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
-        """Replace the policies by which pods without their own choose nodes and cards; `fgd` and `bid-price` learn what
-        is typical from the workloads that are known. To be called after `set_vendors`."""
+        """Replace the policies by which pods without their own choose nodes and devices; `fgd` and `bid-price` learn
+        what is typical from the workloads that are known. To be called after `set_vendors`."""
         state = self._state
         settings = state.fleet.settings
         if (settings.node_policy, settings.device_policy) != (node_policy, device_policy):

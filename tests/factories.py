@@ -106,7 +106,7 @@ def make_workload(
 
 
 def make_node(cluster: Cluster, name: str, devices: Sequence[Mapping[str, Any]] = (), **fields: Any) -> Node:
-    """A node and its cards, each 4 slots, 16,000 MiB and 100 % unless said otherwise."""
+    """A node and its devices, each 4 slots, 16,000 MiB and 100 % unless said otherwise."""
     node = Node.objects.create(cluster=cluster, name=name, created_at=START, **fields)
     for index, device in enumerate(devices):
         defaults = {

@@ -19,7 +19,7 @@ from clusters.simulated.server import Server, address, listen
 JsonObject = dict[str, Any]
 
 TWO_NODES = GpuNodes("node", 2, "V100", "NVIDIA-V100", devices=2, memory_mib=32_768, cpu="8", memory="64Gi", slots=4)
-"""Two nodes, each with 8 cpu, 64Gi and two cards of 32 GiB in four slots."""
+"""Two nodes, each with 8 cpu, 64Gi and two devices of 32 GiB in four slots."""
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"

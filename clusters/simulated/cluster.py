@@ -159,7 +159,7 @@ class SimulatedCluster:
             raise bad_request(f"unknown node state {state!r}; there are ready, not-ready, cordoned, uncordoned, gone")
 
     def set_device_health(self, uuid: str, healthy: bool) -> None:
-        """Makes a card healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""
+        """Makes a device healthy or unhealthy, as its node's plugin publishes it. Raises ApiError if no node has it."""
         if not self._plugin.set_device_health(uuid, healthy):
             raise not_found("devices", uuid)
 

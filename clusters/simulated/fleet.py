@@ -18,7 +18,7 @@ from clusters.simulated.mixed_fleet import mixed_fleet
 
 @dataclass(frozen=True, slots=True)
 class GpuNodes:
-    """Some equal nodes. memory_mib and slots are per card; cpu and memory as Kubernetes quantities."""
+    """Some equal nodes. memory_mib and slots are per device; cpu and memory as Kubernetes quantities."""
 
     prefix: str
     count: int

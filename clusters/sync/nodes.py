@@ -1,4 +1,4 @@
-"""What the cluster says of its nodes -> node and card rows, and the workloads whose node failed."""
+"""What the cluster says of its nodes -> node and device rows, and the workloads whose node failed."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class PodSync:
         if not pod.ended:
             pod.found = found_allocation(manifest, self._vendors, init_done=_init_done(manifest))
             if pod.row is not None and pod.found is not None:
-                pod.row = replace(pod.row, cards=_cards(pod.found))
+                pod.row = replace(pod.row, devices=_devices(pod.found))
         before = self._pods.get(pod.uid)
         if before is not None and before.workload_uid != pod.workload_uid:
             batch.moved.add(pod.uid)
@@ -298,8 +298,8 @@ def _init_done(manifest: JsonObject) -> bool:
     return len(ends) >= wanted > 0 and all(end.get("exitCode") == 0 for end in ends)
 
 
-def _cards(found: FoundAllocation) -> str:
-    """The cards that a pod's annotations name; none where they cannot be read."""
+def _devices(found: FoundAllocation) -> str:
+    """The devices that a pod's annotations name; none where they cannot be read."""
     return orjson.dumps(sorted({held.uuid for held in found.slices})).decode()
 
 

@@ -204,10 +204,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   if (kind === "devices") return answer(response, page([]));
   if (kind === "fragmentation") {
     const report = {
-      cards: 256,
+      devices: 256,
       idle_milli: 118_000,
       fragmented_milli: 61_000,
-      unused_cards: 36,
+      unused_devices: 36,
       largest: [],
     };
     return answer(response, { cluster: report, flavors: {}, nodes: {} });
@@ -266,7 +266,7 @@ function broadcast(text: string): void {
   for (const socket of sockets.clients) socket.send(text);
 }
 
-/** Lets a few cards change hands and queues breathe. */
+/** Lets a few devices change hands and queues breathe. */
 function drift(): void {
   const uuids = Object.keys(fixture.live.devices);
   const changed: Record<string, LiveDevice> = {};

@@ -61,7 +61,7 @@ class MigAllocation:
 
 @dataclass(frozen=True, slots=True)
 class FoundAllocation:
-    """What a pod in the cluster says it holds; slots, MiB and cores per card are the pod's peak.
+    """What a pod in the cluster says it holds; slots, MiB and cores per device are the pod's peak.
 
     `malformed` is what could not be read: such a pod counts as so many whole devices of its node as it asks for
     (`asked`; None: as all of them) until that is resolved.
@@ -247,7 +247,7 @@ def _decode_device(text: str) -> AllocatedDevice:
     if len(fields) < 4:
         raise AnnotationError(f"a device has {len(fields)} fields instead of 4: {text!r}")
     if not fields[0].isprintable():
-        raise AnnotationError(f"{fields[0]!r} is no UUID of a card")
+        raise AnnotationError(f"{fields[0]!r} is no UUID of a device")
     for field in fields[2:4]:
         if not _INTEGER.fullmatch(field):
             raise AnnotationError(f"{field!r} in {text!r} is not a whole number")

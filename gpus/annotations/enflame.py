@@ -1,4 +1,4 @@
-"""Enflame's DRS slices: the cards of a node with their numbers of slices, and the profiles that they may be cut into.
+"""Enflame's DRS slices: the devices of a node with their numbers of slices, and the profiles that they may be cut into.
 
 `{"devices": [{"index": "0", "minor": "0", "capacity": 6}], "profiles": {"1g.6gb": "0", "3g.20gb": "1"}}`: the name of a
 profile says its slices and its memory in GiB, its value is the identifier that the device plugin knows it by.
@@ -41,7 +41,7 @@ def decode_devices_drs(text: str, vendor: str, node: str, *, as_hami: bool = Fal
 
 
 def encode_devices_drs(devices: Iterable[Device]) -> str:
-    """The value of `enflame.com/gcu-drs-capacity`; all cards of a node have the same profiles."""
+    """The value of `enflame.com/gcu-drs-capacity`; all devices of a node have the same profiles."""
     entries = []
     profiles: dict[str, str] = {}
     for device in devices:

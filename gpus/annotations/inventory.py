@@ -1,4 +1,4 @@
-"""The cards of a node in HAMi's register annotations: JSON, or the older comma-and-colon string.
+"""The devices of a node in HAMi's register annotations: JSON, or the older comma-and-colon string.
 
 JSON leaves out every key that is zero, false or empty: an absent `health` means unhealthy, an absent `index` means 0.
 The position in the array means nothing.
@@ -113,7 +113,7 @@ def encode_devices_metax(devices: Iterable[Device]) -> str:
 
 
 def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
-    """Read MetaX' `metax-tech.com/node-gpu-devices`; a card's index is its place. Raises AnnotationError."""
+    """Read MetaX' `metax-tech.com/node-gpu-devices`; a device's index is its place. Raises AnnotationError."""
     devices = []
     for number, entry in enumerate(_objects(text)):
         where = f"device {number}"
@@ -141,7 +141,7 @@ def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
 
 def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, ...]:
     """Read a vendor's register annotation on a node in its own encoding. Raises AnnotationError, also for what can be
-    no card: names that are too long, hold control characters or separators of pods' annotations, numbers below 0."""
+    no device: names that are too long, hold control characters or separators of pods' annotations, numbers below 0."""
     match vendor.inventory:
         case InventoryEncoding.DRS_JSON:
             devices = decode_devices_drs(text, vendor.common_word, node, as_hami=vendor.rules.as_hami)
@@ -156,11 +156,11 @@ def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, 
     for device in devices:
         texts = ((device.uuid, 128), (device.type, 128), (device.mode, 32))
         if any(len(word) > most or not word.isprintable() for word, most in texts):
-            raise AnnotationError(f"{device.uuid[:128]!r}, {device.type[:128]!r}, {device.mode[:32]!r}: no such card")
+            raise AnnotationError(f"{device.uuid[:128]!r}, {device.type[:128]!r}, {device.mode[:32]!r}: no such device")
         if _SEPARATORS.search(device.uuid):
             raise AnnotationError(f"{device.uuid!r} holds a separator (, : ;), which no pod's annotation can carry")
         if min(device.index, device.slots, device.memory_mib, device.cores_percent) < 0:
-            raise AnnotationError(f"a number of card {device.uuid} is below 0")
+            raise AnnotationError(f"a number of device {device.uuid} is below 0")
     return devices
 
 
@@ -176,7 +176,7 @@ def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
 
 
 def encode_pair_scores(devices: Iterable[Device]) -> str:
-    """The value of `hami.io/node-nvidia-score`: link scores of every card to the others."""
+    """The value of `hami.io/node-nvidia-score`: link scores of every device to the others."""
     return json.dumps(
         [{"uuid": device.uuid, "score": dict(sorted(device.pair_scores.items()))} for device in devices],
         separators=(",", ":"),

@@ -1,4 +1,4 @@
-"""All cards of a node: every vendor's register annotation, or capacity, with link scores and cordons put together."""
+"""All devices of a node: every vendor's register annotation, or capacity, with link scores and cordons put together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COUNT: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """The cards of a node, the vendors whose plugin stopped answering, and what could not be read, by annotation."""
+    """The devices of a node, the vendors whose plugin stopped answering, and what could not be read, by annotation."""
 
     devices: tuple[Device, ...]
     unhealthy_vendors: frozenset[str]
@@ -40,11 +40,11 @@ def node_devices(
     now: float,
     labels: Mapping[str, str] = NO_LABELS,
 ) -> NodeDevices:
-    """Read a node's cards from its annotations, its labels and its capacity (whole units, by resource name).
+    """Read a node's devices from its annotations, its labels and its capacity (whole units, by resource name).
 
-    A vendor's annotation that can't be read gives no card of that vendor and a problem. `now` (seconds since the
+    A vendor's annotation that can't be read gives no device of that vendor and a problem. `now` (seconds since the
     epoch) is for the handshake. A plugin of which the kubelet offers nothing any more is dead whatever the handshake
-    says: no pod with such cards would start there (HAMi looks at that for NVIDIA).
+    says: no pod with such devices would start there (HAMi looks at that for NVIDIA).
     """
     devices: list[Device] = []
     unhealthy: set[str] = set()
@@ -98,8 +98,8 @@ def _vendor_devices(
 
 
 def count_scores(annotations: Mapping[str, str], vendors: Iterable[DeviceVendor]) -> dict[str, CountScores]:
-    """A node's own tables of what it means to take so many of its cards, by vendor word; what can't be read is left
-    out, as its number of cards would be."""
+    """A node's own tables of what it means to take so many of its devices, by vendor word; what can't be read is left
+    out, as its number of devices would be."""
     found = {}
     for vendor in vendors:
         keys = vendor.annotations

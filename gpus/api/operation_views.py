@@ -22,7 +22,7 @@ _MOST_HOURS = 90 * 24
 
 
 class CloseSerializer(Shape):
-    """Whether a node or a card is closed to new pods, and whether it is being emptied; what is left out stays."""
+    """Whether a node or a device is closed to new pods, and whether it is being emptied; what is left out stays."""
 
     cordoned = serializers.BooleanField(required=False)
     draining = serializers.BooleanField(required=False, help_text="Draining cordons; opening ends it.")
@@ -59,7 +59,8 @@ class DriftSerializer(Shape):
 
 
 class DeviceUsageSerializer(Shape):
-    """What a card really uses now. A value that was not reported is null; a card that nothing reports is not listed."""
+    """What a device really uses now. A value that was not reported is null; a device that nothing reports is not
+    listed."""
 
     uuid = serializers.CharField()
     node = serializers.CharField()
@@ -85,7 +86,7 @@ def _whole(rows: list[dict[str, Any]]) -> Response:
 
 def _require_cluster_admin(view: ClusterView) -> None:
     if not view.access.is_cluster_admin:
-        raise PermissionDenied("Nodes and cards are closed and opened by a cluster admin.")
+        raise PermissionDenied("Nodes and devices are closed and opened by a cluster admin.")
 
 
 def _closing(request: Request) -> dict[str, Any]:
@@ -111,7 +112,7 @@ class DeviceOperationView(DeviceView):
 
     @extend_schema(request=CloseSerializer, responses=DeviceSerializer)
     def patch(self, request: Request, uuid: str) -> Response:
-        """Cordon, drain or open a card."""
+        """Cordon, drain or open a device."""
         _require_cluster_admin(self)
         if not close_device(self.cluster.pk, uuid, **_closing(request)):
             raise self.missing("Device", uuid)
@@ -150,7 +151,7 @@ class DeviceUsageView(ClusterView):
 
     @extend_schema(responses=DeviceUsageSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """What the cards use now, as their monitors say. Absent is not 0."""
+        """What the devices use now, as their monitors say. Absent is not 0."""
         return _whole(
             [
                 {
@@ -179,7 +180,7 @@ class DeviceSamplesView(ClusterView):
         responses=DeviceSampleSerializer(many=True),
     )
     def get(self, request: Request, uuid: str) -> Response:
-        """What a card used over time."""
+        """What a device used over time."""
         query = SamplesQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         since = timezone.now() - timedelta(hours=query.validated_data["hours"])

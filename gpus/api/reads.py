@@ -23,13 +23,13 @@ STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)
 class Drift:
     """Where what the cluster says and what we decided part ways.
 
-    `kind`: `unknown-device` (a slice names a card that its node does not list), `malformed` (an annotation that cannot
-    be read: it counts as the whole card), `misplaced` (a pod of ours is on another node than was decided),
-    `other-device` (a pod of ours is on its node, but its annotations name other cards than were decided),
+    `kind`: `unknown-device` (a slice names a device that its node does not list), `malformed` (an annotation that
+    cannot be read: it counts as the whole device), `misplaced` (a pod of ours is on another node than was decided),
+    `other-device` (a pod of ours is on its node, but its annotations name other devices than were decided),
     `leftover` (a pod lives on after its workload let go of what it held),
-    `overcommitted` (more is held than the card has), `missing-device` (slices of a card that its node lists no more),
-    `unhealthy-device` (a card that fell ill under its tenants), `inconsistent` (the auditor found rows, pods or
-    what the cluster was told that do not agree).
+    `overcommitted` (more is held than the device has), `missing-device` (slices of a device that its node lists no
+    more), `unhealthy-device` (a device that fell ill under its tenants), `inconsistent` (the auditor found rows, pods
+    or what the cluster was told that do not agree).
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Drift:
 
 
 def drifts(cluster_id: int) -> Iterator[Drift]:
-    """Every drift of a cluster, by node and card: seven queries at most."""
+    """Every drift of a cluster, by node and device: seven queries at most."""
     for finding in AuditFinding.objects.filter(cluster_id=cluster_id, confirmed=True):
         message = f"{finding.check_name}: {finding.subject}: {finding.message}"
         namespaces = frozenset({finding.namespace} if finding.namespace else ())
@@ -51,9 +51,9 @@ def drifts(cluster_id: int) -> Iterator[Drift]:
     for allocation in odd:
         kind = "malformed" if allocation.malformed else "unknown-device"
         said = (
-            f"the annotation {allocation.malformed!r} cannot be read, so the whole card counts as held"
+            f"the annotation {allocation.malformed!r} cannot be read, so the whole device counts as held"
             if allocation.malformed
-            else f"it names a card {allocation.device_uuid} that the node does not list"
+            else f"it names a device {allocation.device_uuid} that the node does not list"
         )
         holder = f"{allocation.namespace}/{allocation.pod_name}"
         yield Drift(
@@ -103,7 +103,7 @@ def _bound(cluster_id: int) -> QuerySet[Any]:
         seen_terminating=F("workload__pods__terminating"),
         seen_node=F("workload__pods__node_name"),
         seen_name=F("workload__pods__name"),
-        seen_devices=F("workload__pods__cards"),
+        seen_devices=F("workload__pods__devices"),
     )
     return seen.filter(
         seen_pod_set=F("pod_set"), seen_replica=F("replica"), seen_phase__in=("Pending", "Running"), seen_node__gt="",
@@ -122,11 +122,11 @@ def _on_other_devices(cluster_id: int) -> Iterator[Drift]:
     )
     for pod in pods:
         holder, decided = f"{pod['namespace']}/{pod['seen_name']}", sorted(pod["decided"])
-        named = ", ".join(pod["seen_devices"]) or "no card that can be read"
+        named = ", ".join(pod["seen_devices"]) or "no device that can be read"
         said = f"its annotations name {named}, and what was decided is {', '.join(decided)}"
-        card = next((uuid for uuid in decided if uuid not in pod["seen_devices"]), decided[0])
+        device = next((uuid for uuid in decided if uuid not in pod["seen_devices"]), decided[0])
         yield Drift(
-            "other-device", pod["node__name"], card, f"Pod {holder}: {said}",
+            "other-device", pod["node__name"], device, f"Pod {holder}: {said}",
             frozenset({pod["namespace"]}), (holder,),
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _misplaced(cluster_id: int) -> Iterator[Drift]:
     columns = ("node__name", "namespace", "seen_name", "seen_node", "device_uuid")
     for node, namespace, name, seen_on, device in strayed.distinct("node__name", "seen_name").values_list(*columns):
         holder = f"{namespace}/{name}"
-        said = f"it is on node {seen_on}, but its cards were decided on {node}"
+        said = f"it is on node {seen_on}, but its devices were decided on {node}"
         yield Drift("misplaced", node, device, f"Pod {holder}: {said}", frozenset({namespace}), (holder,))
 
 
@@ -153,7 +153,7 @@ def _device_drift(device: Device) -> Drift:
         kind,
         device.node.name,
         device.uuid,
-        f"Card {device.index} ({device.type}): {said}",
+        f"Device {device.index} ({device.type}): {said}",
         frozenset(allocation.namespace for allocation in allocations),
         holders,
     )
@@ -179,7 +179,7 @@ def _over(device: Device) -> str:
 
 
 def latest_samples(cluster_id: int, now: datetime) -> QuerySet[DeviceSample]:
-    """The last sample of each card that still says something of now; cards without one are absent."""
+    """The last sample of each device that still says something of now; devices without one are absent."""
     recent = DeviceSample.objects.filter(
         device__node__cluster_id=cluster_id, resolution=Resolution.RAW, at__gte=now - STALE_AFTER
     )
@@ -187,7 +187,7 @@ def latest_samples(cluster_id: int, now: datetime) -> QuerySet[DeviceSample]:
 
 
 def device_samples(cluster_id: int, uuid: str, resolution: Resolution, since: datetime) -> Any:
-    """A card's samples in time order, as dicts."""
+    """A device's samples in time order, as dicts."""
     rows = DeviceSample.objects.filter(
         device__node__cluster_id=cluster_id, device__uuid=uuid, resolution=resolution, at__gte=since
     )

@@ -65,7 +65,7 @@ class SliceSerializer(Shape):
 class DeviceUnitsSerializer(Shape):
     """What the vendor calls the device and its parts, and its cores in the vendor's unit."""
 
-    device = serializers.CharField(help_text="`card`, `die`, `XPU`, ...")
+    device = serializers.CharField(help_text="`device`, `die`, `XPU`, ...")
     parts = serializers.CharField(help_text="What `slots` are: `slots`, `MIG instances`, `DRS slices`.")
     cores_unit = serializers.CharField(help_text="`%`, `compute units`, `AI cores`, `cores`.")
     cores = serializers.IntegerField()

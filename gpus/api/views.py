@@ -1,4 +1,5 @@
-"""Nodes, devices and slices over REST. Every user sees every card; only whose slices they are is for those who may."""
+"""Nodes, devices and slices over REST. Every user sees every device; only whose slices they are is for those who
+may."""
 
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters

@@ -111,7 +111,7 @@ def _read_setting(holder: Fields, key: str, setting: str) -> Any:
 
 
 def _read_policy(holder: Fields, key: str, known: Sequence[str]) -> str:
-    """A policy's words, separated by commas for cards. HAMi takes a misspelt one for its default, silently."""
+    """A policy's words, separated by commas for devices. HAMi takes a misspelt one for its default, silently."""
     text = holder.text(key)
     if any(word.strip() not in known for word in text.split(",")):
         holder.error(key, f"must be of {', '.join(known)}", "Write one of these words.")
@@ -130,7 +130,7 @@ def write_config_map(spec: DevicePluginConfigSpec) -> dict[str, Any]:
 
 
 def configured_policies(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The policies for nodes and for cards as the settings say, else HAMi's defaults."""
+    """The policies for nodes and for devices as the settings say, else HAMi's defaults."""
     return (
         settings.get("node_scheduler_policy") or Policy.BINPACK,
         settings.get("gpu_scheduler_policy") or Policy.SPREAD,

@@ -1,14 +1,14 @@
-"""Devices: the cards of a node and how much of each is taken."""
+"""Devices: the devices of a node and how much of each is taken."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Device(models.Model):
-    """A card, as its node's register annotation describes it.
+    """A device, as its node's register annotation describes it.
 
-    `used_*` is what we decided; a trigger refuses to raise it above the card. `external_*` is what pods of others hold
-    there: it is always stored, may exceed the card, and then shows as drift.
+    `used_*` is what we decided; a trigger refuses to raise it above the device. `external_*` is what pods of others
+    hold there: it is always stored, may exceed the device, and then shows as drift.
     """
 
     node = models.ForeignKey("gpus.Node", on_delete=models.CASCADE, related_name="devices")
@@ -58,7 +58,8 @@ class AllocationSource(models.TextChoices):
 
 
 class DeviceAllocation(models.Model):
-    """A slice of a card: decided, for a container of a workload's replica, or external, held by somebody else's pod."""
+    """A slice of a device: decided, for a container of a workload's replica, or external, held by somebody else's
+    pod."""
 
     cluster = models.ForeignKey("accounts.Cluster", on_delete=models.PROTECT, related_name="+")
     node = models.ForeignKey("gpus.Node", on_delete=models.PROTECT, related_name="device_allocations")
@@ -68,7 +69,7 @@ class DeviceAllocation(models.Model):
         null=True,
         blank=True,
         related_name="allocations",
-        help_text="Empty: the slice names a card that its node does not list.",
+        help_text="Empty: the slice names a device that its node does not list.",
     )
     device_uuid = models.CharField(max_length=128, blank=True)
     source = models.CharField(max_length=8, choices=AllocationSource.choices, default=AllocationSource.DECIDED)
@@ -93,14 +94,14 @@ class DeviceAllocation(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="What the card's tenants are promised, where its vendor knows such.",
+        help_text="What the device's tenants are promised, where its vendor knows such.",
     )
     app_class = models.CharField(
         max_length=16,
         blank=True,
         default="",
         db_default="",
-        help_text="online pods suspend offline ones on their card.",
+        help_text="online pods suspend offline ones on their device.",
     )
     malformed = models.TextField(blank=True, help_text="The annotation as found, when it could not be read.")
     created_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""What cards and containers really use, beside what they were given: samples, rolled up as they age."""
+"""What devices and containers really use, beside what they were given: samples, rolled up as they age."""
 
 from django.db import models
 
@@ -26,7 +26,7 @@ class Sample(models.Model):
 
 
 class DeviceSample(Sample):
-    """A card as its node's monitor sees it."""
+    """A device as its node's monitor sees it."""
 
     device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="samples")
 
@@ -40,7 +40,7 @@ class DeviceSample(Sample):
 
 
 class ContainerSample(Sample):
-    """A container on one card. Telemetry, not an inventory: containers that are not measured are absent."""
+    """A container on one device. Telemetry, not an inventory: containers that are not measured are absent."""
 
     device = models.ForeignKey("gpus.Device", on_delete=models.CASCADE, related_name="container_samples")
     namespace = models.CharField(max_length=63)

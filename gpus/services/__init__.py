@@ -1,4 +1,4 @@
-"""Every write of gpus: what the cluster shows of nodes, cards and the slices that others hold."""
+"""Every write of gpus: what the cluster shows of nodes, devices and the slices that others hold."""
 
 from gpus.services.foreign_allocations import (
     ExternalPod,

@@ -1,4 +1,4 @@
-"""Closing nodes and cards, and emptying them: an operator's word, which the scheduler follows."""
+"""Closing nodes and devices, and emptying them: an operator's word, which the scheduler follows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, drai
 
 
 def close_device(cluster_id: int, uuid: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
-    """The same for one card."""
+    """The same for one device."""
     rows = Device.objects.filter(node__cluster_id=cluster_id, uuid=uuid)
     return rows.update(**_changes(cordoned, draining)) > 0
 

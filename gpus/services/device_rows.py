@@ -8,7 +8,7 @@ from scheduling.model.device import Device, MigInstance, MigPlacement, MigProfil
 
 
 def read_device(row: DeviceRow) -> Device:
-    """The card of a row, as its node describes it."""
+    """The device of a row, as its node describes it."""
     return Device(
         uuid=row.uuid,
         index=row.index,

@@ -1,4 +1,4 @@
-"""Slices that pods which are not ours hold, by their own annotations: always stored, also above what a card has."""
+"""Slices that pods which are not ours hold, by their own annotations: always stored, also above what a device has."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ def keep_external(cluster_id: int, uids: Collection[str]) -> bool:
 
 
 def link_external(node: Node) -> set[int]:
-    """Give slices that were found before their cards were listed the cards that they name; the cards' keys."""
+    """Give slices that were found before their devices were listed the devices that they name; the devices' keys."""
     by_uuid = dict(node.devices.values_list("uuid", "pk"))
     linked: set[int] = set()
     waiting = DeviceAllocation.objects.filter(node=node, source=AllocationSource.EXTERNAL, device__isnull=True)
@@ -142,7 +142,7 @@ def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, M
 
 
 def _out_of_range(allocation: FoundAllocation) -> str:
-    """What of a readable allocation no card can be; anyone can write an annotation."""
+    """What of a readable allocation no device can be; anyone can write an annotation."""
     for held in allocation.slices:
         if len(held.uuid) > _LONGEST_UUID or not (
             0 <= held.memory_mib <= _LARGEST and 0 <= held.cores_percent <= _LARGEST and 0 < held.slots <= _LARGEST

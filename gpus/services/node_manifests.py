@@ -27,7 +27,7 @@ def apply_nodes(
     vendors: Iterable[DeviceVendor] = VENDORS,
     now: datetime | None = None,
 ) -> dict[str, str]:
-    """Store nodes and the cards that their annotations register; "created", "configured" or "unchanged" by name.
+    """Store nodes and the devices that their annotations register; "created", "configured" or "unchanged" by name.
 
     Of a manifest without status the row's amounts and readiness stay.
     """

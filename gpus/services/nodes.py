@@ -1,6 +1,6 @@
-"""Nodes and their cards, brought in line with what the cluster shows.
+"""Nodes and their devices, brought in line with what the cluster shows.
 
-Only what differs is written: each write of a node or a card is a change of the configuration that decisions stand on.
+Only what differs is written: each write of a node or a device is a change of the configuration that decisions stand on.
 Rows that stay are locked without their keys: a batch of decisions commits slices that refer to them while it holds the
 configuration, for which a write here waits, so that one that locked the keys too would wait for ever.
 """
@@ -33,10 +33,10 @@ def sync_node(
     vendors: Iterable[DeviceVendor] = VENDORS,
     now: datetime | None = None,
 ) -> bool:
-    """Store a node and its cards as observed; whether anything changed.
+    """Store a node and its devices as observed; whether anything changed.
 
-    Cards that the node no longer lists go, unless slices of them are held, or they are cordoned, which they must be
-    still when they come back: then they stay with `missing_since`. Cards
+    Devices that the node no longer lists go, unless slices of them are held, or they are cordoned, which they must be
+    still when they come back: then they stay with `missing_since`. Devices
     of a vendor whose annotation can't be read, or whose plugin stopped answering, become unhealthy.
     """
     now = now or timezone.now()
@@ -61,7 +61,7 @@ def sync_node(
 
 
 def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool:
-    """A node left the cluster. While slices that we decided are held there it stays, not ready, its cards missing."""
+    """A node left the cluster. While slices that we decided are held there it stays, not ready, its devices missing."""
     with transaction.atomic():
         row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=name).first()
         if row is None:
@@ -112,7 +112,7 @@ def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: 
 
 
 def _sync_devices(row: Node, devices: NodeDevices, recordoned: frozenset[str], now: datetime) -> bool:
-    """`recordoned` are the cards that the node's annotation cordons since, or no more: others stay as they are, which
+    """`recordoned` are the devices that the node's annotation cordons since, or no more: others stay as they are, which
     may be an operator's word."""
     present = {device.uuid: device for device in row.devices.select_for_update(no_key=True).order_by("pk")}
     observed = {device.uuid: device for device in devices.devices}

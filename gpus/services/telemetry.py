@@ -1,4 +1,4 @@
-"""Samples of what cards and containers use: stored as scraped, rolled up and dropped as they age."""
+"""Samples of what devices and containers use: stored as scraped, rolled up and dropped as they age."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ RETENTION: Final[Mapping[Resolution, timedelta]] = {
 """How long samples of each resolution are kept; each is rolled up into the next before it goes."""
 
 ContainerKey = tuple[str, str, str, str]
-"""(card UUID, namespace, pod, container)."""
+"""(device UUID, namespace, pod, container)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one endpoint said: per card and per container the values that it had, and no others."""
+    """What one endpoint said: per device and per container the values that it had, and no others."""
 
     devices: Mapping[str, Mapping[str, float]]
     containers: Mapping[ContainerKey, Mapping[str, float]]
@@ -64,7 +64,7 @@ def read_metrics(text: str) -> Reading:
     """Read Prometheus' text format as HAMi's monitor writes it; other metrics are passed over. Raises ValueError.
 
     Memory comes in bytes. A sample that is repeated, which HAMi does, counts once; NaN and infinity count as not
-    reported. Names that no card and no pod can have are passed over.
+    reported. Names that no device and no pod can have are passed over.
     """
     devices: dict[str, dict[str, float]] = {}
     containers: dict[ContainerKey, dict[str, float]] = {}
@@ -97,7 +97,7 @@ def _scaled(field: str, value: float) -> float:
 
 
 def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
-    """Store one reading; returns how many samples that were. Cards that we do not know are passed over.
+    """Store one reading; returns how many samples that were. Devices that we do not know are passed over.
 
     Several readings within one raw step are one sample: the latest.
     """

@@ -11,16 +11,16 @@ from typing import Any, Self
 
 from clusters.simulated.environment import RUN_SECONDS
 
-_CARD_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
+_DEVICE_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
 _MEMORY_STEP_MIB = 256
 _LONGEST_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for months, and a demo should move
 _KEPT_SECONDS = 600  # of the cluster's time, that a finished Job stays in the cluster
-_WHOLE_CARD = 1_000
+_WHOLE_DEVICE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pod of openb. `gpu_milli` is what it takes of each of its cards: 1000 is all of one."""
+    """A pod of openb. `gpu_milli` is what it takes of each of its devices: 1000 is all of one."""
 
     num_gpu: int
     gpu_milli: int
@@ -80,7 +80,7 @@ class OpenbSizes:
 
 
 def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random) -> dict[str, Any]:
-    """A batch/v1 Job for one shape. A tenth of those on one card run as two to four pods that start together."""
+    """A batch/v1 Job for one shape. A tenth of those on one device run as two to four pods that start together."""
     priority = chance.choices([name for name, _ in tenant.priorities], [share for _, share in tenant.priorities])[0]
     pods = chance.choice((2, 3, 4)) if shape.num_gpu == 1 and chance.random() < 0.1 else 1
     limits = _device_limits(shape, chance)
@@ -118,13 +118,14 @@ def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random)
 
 
 def _device_limits(shape: Shape, chance: random.Random) -> dict[str, str]:
-    """HAMi's resources. A part of a card is a part of a V100's memory, so that it fits both; whole cards choose one."""
+    """HAMi's resources. A part of a device is a part of a V100's memory, so that it fits both; whole devices choose
+    one."""
     if not shape.num_gpu:
         return {}
     flavor = "gpu-v100-32gb"
-    if shape.gpu_milli == _WHOLE_CARD and chance.random() < 1 / 3:  # a third of the cards are A100
+    if shape.gpu_milli == _WHOLE_DEVICE and chance.random() < 1 / 3:  # a third of the devices are A100
         flavor = "gpu-a100-80gb"
-    memory = _CARD_MEMORY_MIB[flavor] * shape.gpu_milli / _WHOLE_CARD
+    memory = _DEVICE_MEMORY_MIB[flavor] * shape.gpu_milli / _WHOLE_DEVICE
     return {
         "nvidia.com/gpu": str(shape.num_gpu),
         "nvidia.com/gpumem": str(math.ceil(memory / _MEMORY_STEP_MIB) * _MEMORY_STEP_MIB),

@@ -193,7 +193,7 @@ def _read_quantities(holder: Fields, key: str) -> None:
             if not quantities.has(name):
                 quantities.error(name, "must be a quantity, like 500m, 2 or 10Gi", "Add one.", MistakeReason.REQUIRED)
         elif nanos % NANOS and is_extended(name):
-            remedy = "For a part of a card ask for one, and for its memory or cores beside it."
+            remedy = "For a part of a device ask for one, and for its memory or cores beside it."
             quantities.error(name, "must be a whole number, as Kubernetes counts devices", remedy)
 
 

@@ -198,8 +198,8 @@ class Pod(models.Model):
     node_name = models.CharField(max_length=253, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    cards = models.JSONField(
-        null=True, blank=True, help_text="[uuid, ...]: the cards that its own annotations name, once it has such."
+    devices = models.JSONField(
+        null=True, blank=True, help_text="[uuid, ...]: the devices that its own annotations name, once it has such."
     )
 
     class Meta:

@@ -15,23 +15,23 @@ from scheduling.model.vocabulary import WorkloadStatus
 _STORE: Final = """
 INSERT INTO queues_pod AS pod
     (workload_id, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at, finished_at,
-    cards)
+    devices)
 SELECT workload.id, seen.pod_set, seen.replica, seen.namespace, seen.name, seen.uid, seen.phase, seen.ready,
-    seen.terminating, seen.node_name, seen.started_at, seen.finished_at, seen.cards::jsonb
+    seen.terminating, seen.node_name, seen.started_at, seen.finished_at, seen.devices::jsonb
 FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[], %s::boolean[],
     %s::boolean[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::text[])
     AS seen(workload_uid, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at,
-    finished_at, cards)
+    finished_at, devices)
 JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.uid = seen.workload_uid
     AND workload.namespace = seen.namespace
 ON CONFLICT (workload_id, uid) DO UPDATE SET pod_set = excluded.pod_set, replica = excluded.replica,
     phase = excluded.phase, ready = excluded.ready, terminating = excluded.terminating,
     node_name = excluded.node_name, started_at = excluded.started_at, finished_at = excluded.finished_at,
-    cards = excluded.cards
+    devices = excluded.devices
 WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.node_name, pod.started_at, pod.finished_at,
-    pod.cards)
+    pod.devices)
     IS DISTINCT FROM (excluded.pod_set, excluded.replica, excluded.phase, excluded.ready, excluded.terminating,
-    excluded.node_name, excluded.started_at, excluded.finished_at, excluded.cards)
+    excluded.node_name, excluded.started_at, excluded.finished_at, excluded.devices)
 """
 
 _PLACED_ON: Final = """
@@ -46,8 +46,8 @@ workload.cluster_id = %s AND workload.status = 'Admitted' AND workload.evicted_a
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """A pod of a workload; the times are when its containers started and when the last of them ended. `cards` is a JSON
-    list of the cards that its own annotations name, None while it has none that do."""
+    """A pod of a workload; the times are when its containers started and when the last of them ended. `devices` is a
+    JSON list of the devices that its own annotations name, None while it has none that do."""
 
     workload_uid: str
     pod_set: str
@@ -61,7 +61,7 @@ class ObservedPod:
     node_name: str
     started_at: datetime | None
     finished_at: datetime | None
-    cards: str | None = None
+    devices: str | None = None
 
 
 def store_pods(cluster: Cluster, pods: Sequence[ObservedPod]) -> int:

@@ -19,26 +19,26 @@ from scheduling.model.placement import PodPlacement
 
 
 class LargestRequestSerializer(serializers.Serializer[Any]):
-    """The largest request of so many cards of a model on one node that still fits."""
+    """The largest request of so many devices of a model on one node that still fits."""
 
     vendor = serializers.CharField()
     type = serializers.CharField()
     count = serializers.IntegerField()
-    fits = serializers.BooleanField(help_text="False: no node has that many cards with a free slot.")
-    memory_mib = serializers.IntegerField(help_text="Of each card.")
-    cores_percent = serializers.IntegerField(help_text="What the tightest of the cards has left beside it.")
+    fits = serializers.BooleanField(help_text="False: no node has that many devices with a free slot.")
+    memory_mib = serializers.IntegerField(help_text="Of each device.")
+    cores_percent = serializers.IntegerField(help_text="What the tightest of the devices has left beside it.")
     node = serializers.CharField(allow_blank=True)
 
 
 class FragmentationReportSerializer(serializers.Serializer[Any]):
-    """A set of nodes; amounts in thousandths of a card."""
+    """A set of nodes; amounts in thousandths of a device."""
 
-    cards = serializers.IntegerField()
-    idle_milli = serializers.FloatField(help_text="Free memory of usable cards.")
+    devices = serializers.IntegerField()
+    idle_milli = serializers.FloatField(help_text="Free memory of usable devices.")
     fragmented_milli = serializers.FloatField(
         allow_null=True, help_text="What of it a typical pod could not use, as a mean; null: no pod is known yet."
     )
-    unused_cards = serializers.IntegerField()
+    unused_devices = serializers.IntegerField()
     largest = LargestRequestSerializer(many=True)
 
 

@@ -17,7 +17,7 @@ from queues.models import Pod, Workload
 
 
 class ContainerSampleSerializer(serializers.Serializer[Any]):
-    """Means of a while of one container on one card; null is not reported."""
+    """Means of a while of one container on one device; null is not reported."""
 
     at = serializers.DateTimeField()
     pod_name = serializers.CharField()

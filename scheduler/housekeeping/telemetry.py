@@ -1,4 +1,4 @@
-"""Asks the metrics endpoints of a cluster what its cards and containers use."""
+"""Asks the metrics endpoints of a cluster what its devices and containers use."""
 
 from __future__ import annotations
 

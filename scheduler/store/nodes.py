@@ -1,4 +1,4 @@
-"""Node and device rows -> the core's nodes, with what others hold on their cards."""
+"""Node and device rows -> the core's nodes, with what others hold on their devices."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _usage(found: Iterable[DeviceAllocation]) -> dict[tuple[str, str], tuple[int
 
 
 def _slice(node: str, allocation: DeviceAllocation) -> DeviceSlice:
-    """What was found; an annotation that could not be read counts as the whole card until someone resolves it."""
+    """What was found; an annotation that could not be read counts as the whole device until someone resolves it."""
     device = allocation.device
-    assert device is not None  # the caller leaves out slices of cards that the node does not list
+    assert device is not None  # the caller leaves out slices of devices that the node does not list
     whole = bool(allocation.malformed)
     return DeviceSlice(
         uuid=device.uuid,

@@ -310,8 +310,8 @@ class RowIndex:
         placement = placement_of(workload)
         pods = placement.pods if placement else ()
         nodes = {pod.node for pod in pods if (pod.node, "") in self.draining}
-        cards = {f"{node}/{uuid}" for node, uuid in places(placement) if (node, uuid) in self.draining}
-        return ", ".join(sorted(nodes | cards))
+        devices = {f"{node}/{uuid}" for node, uuid in places(placement) if (node, uuid) in self.draining}
+        return ", ".join(sorted(nodes | devices))
 
     def _lacks_devices(self, workload: Workload) -> bool:
         if not self.devices or workload.admission is None or workload.placement is not None or is_delayed(workload):
@@ -386,7 +386,7 @@ def should_run(workload: Workload) -> bool:
 
 
 def as_the_world_sees_it(workload: Workload) -> Workload:
-    """A deactivated workload that holds devices stays charged until its pods stopped: a card whose pods still run is
+    """A deactivated workload that holds devices stays charged until its pods stopped: a device whose pods still run is
     not free. One that holds quota alone gives it back at once, as in Kueue (T56b)."""
     if workload.active or workload.admission is None or workload.placement is None:
         return workload

@@ -98,14 +98,14 @@ class DeviceAssigner:
         return self._state.fleet.filters(pod_sets)
 
     def room_for(self, pod_set: PodSetRequests) -> dict[str, int] | None:
-        """The most of its pods that each node's cards could take; None for pods that ask for no devices."""
+        """The most of its pods that each node's devices could take; None for pods that ask for no devices."""
         devices = self._request(pod_set)
         if not self._state.has_devices or not devices.asks_for_devices:
             return None
         return self._state.fleet.most_pods(devices, without=list(self._state.simulation.removed))
 
     def room(self, assignment: Assignment) -> Room:
-        """The most pods that each node's cards could take, by pod set, for those that ask for devices."""
+        """The most pods that each node's devices could take, by pod set, for those that ask for devices."""
         rooms = {result.name: self.room_for(result.pod_set) for result in assignment.pod_sets}
         return {name: room for name, room in rooms.items() if room is not None}
 

@@ -1,7 +1,8 @@
-"""Topology and devices of an assignment, found together: leaves whose cards hold the pods.
+"""Topology and devices of an assignment, found together: leaves whose devices hold the pods.
 
-A topology knows nothing of cards. It is told how many pods each node's cards could take at most; the search for devices
-then has the last word on the leaves that it chose, and a leaf that turns out too small is capped and chosen around.
+A topology knows nothing of devices. It is told how many pods each node's devices could take at most; the search for
+devices then has the last word on the leaves that it chose, and a leaf that turns out too small is capped and chosen
+around.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All cards of all nodes as integer arrays, so that one scan asks every card at once.
+"""All devices of all nodes as integer arrays, so that one scan asks every device at once.
 
-Rows are nodes in the order of their names, columns the cards of a node in inventory order, padded to the widest node.
+Rows are nodes in the order of their names, columns the devices of a node in inventory order, padded to the widest node.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class ChangeLog:
 
 
 class DeviceTable:
-    """Totals and usage of every card, and free amounts of every node, in base units.
+    """Totals and usage of every device, and free amounts of every node, in base units.
 
-    `totals` and `used` have the shape (3, nodes, cards): slots, cores, MiB. `free` has (resources, nodes).
+    `totals` and `used` have the shape (3, nodes, devices): slots, cores, MiB. `free` has (resources, nodes).
     """
 
     def __init__(self, nodes: Iterable[Node], match_by_model: bool) -> None:
@@ -113,7 +113,7 @@ class DeviceTable:
         return free
 
     def replace_node(self, node: Node) -> bool:
-        """Take a changed node in place, its cards' usage kept; False if that needs a new table."""
+        """Take a changed node in place, its devices' usage kept; False if that needs a new table."""
         row = self.rows.get(node.name)
         if row is None or node.devices != self.nodes[row].devices:
             return False
@@ -161,9 +161,9 @@ class DeviceTable:
         self.changes.note(row)
 
     def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
-        """Take (sign 1) or give back (-1) slices of a node's cards; cards that are not there are passed over.
+        """Take (sign 1) or give back (-1) slices of a node's devices; devices that are not there are passed over.
 
-        A card is unhealthy while it holds a slice of another mode: in MIG mode one without a MIG instance, else one
+        A device is unhealthy while it holds a slice of another mode: in MIG mode one without a MIG instance, else one
         with it.
         """
         row = self.rows.get(node)
@@ -214,7 +214,7 @@ class DeviceTable:
         return scores
 
     def devices(self, row: int) -> list[DeviceState]:
-        """Working copies of one node's cards."""
+        """Working copies of one node's devices."""
         node = self.nodes[row]
         used = self.used[:, row, : len(node.devices)].tolist()
         healthy = self.healthy[row].tolist()
@@ -235,7 +235,7 @@ class DeviceTable:
         return list(self.mig.get(uuid, ()))
 
     def device_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
-        """The cards of a vendor that the pod's constraints let through, whatever their health and usage."""
+        """The devices of a vendor that the pod's constraints let through, whatever their health and usage."""
         key = (vendor, constraints, type_filter)
         mask = self._device_masks.get(key)
         if mask is None:
@@ -260,9 +260,9 @@ class DeviceTable:
         mutex: bool,
         rows: slice | Integers,
     ) -> Booleans:
-        """Which cards of the rows could serve the request as they are now, shape (rows, cards).
+        """Which devices of the rows could serve the request as they are now, shape (rows, devices).
 
-        Exact but for what looks beyond one card: NUMA groups, namespace quota, MIG places and vendor rules, where it
+        Exact but for what looks beyond one device: NUMA groups, namespace quota, MIG places and vendor rules, where it
         may say yes too often, never no.
         """
         used_slots: Integers = self.used[SLOTS, rows]
@@ -321,7 +321,7 @@ class DeviceTable:
         mutex: bool,
         rows: slice | Integers,
     ) -> Booleans:
-        """Which of the rows have enough serving cards for the request (a MIG card may serve several times)."""
+        """Which of the rows have enough serving devices for the request (a MIG device may serve several times)."""
         serving = self.serving_devices(request, rules, constraints, mutex, rows)
         count: Integers = serving.sum(axis=1)
         enough: Booleans = count >= request.count

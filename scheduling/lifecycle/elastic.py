@@ -1,6 +1,6 @@
 """Elastic jobs that shrink while they hold quota: the counts of the admission follow those of the pod sets.
 
-Quota is free at once, as in Kueue. A slice of a card is free when its pod is gone: the Job controller chooses which
+Quota is free at once, as in Kueue. A slice of a device is free when its pod is gone: the Job controller chooses which
 pods end, so a workload may hold more placed pods than its admission counts until they have, and its replicas need not
 be numbered without gaps afterwards.
 """

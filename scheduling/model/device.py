@@ -1,7 +1,7 @@
-"""Devices that jobs share in slices, after HAMi: a card, what a container asks of it, and the slice that it gets.
+"""Devices that jobs share in slices, after HAMi: a device, what a container asks of it, and the slice that it gets.
 
-Units everywhere: memory in MiB, cores in percent points of one card (100 is the whole card unless its vendor or its
-core scaling says otherwise), slots as the number of containers that may share the card.
+Units everywhere: memory in MiB, cores in percent points of one device (100 is the whole device unless its vendor or its
+core scaling says otherwise), slots as the number of containers that may share the device.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PERCENTAGE_UNSET = 101
-"""HAMi's sentinel: no share of the card's memory was asked for."""
+"""HAMi's sentinel: no share of the device's memory was asked for."""
 
 HAMI_CORE_MODE = "hami-core"
 MIG_MODE = "mig"
 
 SPLIT = "split"
-"""The attribute that says how a card is split, where its node or its vendor can be split in two ways."""
+"""The attribute that says how a device is split, where its node or its vendor can be split in two ways."""
 SOFT_SPLIT = "soft"
 HARD_SPLIT = "hard"
 QOS_POLICY = "QosPolicy"
-"""The attribute with the QoS policy that a card serves now, as its node says."""
+"""The attribute with the QoS policy that a device serves now, as its node says."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigPlacement:
-    """Where on a card a MIG instance may lie: `size` memory slices from slice `start`."""
+    """Where on a device a MIG instance may lie: `size` memory slices from slice `start`."""
 
     start: int
     size: int
@@ -37,7 +37,8 @@ class MigPlacement:
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A kind of hardware instance that a card may be cut into, such as `2g.10gb`; without places any free slots do."""
+    """A kind of hardware instance that a device may be cut into, such as `2g.10gb`; without places any free slots
+    do."""
 
     name: str
     memory_mib: int
@@ -48,7 +49,7 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True)
 class MigInstance:
-    """A MIG instance on a card: its profile's name and where it lies."""
+    """A MIG instance on a device: its profile's name and where it lies."""
 
     profile: str
     placement: MigPlacement
@@ -56,11 +57,11 @@ class MigInstance:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One card of a node, as its device plugin registered it.
+    """One device of a node, as its device plugin registered it.
 
     `vendor` is the vendor's word (`NVIDIA`), `type` the model; `slots`, `memory_mib` and `cores_percent` are totals
     after the plugin's scaling. `health` is the plugin's word, `cordoned` an operator's. `pair_scores` are link scores
-    to other cards of the node by UUID; `attributes` are vendor extras (network group, chip count) by name.
+    to other devices of the node by UUID; `attributes` are vendor extras (network group, chip count) by name.
     """
 
     uuid: str
@@ -81,10 +82,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """What one container asks of one vendor: `count` distinct cards, from each the same memory and cores.
+    """What one container asks of one vendor: `count` distinct devices, from each the same memory and cores.
 
     `memory_mib` 0 with `memory_percentage` unset is never produced by reading a pod: a request that names no memory
-    asks for 100 percent. Where both are set, the fit takes `memory_mib`. `slots` are what it takes of a card's slots.
+    asks for 100 percent. Where both are set, the fit takes `memory_mib`. `slots` are what it takes of a device's slots.
     """
 
     vendor: str
@@ -95,7 +96,7 @@ class DeviceRequest:
     slots: int = 1
 
     def memory_on(self, total_memory_mib: int) -> int:
-        """The MiB that this request takes from a card of `total_memory_mib` (percentages are rounded down)."""
+        """The MiB that this request takes from a device of `total_memory_mib` (percentages are rounded down)."""
         if self.memory_mib:
             return self.memory_mib
         if self.memory_percentage == PERCENTAGE_UNSET:
@@ -105,11 +106,11 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSlice:
-    """The part of one card that one container holds, or all containers of a pod taken together.
+    """The part of one device that one container holds, or all containers of a pod taken together.
 
-    Then `mig` and `further_mig` are all MIG instances that they hold of the card.
+    Then `mig` and `further_mig` are all MIG instances that they hold of the device.
 
-    `qos_policy` and `app_class` are what the other tenants of the card must go with, where its vendor knows such.
+    `qos_policy` and `app_class` are what the other tenants of the device must go with, where its vendor knows such.
     """
 
     uuid: str
@@ -126,5 +127,5 @@ class DeviceSlice:
 
     @property
     def mig_instances(self) -> tuple[MigInstance, ...]:
-        """All MIG instances of the card that this holds."""
+        """All MIG instances of the device that this holds."""
         return self.further_mig if self.mig is None else (self.mig, *self.further_mig)

@@ -31,11 +31,12 @@ class Node:
     are neither Succeeded nor Failed, and their number under `pods`. A node that states no amount of cpu, memory or
     pods is not limited by it; a resource of another name that it does not state is not there.
 
-    `found` are slices of its cards that we did not decide, as found in the cluster; they may exceed a card and so close
-    it, and what can't be read is given as a slice of the whole card. Their pods' requests are in `foreign_usage`.
-    `external_usage` is what could be read of them as (namespace, vendor) -> (MiB, cores): it counts in ResourceQuotas.
-    `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their cards are refused.
-    `count_scores` has the tables of vendors, by their words, whose nodes score the taking of cards themselves.
+    `found` are slices of its devices that we did not decide, as found in the cluster; they may exceed a device and so
+    close it, and what can't be read is given as a slice of the whole device. Their pods' requests are in
+    `foreign_usage`. `external_usage` is what could be read of them as (namespace, vendor) -> (MiB, cores): it counts in
+    ResourceQuotas. `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their devices are
+    refused. `count_scores` has the tables of vendors, by their words, whose nodes score the taking of devices
+    themselves.
     """
 
     name: str

@@ -11,7 +11,7 @@ from scheduling.model.selectors import RequiredNodeAffinity, Toleration
 
 
 class DeviceRefusal(StrEnum):
-    """Why a card (or, without a count, a node) can't serve a request: HAMi's words, in the order of its checks."""
+    """Why a device (or, without a count, a node) can't serve a request: HAMi's words, in the order of its checks."""
 
     MODE_NOT_FIT = "ModeNotFit"
     CARD_NOT_HEALTH = "CardNotHealth"
@@ -37,7 +37,7 @@ class DeviceRefusal(StrEnum):
 
 
 class NodeRefusal(StrEnum):
-    """Why a node is no candidate at all, whatever its cards."""
+    """Why a node is no candidate at all, whatever its devices."""
 
     NODE_NOT_READY = "NodeNotReady"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
@@ -50,7 +50,7 @@ class NodeRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScoringWeights:
-    """Weights of slots, cores and memory in a card's score (`hami.io/device-scoring-weights`)."""
+    """Weights of slots, cores and memory in a device's score (`hami.io/device-scoring-weights`)."""
 
     slot: int = 1
     core: int = 1
@@ -59,10 +59,10 @@ class ScoringWeights:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraints:
-    """What a pod's annotations demand of one vendor's cards. Types are substrings of the model, case ignored.
+    """What a pod's annotations demand of one vendor's devices. Types are substrings of the model, case ignored.
 
-    `qos_policy` and `app_class` are what the pod is among a card's tenants; `zones`: it wants several whole cards to be
-    of one zone.
+    `qos_policy` and `app_class` are what the pod is among a device's tenants; `zones`: it wants several whole devices
+    to be of one zone.
     """
 
     use_types: tuple[str, ...] = ()
@@ -111,11 +111,11 @@ class PodDeviceRequest:
 
     @property
     def asks_for_devices(self) -> bool:
-        """Whether any container asks for a card."""
+        """Whether any container asks for a device."""
         return any(self.init_containers) or any(self.containers)
 
     def constraints_of(self, vendor: str) -> DeviceConstraints:
-        """The constraints on one vendor's cards."""
+        """The constraints on one vendor's devices."""
         return next((found for word, found in self.constraints if word == vendor), NO_CONSTRAINTS)
 
 

@@ -1,7 +1,7 @@
 """What the scheduler must know about a vendor, as plain data: a new vendor is a row, not code.
 
-A row names the vendor's resources and annotations and says which of HAMi's rules its cards follow. The rows themselves
-are in `gpus.vendors`; `NVIDIA` is here because it is the model that all others are described against.
+A row names the vendor's resources and annotations and says which of HAMi's rules its devices follow. The rows
+themselves are in `gpus.vendors`; `NVIDIA` is here because it is the model that all others are described against.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 
 class InventoryEncoding(StrEnum):
-    """How a node tells which cards of the vendor it has."""
+    """How a node tells which devices of the vendor it has."""
 
     JSON = "json"
     STRING = "string"
     METAX_JSON = "metax-json"
     DRS_JSON = "drs-json"
-    """Enflame's slices: the cards with their numbers of slices, and the profiles that they may be cut into."""
+    """Enflame's slices: the devices with their numbers of slices, and the profiles that they may be cut into."""
     CAPACITY = "capacity"
 
 
@@ -47,7 +47,7 @@ class FitKind(StrEnum):
 
 
 class NodeScore(StrEnum):
-    """What a vendor adds to the score of a node that its cards would be taken from (HAMi's ScoreNode)."""
+    """What a vendor adds to the score of a node that its devices would be taken from (HAMi's ScoreNode)."""
 
     NONE = "none"
     SAME_GROUP = "same-group"
@@ -57,9 +57,9 @@ class NodeScore(StrEnum):
     HALVES = "halves"
     """How little the pod breaks into the halves of the server (Kunlun)."""
     COUNT_TABLE = "count-table"
-    """What the node's own table says of taking so many cards (MetaX GPU)."""
+    """What the node's own table says of taking so many devices (MetaX GPU)."""
     TENANTS = "tenants"
-    """Who else is on the card, or how whole the zones stay (MetaX sGPU)."""
+    """Who else is on the device, or how whole the zones stay (MetaX sGPU)."""
 
 
 class MemoryRounding(StrEnum):
@@ -67,7 +67,7 @@ class MemoryRounding(StrEnum):
 
     EXACT = "exact"
     TEMPLATE = "template"
-    """Rounded up to the next template's memory; above the largest, to the whole card."""
+    """Rounded up to the next template's memory; above the largest, to the whole device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,17 @@ class VendorResources:
     bare_memory_unit_mib: int = 0
     """Above 0: a bare integer counts in this unit, a quantity with a suffix in bytes (MetaX sGPU)."""
     memory_units: tuple[int, ...] = ()
-    """The amounts of memory units that may be asked for of one card; empty: any."""
+    """The amounts of memory units that may be asked for of one device; empty: any."""
     limits_only: bool = False
     """Requests don't stand in for missing limits (AMD)."""
     amounts_are_totals: bool = False
-    """Memory and cores are named for all the cards of a container together (Moore Threads)."""
+    """Memory and cores are named for all the devices of a container together (Moore Threads)."""
     cores_allowed: tuple[int, int] | None = None
     """The lowest and the highest percentage of cores; None: any, of which more than 100 count as 100."""
     cores_per_count: int = 0
-    """Above 0: a container may name single cores instead of cards, of which a card has this many (AWS Neuron)."""
+    """Above 0: a container may name single cores instead of devices, of which a device has this many (AWS Neuron)."""
     count_is_slices: bool = False
-    """The count is a number of slices of one card (Enflame DRS)."""
+    """The count is a number of slices of one device (Enflame DRS)."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -107,7 +107,7 @@ class RequestDefaults:
     """What a container gets that leaves something out.
 
     `count` is added where only memory or cores are named (0: never). `cores_percent` stands for missing cores.
-    `exclusive_cores` are written by the webhook for a container that asks for whole cards (None: nothing is written).
+    `exclusive_cores` are written by the webhook for a container that asks for whole devices (None: nothing is written).
     `memory_mib` stands for missing memory; 0 means all of the device. A request for whole devices has
     `whole_device_cores` of each; one for `all_cores_from_count` devices or more (0: never) too, and of each
     `whole_device_memory` memory units (0: the memory that it names).
@@ -128,7 +128,7 @@ class PodAdditions:
 
     `priority_env`, `container_name_env` and `core_policy_env` name variables for the priority that is asked for, the
     container's name and the configured `core_policy`. With `overwrite_env` containers without the vendor's devices get
-    `hiding_env` = `hiding_value`, which hides all cards. `runtime_class` is set where the pod names none.
+    `hiding_env` = `hiding_value`, which hides all devices. `runtime_class` is set where the pod names none.
     """
 
     priority_env: str = ""
@@ -155,7 +155,7 @@ class LockRule:
 
 @dataclass(frozen=True, slots=True)
 class ChipTemplate:
-    """A fixed cut of a card: its name, memory and cores (in the card's own core units)."""
+    """A fixed cut of a device: its name, memory and cores (in the device's own core units)."""
 
     name: str
     memory_mib: int
@@ -284,7 +284,7 @@ class CapacityShape:
 class DeviceUnits:
     """What the vendor calls its devices, the parts that they are shared in, and their cores."""
 
-    device: str = "card"
+    device: str = "device"
     parts: str = "slots"
     cores: str = "%"
 

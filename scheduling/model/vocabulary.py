@@ -76,7 +76,7 @@ class EvictionReason(StrEnum):
     DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
     """Beyond Kueue: admitted on quota alone before any device was known, and now devices are."""
     DRAINED = "Drained"
-    """Beyond Kueue: an operator empties a node or a card of it."""
+    """Beyond Kueue: an operator empties a node or a device of it."""
 
 
 class PreemptionReason(StrEnum):

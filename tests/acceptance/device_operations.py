@@ -1,4 +1,4 @@
-"""Random operations on workloads, nodes, cards and foreign pods, as users, operators and the cluster make them."""
+"""Random operations on workloads, nodes, devices and foreign pods, as users, operators and the cluster make them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from queues.services.workload_objects import workload_spec
 from scheduling.model.device import DeviceSlice
 from tests.factories import START, Quotas, make_cluster_queue, make_cohort, make_workload
 
-NODES, CARDS = 3, 4
+NODES, DEVICES = 3, 4
 SLOTS, MEMORY_MIB, CORES = 4, 16_000, 100
 GPU, GPU_MEMORY, GPU_CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"
 QUOTAS = {"a": {GPU: (14, 6), GPU_MEMORY: (90_000, 40_000)}, "b": {GPU: (12, 8), GPU_MEMORY: (80_000, 60_000)}}
@@ -39,7 +39,7 @@ class Asked:
     """What each pod of a workload asks for."""
 
     pods: int
-    cards: int
+    devices: int
     memory_mib: int
     cores_percent: int
 
@@ -102,7 +102,7 @@ class Operations:
             chance.choice([0, 0, 10, 30, 50, 51, 100]),
         )
         self.asked[name] = asked
-        requests = {GPU: str(asked.cards), GPU_MEMORY: str(asked.memory_mib), GPU_CORES: str(asked.cores_percent)}
+        requests = {GPU: str(asked.devices), GPU_MEMORY: str(asked.memory_mib), GPU_CORES: str(asked.cores_percent)}
         made = make_workload(
             self.cluster,
             name,
@@ -199,11 +199,11 @@ class Operations:
     # -- operators
 
     def close_device(self) -> None:
-        """Cordon a card, now and then drain it."""
+        """Cordon a device, now and then drain it."""
         close_device(self.cluster.pk, self._uuid(), cordoned=True, draining=self._chance.random() < 0.3)
 
     def open_device(self) -> None:
-        """Open a card."""
+        """Open a device."""
         close_device(self.cluster.pk, self._uuid(), cordoned=False, draining=False)
 
     def close_node(self) -> None:
@@ -215,7 +215,7 @@ class Operations:
         close_node(self.cluster.pk, self._node(), cordoned=False, draining=False)
 
     def _uuid(self) -> str:
-        return f"{self._node()}-{self._chance.randrange(CARDS)}"
+        return f"{self._node()}-{self._chance.randrange(DEVICES)}"
 
     def _node(self) -> str:
         return f"n{self._chance.randrange(NODES)}"
@@ -223,12 +223,12 @@ class Operations:
     # -- the cluster
 
     def change_device(self) -> None:
-        """A card shrinks or grows, falls ill or gets well, or is no longer listed; the node's others are as new."""
+        """A device shrinks or grows, falls ill or gets well, or is no longer listed; the node's others are as new."""
         change: dict[str, object] = self._chance.choice(
             [{"devmem": 9000}, {"devmem": 4000}, {"count": 2}, {"devcore": 50}, {"health": False}, {}, {}]
         )
         missing = self._chance.random() < 0.1
-        self._sync(self._chance.randrange(NODES), self._chance.randrange(CARDS), change, missing=missing)
+        self._sync(self._chance.randrange(NODES), self._chance.randrange(DEVICES), change, missing=missing)
 
     def lose_node(self) -> None:
         """A node leaves the cluster."""
@@ -241,16 +241,16 @@ class Operations:
     def _sync(
         self, node: int, changed: int = -1, change: dict[str, object] | None = None, missing: bool = False
     ) -> None:
-        cards = [
+        devices = [
             {
                 "id": f"n{node}-{index}", "index": index, "count": SLOTS, "devmem": MEMORY_MIB, "devcore": CORES,
                 "type": "NVIDIA-Tesla V100", "mode": "hami-core", "health": True,
                 **((change or {}) if index == changed else {}),
             }
-            for index in range(CARDS)
+            for index in range(DEVICES)
             if not (missing and index == changed)
         ]  # fmt: skip
-        annotations = {"hami.io/node-nvidia-register": orjson.dumps(cards).decode()}
+        annotations = {"hami.io/node-nvidia-register": orjson.dumps(devices).decode()}
         amounts = {"cpu": "100", "memory": "1Ti", "pods": "110"}
         manifest = {"metadata": {"name": f"n{node}", "annotations": annotations}, "status": {"allocatable": amounts}}
         sync_node(self.cluster.pk, observed_node(manifest))
@@ -266,7 +266,7 @@ class Operations:
                 cores_percent=chance.choice([0, 20, 70]),
                 slots=chance.choice([1, 1, 2, 3]),
             )
-            for index in chance.sample(range(CARDS), chance.choice([1, 1, 2]))
+            for index in chance.sample(range(DEVICES), chance.choice([1, 1, 2]))
         )
         malformed = "?" if chance.random() < 0.05 else ""
         self._foreign.append(uid)
@@ -279,5 +279,5 @@ class Operations:
 
 
 def shrunken(device: Device) -> bool:
-    """Whether the card has less than it had when it was new."""
+    """Whether the device has less than it had when it was new."""
     return (device.slots, device.memory_mib, device.cores_percent) != (SLOTS, MEMORY_MIB, CORES)

@@ -1,4 +1,4 @@
-"""Slices never exceed a card: random operations on PostgreSQL, with two schedulers that write.
+"""Slices never exceed a device: random operations on PostgreSQL, with two schedulers that write.
 
 Both believe to lead: one takes over while the other rests, decides, is about to commit, or runs at the same time. The
 length follows the Hypothesis profile: 300 operations, and 10,000 with `--hypothesis-profile=long`. Every run is the
@@ -146,7 +146,7 @@ def holding() -> list[Workload]:
 
 
 def decided_slices(slices: Iterable[DeviceAllocation]) -> Counter[tuple[Any, ...]]:
-    """What is decided, by card, pod and amounts. A pod that goes on under a grown job's workload is the same."""
+    """What is decided, by device, pod and amounts. A pod that goes on under a grown job's workload is the same."""
     return Counter(
         (part.device_uuid, part.replica, part.memory_mib, part.cores_percent, part.slots)
         for part in slices
@@ -155,7 +155,7 @@ def decided_slices(slices: Iterable[DeviceAllocation]) -> Counter[tuple[Any, ...
 
 
 def check_devices(before: Counter[tuple[Any, ...]]) -> None:
-    """The columns are the sums of the slices; a card that is overfull has no decided slice that it had not before."""
+    """The columns are the sums of the slices; a device that is overfull has no decided slice that it had not before."""
     devices = Device.objects.select_related("node").prefetch_related("allocations")
     for device in devices:
         slices = list(device.allocations.all())
@@ -180,13 +180,13 @@ def check_workloads(asked: Mapping[str, Asked], placed: Mapping[str, int]) -> No
         held = [node for node in pod_set.nodes if node is not None]
         assert pod_set.admitted_count == wanted.pods, workload.name
         assert wanted.pods <= len(held) <= placed.get(workload.name, wanted.pods), workload.name
-        assert len(slices) == len(held) * wanted.cards, workload.name
-        cards: dict[int, set[str]] = defaultdict(set)
+        assert len(slices) == len(held) * wanted.devices, workload.name
+        devices: dict[int, set[str]] = defaultdict(set)
         for part in slices:
-            cards[part.replica].add(part.device_uuid)
+            devices[part.replica].add(part.device_uuid)
             assert (part.memory_mib, part.cores_percent, part.slots) == (wanted.memory_mib, wanted.cores_percent, 1)
             assert part.node.name == pod_set.nodes[part.replica]
-        assert all(len(uuids) == wanted.cards for uuids in cards.values()), "a pod takes different cards"
+        assert all(len(uuids) == wanted.devices for uuids in devices.values()), "a pod takes different devices"
     others = DeviceAllocation.objects.filter(source="decided").exclude(workload__in=workloads)
     assert not others.exists()
 
@@ -204,7 +204,7 @@ def check_quotas() -> None:
         assert together <= sum(cells[resource][0] for cells in QUOTAS.values()), resource
 
 
-def test_slices_never_exceed_a_card_whatever_happens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_slices_never_exceed_a_device_whatever_happens(capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(2026)
     cluster = make_cluster()
     make_queues(cluster)
@@ -233,7 +233,7 @@ def test_slices_never_exceed_a_card_whatever_happens(capsys: pytest.CaptureFixtu
         schedulers.now += chance.choice([1, 60])
     with capsys.disabled():
         sys.stdout.write(
-            f"\n{dict(operations.counts)} {dict(schedulers.seen)}, at most {most} cards asked for at once\n"
+            f"\n{dict(operations.counts)} {dict(schedulers.seen)}, at most {most} devices asked for at once\n"
         )
     assert schedulers.seen["admitted"] > OPERATIONS / 15
     assert schedulers.seen["leases lost"] > OPERATIONS / 50

@@ -138,7 +138,7 @@ class TestDeactivation:
         assert back.status == "Admitted"
         assert condition("Evicted", back) == ("False", "QuotaReserved")
 
-    def test_what_runs_stops_and_keeps_its_card_until_it_has(self, system: System) -> None:
+    def test_what_runs_stops_and_keeps_its_device_until_it_has(self, system: System) -> None:
         one_at_a_time()
         submit(system, "first")
         submit(system, "second")

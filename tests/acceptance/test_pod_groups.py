@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def system() -> Iterator[System]:
-    """A cluster of two nodes with two cards each, with the namespace `team`."""
+    """A cluster of two nodes with two devices each, with the namespace `team`."""
     with ServerThread(make_simulated()) as server:
         system = System(server)
         system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
@@ -27,7 +27,7 @@ def system() -> Iterator[System]:
 
 
 def member(name: str, total: int = 3, run_seconds: int = 200, **annotations: str) -> dict[str, Any]:
-    """Options of a pod of the group `ring`, with most of a card."""
+    """Options of a pod of the group `ring`, with most of a device."""
     notes = {f"kueueweb.io/{key}": value for key, value in annotations.items()}
     return {
         "name": name,
@@ -73,8 +73,8 @@ def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
     turns(system)
     assert (state(system)[0], set(phases(system).values())) == ("Admitted", {"Running"})
     assert condition("PodsReady") == ("True", "Started")
-    cards = set(DeviceAllocation.objects.values_list("replica", "device_uuid"))
-    assert len(cards) == 3
+    devices = set(DeviceAllocation.objects.values_list("replica", "device_uuid"))
+    assert len(devices) == 3
     turns(system, 2, 20)
     assert phases(system) == {"a": "Running", "b": "Running", "c": "Failed"}
     assert (state(system)[0], condition("WaitingForReplacementPods")) == ("Admitted", ("True", "PodsFailed"))
@@ -84,7 +84,7 @@ def test_a_group_waits_runs_has_a_pod_replaced_and_ends(system: System) -> None:
     assert {name: phase for name, phase in phases(system).items() if name != "c"} == dict.fromkeys("abd", "Running")
     assert condition("WaitingForReplacementPods") == ("False", "PodsReady")
     assert condition("PodsReady") == ("True", "Recovered")
-    assert set(DeviceAllocation.objects.values_list("replica", "device_uuid")) == cards
+    assert set(DeviceAllocation.objects.values_list("replica", "device_uuid")) == devices
     turns(system, 4, 60)
     assert state(system) == ("Finished", "Succeeded")
     assert Workload.objects.get(name="ring").message == "Pods succeeded: 3/3"

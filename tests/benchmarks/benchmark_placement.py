@@ -1,11 +1,11 @@
-"""How long one placement takes on 1,213 nodes of 6,212 cards that fill up, per policy and kind of request.
+"""How long one placement takes on 1,213 nodes of 6,212 devices that fill up, per policy and kind of request.
 
     python tests/benchmarks/benchmark_placement.py
 
 Prints the mean and the 99th percentile of `place` alone and of `place`, `reserve` and `release`, in processor
-milliseconds, what a refusal with its reasons for every node costs, and the ratio to walking every node card by card,
-which is what a scheduler without the scan would pay. Then what it costs to refuse the same pod again, and again after
-one node changed, where the reasons need such a walk.
+milliseconds, what a refusal with its reasons for every node costs, and the ratio to walking every node device by
+device, which is what a scheduler without the scan would pay. Then what it costs to refuse the same pod again, and again
+after one node changed, where the reasons need such a walk.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ NODES, ROUNDS = 1213, 3000
 SIZES = [8] * 588 + [4] * 17 + [2] * 608
 
 
-def fleet(node_policy: str, cards: str) -> Fleet:
+def fleet(node_policy: str, device_policy: str) -> Fleet:
     """The nodes of the openb trace by size, empty."""
-    made = Fleet(node_policy=node_policy, device_policy=cards)
+    made = Fleet(node_policy=node_policy, device_policy=device_policy)
     for number, size in enumerate(SIZES[:NODES]):
         devices = tuple(
             Device(f"g{number}-{index}", index, "NVIDIA", "NVIDIA A100", 10, 81_920, 100, numa=index // 4)
@@ -45,7 +45,7 @@ def fleet(node_policy: str, cards: str) -> Fleet:
 def pods(chance: random.Random, kind: str) -> PodSetToPlace:
     """A pod of a kind, of a random size."""
     request = DeviceRequest("NVIDIA", 1, chance.choice([4000, 8000, 16_000, 40_000]), 101, chance.choice([0, 20, 50]))
-    if kind == "whole cards":
+    if kind == "whole devices":
         request = DeviceRequest("NVIDIA", chance.choice([1, 2, 4, 8]), 0, 100, 100)
     containers: tuple[tuple[DeviceRequest, ...], ...] = ((request,),)
     if kind == "two containers":
@@ -72,10 +72,10 @@ def figures(times: list[float]) -> str:
     return f"{sum(ordered) / len(ordered):6.3f} {ordered[int(0.99 * len(ordered))]:7.3f}" if ordered else f"{'-':>14}"
 
 
-def run(node_policy: str, cards: str, kind: str) -> None:
+def run(node_policy: str, devices: str, kind: str) -> None:
     """Fill the fleet with pods of a kind, release one now and then, and print what it took."""
     chance = random.Random(1)
-    made = fleet(node_policy, cards)
+    made = fleet(node_policy, devices)
     arriving = [pods(chance, kind) for _ in range(ROUNDS)]
     made.mix.pods = typical_pods(pod_shape(pod) for pod in arriving)
     made.place([arriving[0]])
@@ -106,7 +106,7 @@ def run(node_policy: str, cards: str, kind: str) -> None:
 
 
 def refuse_again(kind: str, devices: PodDeviceRequest) -> None:
-    """Refuse a pod on cards that are filled but for a quarter."""
+    """Refuse a pod on devices that are filled but for a quarter."""
     made = fleet("binpack", "spread")
     filler = PodSetToPlace("main", 1, {}, PodDeviceRequest(containers=((DeviceRequest("NVIDIA", 1, 61_440),),)))
     filled = 0
@@ -129,7 +129,7 @@ def refuse_again(kind: str, devices: PodDeviceRequest) -> None:
 
 
 def walk_every_node(made: Fleet, pod: PodSetToPlace) -> int:
-    """Fit the pod on every node, card by card."""
+    """Fit the pod on every node, device by device."""
     context = FitContext(device_policy("spread"), ScoringWeights(), made.settings.vendors)
     table = made.table
     fits = (fit_pod(node.name, table.devices(row), pod.devices, context)[0] for row, node in enumerate(table.nodes))
@@ -139,7 +139,7 @@ def walk_every_node(made: Fleet, pod: PodSetToPlace) -> int:
 if __name__ == "__main__":
     print(f"{'policy':<9} {'pods':<15}   place     p99   +reserve   p99     refuse     p99 refusals  vs. walking")
     for policies in (("binpack", "spread"), ("spread", "spread"), ("fgd", "fgd"), ("bid-price", "bid-price")):
-        for each in ("slices", "whole cards", "two containers"):
+        for each in ("slices", "whole devices", "two containers"):
             run(*policies, each)
     print(f"\n{'refusals':<15} {'first':>8}    again     p99    changed    p99")
     large = DeviceRequest("NVIDIA", 1, 30_000)

@@ -20,7 +20,7 @@ from tests.users import cluster, make_user
 
 __all__ = ["cluster"]
 
-NODES, CARDS, QUEUES, WORKLOADS, HOLDING = 1200, 8, 40, 10_000, 5000
+NODES, DEVICES, QUEUES, WORKLOADS, HOLDING = 1200, 8, 40, 10_000, 5000
 CHANGED_BETWEEN, ROUNDS, BUDGET_MS = 20, 60, 200
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"
 CONDITIONS = [
@@ -30,7 +30,7 @@ CONDITIONS = [
 
 
 def make_nodes(cluster: Cluster) -> list[Device]:
-    """Nodes with eight cards each."""
+    """Nodes with eight devices each."""
     allocatable = {"cpu": 96_000, "memory": 2**39, "pods": 110}
     nodes = Node.objects.bulk_create(
         Node(cluster=cluster, name=f"node-{number:04}", created_at=START, allocatable=allocatable, ready=True)
@@ -40,12 +40,12 @@ def make_nodes(cluster: Cluster) -> list[Device]:
         Device(node=node, uuid=f"{node.name}-{index}", index=index, slots=10, memory_mib=32_768, cores_percent=100,
                type="NVIDIA-Tesla V100", vendor="NVIDIA")
         for node in nodes
-        for index in range(CARDS)
+        for index in range(DEVICES)
     )  # fmt: skip
 
 
 def make_workloads(cluster: Cluster, devices: list[Device]) -> None:
-    """Half of them hold a card each, the others wait for more than is left of any."""
+    """Half of them hold a device each, the others wait for more than is left of any."""
     rows = Workload.objects.bulk_create(
         Workload(
             cluster=cluster,

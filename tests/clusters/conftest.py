@@ -12,6 +12,6 @@ from tests.simulated_cluster import ServerThread, make_simulated
 
 @pytest.fixture
 def system() -> Iterator[System]:
-    """A system around two nodes with two cards each, one ClusterQueue and its LocalQueue `queue` in `team`."""
+    """A system around two nodes with two devices each, one ClusterQueue and its LocalQueue `queue` in `team`."""
     with ServerThread(make_simulated()) as server:
         yield System(server)

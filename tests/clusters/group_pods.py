@@ -22,7 +22,7 @@ def gpu_pod(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> JsonObject:
-    """A pod of namespace `team` with a slice of a card, alone or of a group of `total` pods."""
+    """A pod of namespace `team` with a slice of a device, alone or of a group of `total` pods."""
     notes = {"kueueweb.io/run-seconds": str(run_seconds), **(annotations or {})}
     if group:
         notes[f"{KUEUE}/pod-group-total-count"] = str(total)

@@ -98,7 +98,7 @@ def gpu_job(name: str = "train", *, mib: int = 4000, cores: int = 30, **spec: An
 
 
 def deployment(replicas: int) -> JsonObject:
-    """A Deployment in namespace `team` each of whose pods takes almost all of a card."""
+    """A Deployment in namespace `team` each of whose pods takes almost all of a device."""
     labels = {"app": "web"}
     limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}
     spec = {"containers": [{"name": "main", "image": "web", "resources": {"limits": limits}}]}

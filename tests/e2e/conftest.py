@@ -76,7 +76,7 @@ def job(
     name: str,
     *,
     queue: str = "research-queue",
-    cards: int = 1,
+    gpus: int = 1,
     memory_mib: int = 8192,
     cores_percent: int = 25,
     cpu: str = "1",
@@ -84,7 +84,7 @@ def job(
 ) -> dict[str, Any]:
     """A batch/v1 Job of one pod in the namespace ai-research, which by default runs for as long as the tests do."""
     devices = {
-        "nvidia.com/gpu": str(cards),
+        "nvidia.com/gpu": str(gpus),
         "nvidia.com/gpumem": str(memory_mib),
         "nvidia.com/gpucores": str(cores_percent),
     }

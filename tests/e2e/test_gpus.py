@@ -1,4 +1,4 @@
-"""Every card of every node, with its slices by tenant."""
+"""Every device of every node, with its slices by tenant."""
 
 import re
 from collections.abc import Callable
@@ -8,31 +8,31 @@ from playwright.sync_api import Page, expect
 from tests.e2e.conftest import Api
 
 
-def test_every_card_of_every_node_is_there(page: Page, log_in: Callable[[str], None]) -> None:
+def test_every_device_of_every_node_is_there(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/gpus")
     expect(page.get_by_role("region", name=re.compile("^Node "))).to_have_count(6)
-    expect(page.get_by_role("button", name=re.compile("^Card "))).to_have_count(48)
+    expect(page.get_by_role("button", name=re.compile("^Device "))).to_have_count(48)
 
 
 def test_a_slice_shows_whose_it_is(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
-    name = admin.submit("card-tenant", memory_mib=20_480, cores_percent=60)
+    name = admin.submit("device-tenant", memory_mib=20_480, cores_percent=60)
     device = device_of(admin, name, page)
     log_in("admin")
     page.goto("/gpus")
     expect(page.get_by_role("group", name="Tenants")).to_contain_text("ai-research")
     node = page.get_by_role("region", name=f"Node {device['node']}")
-    node.get_by_role("button", name=re.compile(r"^Card .* (shared|full)")).first.click()
+    node.get_by_role("button", name=re.compile(r"^Device .* (shared|full)")).first.click()
     expect(page.get_by_role("dialog")).to_contain_text(re.compile("GPU-[0-9a-f]{8}"))
 
 
 def test_another_tenants_slice_is_occupied_without_a_name(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
-    name = admin.submit("card-foreign", memory_mib=32_768, cores_percent=100)
+    name = admin.submit("device-foreign", memory_mib=32_768, cores_percent=100)
     log_in("operator")
     page.goto("/gpus")
-    expect(page.get_by_role("button", name=re.compile("^Card .* full"))).not_to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("^Device .* full"))).not_to_have_count(0)
     expect(page.get_by_role("main")).not_to_contain_text("ai-research")
     expect(page.get_by_role("main")).not_to_contain_text(name)
 
@@ -45,22 +45,22 @@ def device_of(admin: Api, name: str, page: Page) -> dict[str, str]:
             slice_: dict[str, str] = devices[0]
             return slice_
         page.wait_for_timeout(100)
-    raise AssertionError(f"{name} got no card")
+    raise AssertionError(f"{name} got no device")
 
 
-def test_an_admin_cordons_and_uncordons_a_card(page: Page, log_in: Callable[[str], None]) -> None:
+def test_an_admin_cordons_and_uncordons_a_device(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/gpus")
-    card = page.get_by_role("region", name="Node gpu-a100-02").get_by_role("button", name=re.compile("^Card 7 "))
-    card.click()
-    drawer = page.get_by_role("dialog", name=re.compile("^Card 7 of"))
+    device = page.get_by_role("region", name="Node gpu-a100-02").get_by_role("button", name=re.compile("^Device 7 "))
+    device.click()
+    drawer = page.get_by_role("dialog", name=re.compile("^Device 7 of"))
     for step, state in (("Cordon", "cordoned"), ("Uncordon", "(free|shared|full)")):
         drawer.get_by_role("button", name=step, exact=True).click()
         page.get_by_role("dialog", name=re.compile(f"^{step} ")).get_by_role("button", name=step, exact=True).click()
-        expect(card).to_have_attribute("aria-label", re.compile(f": {state},"))
+        expect(device).to_have_attribute("aria-label", re.compile(f": {state},"))
 
 
-def test_cards_of_a_cordoned_node_take_nothing_new(page: Page, log_in: Callable[[str], None]) -> None:
+def test_devices_of_a_cordoned_node_take_nothing_new(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("admin")
     page.goto("/gpus")
     node = page.get_by_role("region", name="Node gpu-a100-02")
@@ -68,11 +68,11 @@ def test_cards_of_a_cordoned_node_take_nothing_new(page: Page, log_in: Callable[
         node.get_by_role("button", name="Cordon or drain gpu-a100-02").click()
         page.get_by_role("menuitem", name=step, exact=True).click()
         page.get_by_role("dialog").get_by_role("button", name=step, exact=True).click()
-        expect(node.get_by_role("button", name=re.compile("^Card .*: cordoned,"))).to_have_count(count)
+        expect(node.get_by_role("button", name=re.compile("^Device .*: cordoned,"))).to_have_count(count)
 
 
 def test_only_admins_cordon_nodes(page: Page, log_in: Callable[[str], None]) -> None:
     log_in("operator")
     page.goto("/gpus")
-    expect(page.get_by_role("button", name=re.compile("^Card "))).to_have_count(48)
+    expect(page.get_by_role("button", name=re.compile("^Device "))).to_have_count(48)
     expect(page.get_by_role("button", name=re.compile("^Cordon or drain "))).to_have_count(0)

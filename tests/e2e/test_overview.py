@@ -16,11 +16,11 @@ def stat(page: Page, label: str) -> Locator:
 def test_a_submitted_job_shows_up_in_the_numbers(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
     log_in("admin")
     expect(page.get_by_role("status")).to_have_text("Live")
-    cards = stat(page, "Devices in use")
-    expect(cards).to_contain_text("of 48")
-    before = int(re.findall(r"(\d+) of 48", cards.inner_text().replace("\n", " "))[0])
+    devices = stat(page, "Devices in use")
+    expect(devices).to_contain_text("of 48")
+    before = int(re.findall(r"(\d+) of 48", devices.inner_text().replace("\n", " "))[0])
     admin.submit("overview-exclusive", memory_mib=32_768, cores_percent=100)
-    expect(cards).to_contain_text(re.compile(rf"{before + 1}\s*of 48"))
+    expect(devices).to_contain_text(re.compile(rf"{before + 1}\s*of 48"))
 
 
 def test_the_parts_of_the_product_are_alive(page: Page, log_in: Callable[[str], None]) -> None:

@@ -17,7 +17,7 @@ def test_it_filters_by_status_and_name_and_keeps_that_in_the_address(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
     admitted = admin.submit("filter-small")
-    waiting = admin.submit("filter-huge", memory_mib=90_000, cores_percent=100)  # more than any card has
+    waiting = admin.submit("filter-huge", memory_mib=90_000, cores_percent=100)  # more than any device has
     log_in("admin")
     page.goto("/workloads")
     page.get_by_role("searchbox", name="Search by name").fill("filter-")
@@ -48,7 +48,7 @@ def test_a_workload_that_cannot_be_placed_says_what_is_missing(
     expect(why).to_contain_text("CardInsufficientMemory")
 
 
-def test_a_running_workload_shows_its_card_and_ends_on_request(
+def test_a_running_workload_shows_its_device_and_ends_on_request(
     page: Page, log_in: Callable[[str], None], admin: Api
 ) -> None:
     name = admin.submit("detail-running")

@@ -69,33 +69,35 @@ def read_again(vendor: DeviceVendor, annotations: dict[str, str], limits: dict[s
 
 class TestSlicesOfEnflame:
     def test_profiles_and_devices(self) -> None:
-        (card,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
-        assert (card.uuid, card.index, card.slots, card.memory_mib) == ("n1-enflame-drs-0", 0, 6, 40_960)
-        assert [(profile.name, profile.slice_count, profile.memory_mib) for profile in card.mig_profiles] == [
+        (device,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
+        assert (device.uuid, device.index, device.slots, device.memory_mib) == ("n1-enflame-drs-0", 0, 6, 40_960)
+        assert [(profile.name, profile.slice_count, profile.memory_mib) for profile in device.mig_profiles] == [
             ("1g.6gb", 1, 6144),
             ("3g.20gb", 3, 20_480),
             ("6g.40gb", 6, 40_960),
         ]
-        assert [profile.cores_percent for profile in card.mig_profiles] == [17, 50, 100]
-        # Six single slices are 102 percent points, and all of them must go on the card; not so in HAMi.
-        assert card.cores_percent == 102
+        assert [profile.cores_percent for profile in device.mig_profiles] == [17, 50, 100]
+        # Six single slices are 102 percent points, and all of them must go on the device; not so in HAMi.
+        assert device.cores_percent == 102
         assert decode_devices_drs(SCORPIO, "Enflame", "n1", as_hami=True)[0].cores_percent == 100
-        assert profile_id(card, "3g.20gb") == "1"
-        part = DeviceSlice(card.uuid, "n1", 20_480, 50, 0, "Enflame")
-        assert held_profile(card, part) == card.mig_profiles[1]
-        assert held_profile(card, replace(part, cores_percent=17)) is None
+        assert profile_id(device, "3g.20gb") == "1"
+        part = DeviceSlice(device.uuid, "n1", 20_480, 50, 0, "Enflame")
+        assert held_profile(device, part) == device.mig_profiles[1]
+        assert held_profile(device, replace(part, cores_percent=17)) is None
 
     @given(
-        st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(1, 16)), unique_by=lambda card: card[0]),
+        st.lists(
+            st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(1, 16)), unique_by=lambda device: device[0]
+        ),
         st.dictionaries(st.tuples(st.integers(1, 16), st.integers(1, 96)), NAMES, max_size=4),
     )
-    def test_round_trip(self, cards: list[tuple[int, int, int]], sizes: dict[tuple[int, int], str]) -> None:
+    def test_round_trip(self, drawn: list[tuple[int, int, int]], sizes: dict[tuple[int, int], str]) -> None:
         profiles = {f"{slices}g.{gib}gb": key for (slices, gib), key in sizes.items()}
-        devices = [{"index": str(i), "minor": str(m), "capacity": capacity} for i, m, capacity in cards]
+        devices = [{"index": str(i), "minor": str(m), "capacity": capacity} for i, m, capacity in drawn]
         decoded = decode_devices_drs(json.dumps({"devices": devices, "profiles": profiles}), "Enflame", "n1")
         assert decode_devices_drs(encode_devices_drs(decoded), "Enflame", "n1") == decoded
-        for card in decoded:
-            assert all(profile.memory_mib <= card.memory_mib for profile in card.mig_profiles)
+        for device in decoded:
+            assert all(profile.memory_mib <= device.memory_mib for profile in device.mig_profiles)
 
     @pytest.mark.parametrize(
         "text",
@@ -116,9 +118,9 @@ class TestSlicesOfEnflame:
             decode_devices_drs(text, "Enflame", "n1")
 
     def test_the_plugin_learns_the_device_and_the_profile_of_each_container(self) -> None:
-        (card,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
-        part = DeviceSlice(card.uuid, "n1", 20_480, 50, 0, "Enflame", slots=3)
-        found = written(ENFLAME_DRS, [part], manifest=manifest_of({}), devices={card.uuid: card})
+        (device,) = decode_devices_drs(SCORPIO, "Enflame", "n1")
+        part = DeviceSlice(device.uuid, "n1", 20_480, 50, 0, "Enflame", slots=3)
+        found = written(ENFLAME_DRS, [part], manifest=manifest_of({}), devices={device.uuid: device})
         assert json.loads(found["assigned-containers"]) == {
             "main": {"allocated": False, "request": 3, "profileID": "1", "profileName": "3g.20gb"}
         }
@@ -264,14 +266,14 @@ class TestNeuron:
 
 
 def test_amd_names_the_device_s_model() -> None:
-    card = Device("a", 0, "AMD", "AMDGPU", 1, 196_608, 304)
+    device = Device("a", 0, "AMD", "AMDGPU", 1, 196_608, 304)
     part = DeviceSlice("a", "n1", 16_384, 76, 0, "AMD")
-    found = written(AMD, [part], devices={"a": card})
+    found = written(AMD, [part], devices={"a": device})
     assert found["hami.io/amd-devices-allocated"] == ";a,AMDGPU,16384,76:;"
     assert found["hami.io/amd-devices-to-allocate"] == found["hami.io/amd-devices-allocated"]
     assert read_again(AMD, found, {"amd.com/gpu": 1, "amd.com/gpumem": 16_384, "amd.com/gpucores": 25}) == [part]
-    card = replace(card, type="AMD: Instinct, MI300")
-    assert written(AMD, [part], devices={"a": card})["hami.io/amd-devices-allocated"] == ";a,AMD,16384,76:;"
+    device = replace(device, type="AMD: Instinct, MI300")
+    assert written(AMD, [part], devices={"a": device})["hami.io/amd-devices-allocated"] == ";a,AMD,16384,76:;"
 
 
 def test_cambricon_names_the_profile() -> None:

@@ -1,4 +1,4 @@
-"""The table of vendors: what each vendor's pods ask for, what its nodes have, and how its cards are chosen."""
+"""The table of vendors: what each vendor's pods ask for, what its nodes have, and how its devices are chosen."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_vendor_has_an_inventory_and_a_record_on_pods(vendor: DeviceVendor
 
 
 def devices_of(vendor: DeviceVendor) -> tuple[Device, ...]:
-    """Four cards as the vendor's nodes register them."""
+    """Four devices as the vendor's nodes register them."""
     if vendor.inventory is InventoryEncoding.DRS_JSON:
         return decode_devices_drs(DRS, vendor.common_word, "n1")
     model, shape = vendor.model, vendor.capacity

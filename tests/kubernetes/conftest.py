@@ -29,7 +29,7 @@ def device_plugin(plane: ControlPlane) -> Iterator[DevicePlugin]:
 
 @pytest.fixture
 def system(plane: ControlPlane, device_plugin: DevicePlugin, transactional_db: None) -> Iterator[System]:
-    """kueueweb on an empty cluster of two nodes with two cards each."""
+    """kueueweb on an empty cluster of two nodes with two devices each."""
     built = System(plane)
     yield built
     built.clear()

@@ -31,7 +31,7 @@ class DevicePlugin:
         self._thread = threading.Thread(target=self._run, name="device-plugin", daemon=True)
         self.faults: list[str] = []
         self.allocated: Counter[str] = Counter()
-        """How many slices of each card were handed out so far."""
+        """How many slices of each device were handed out so far."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -52,20 +52,20 @@ class DevicePlugin:
         node = self._admin.get(NODES, "", pod["spec"]["nodeName"])
         assert node is not None
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        known = {card["id"] for card in orjson.loads(node["metadata"]["annotations"][NVIDIA_REGISTER])}
-        cards = [entry[0] for container in device_entries(annotations[NVIDIA_TO_ALLOCATE]) for entry in container]
-        if annotations.get(VGPU_NODE) != node["metadata"]["name"] or not known.issuperset(cards):
+        known = {device["id"] for device in orjson.loads(node["metadata"]["annotations"][NVIDIA_REGISTER])}
+        devices = [entry[0] for container in device_entries(annotations[NVIDIA_TO_ALLOCATE]) for entry in container]
+        if annotations.get(VGPU_NODE) != node["metadata"]["name"] or not known.issuperset(devices):
             self.faults.append(f"{name} on {node['metadata']['name']}: {annotations}")
         lock = node["metadata"]["annotations"].get(MUTEX_LOCK, "")
         if lock.split(",")[1:] != [namespace, name]:
             self.faults.append(f"{name} was bound while the node's lock was {lock!r}")
-        self.allocated.update(cards)
+        self.allocated.update(devices)
         self._admin.patch(PODS, namespace, name, {"metadata": {"annotations": {BIND_PHASE: "success"}}})
         self._admin.patch(NODES, "", node["metadata"]["name"], {"metadata": {"annotations": {MUTEX_LOCK: None}}})
 
 
 def slices_of(pod: JsonObject) -> list[tuple[str, str]]:
-    """The node and card of each slice that a pod's annotations name."""
+    """The node and device of each slice that a pod's annotations name."""
     text = pod["metadata"].get("annotations", {}).get(_ALLOCATED, "")
     node = pod["spec"].get("nodeName", "")
     return [(node, entry[0]) for container in device_entries(text) for entry in container]

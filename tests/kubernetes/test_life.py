@@ -54,10 +54,10 @@ def test_held_and_released_it_runs_again(system: System) -> None:
     assert system.job("train")["spec"]["suspend"] is False
 
 
-def test_a_more_important_job_takes_the_cards(system: System) -> None:
+def test_a_more_important_job_takes_the_devices(system: System) -> None:
     whole = {"mib": 32_768, "cores": 100}
     system.submit(gpu_job("low", parallelism=4, completions=4, run_seconds=None, **whole))
-    system.until("it fills all cards", lambda: system.phases("low") == ["Running"] * 4)
+    system.until("it fills all devices", lambda: system.phases("low") == ["Running"] * 4)
     system.submit(gpu_job("high", run_seconds=3, **whole))
     change_priority(system.cluster, [("team", system.workload("high").name)], 100, actor="alice")
 
@@ -95,15 +95,15 @@ def test_a_found_job_that_is_deleted_frees_its_slices(system: System) -> None:
 def test_a_deployment_s_pods_are_workloads(system: System) -> None:
     system.apply(deployment(2))
     system.until("both run", lambda: system.phases() == ["Running", "Running"])
-    cards = [item for pod in system.pods() for item in slices_of(pod)]
-    assert len(cards) == 2
+    devices = [item for pod in system.pods() for item in slices_of(pod)]
+    assert len(devices) == 2
 
 
 def test_what_others_hold_is_not_given_away(system: System) -> None:
     node = system.admin.list(NODES).items[0]
-    cards = orjson.loads(node["metadata"]["annotations"]["hami.io/node-nvidia-register"])
-    system.admin.create(PODS, foreign_pod("theirs", node["metadata"]["name"], [card["id"] for card in cards]))
-    system.until("it is seen", lambda: DeviceAllocation.objects.filter(workload=None).count() == len(cards))
+    devices = orjson.loads(node["metadata"]["annotations"]["hami.io/node-nvidia-register"])
+    system.admin.create(PODS, foreign_pod("theirs", node["metadata"]["name"], [device["id"] for device in devices]))
+    system.until("it is seen", lambda: DeviceAllocation.objects.filter(workload=None).count() == len(devices))
     system.submit(gpu_job("train", parallelism=2, completions=2, mib=32_768, cores=100, run_seconds=None))
     system.until("it runs", lambda: system.phases("train") == ["Running", "Running"])
     assert {item[0] for pod in system.pods("train") for item in slices_of(pod)} != {node["metadata"]["name"]}
@@ -151,9 +151,9 @@ def test_the_watcher_follows_by_itself(system: System) -> None:
     assert not thread.is_alive()
 
 
-def foreign_pod(name: str, node: str, cards: list[str]) -> JsonObject:
-    """A pod that another scheduler placed, with all of some cards."""
-    text = "".join(f"{card},NVIDIA,32768,100:" for card in cards) + ";"
+def foreign_pod(name: str, node: str, devices: list[str]) -> JsonObject:
+    """A pod that another scheduler placed, with all of some devices."""
+    text = "".join(f"{device},NVIDIA,32768,100:" for device in devices) + ";"
     noted = {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": text, "hami.io/bind-phase": "success"}
     return {
         "apiVersion": "v1",

@@ -102,20 +102,20 @@ def test_the_engines_own_writes_are_not_noted() -> None:
 @pytest.mark.parametrize(
     ("column", "value"), [("used_slots", 5), ("used_memory_mib", 16_001), ("used_cores_percent", 101)]
 )
-def test_a_decided_slice_never_exceeds_its_card(column: str, value: int) -> None:
+def test_a_decided_slice_never_exceeds_its_device(column: str, value: int) -> None:
     make_node(make_cluster(), "n1", [{}])
     with pytest.raises(IntegrityError, match="cannot hold another slice"), transaction.atomic():
         Device.objects.update(**{column: value})
 
 
-def test_what_others_hold_counts_against_the_card_and_is_always_stored() -> None:
+def test_what_others_hold_counts_against_the_device_and_is_always_stored() -> None:
     make_node(make_cluster(), "n1", [{}])
     Device.objects.update(external_memory_mib=20_000)
     with pytest.raises(IntegrityError, match="cannot hold another slice"), transaction.atomic():
         Device.objects.update(used_memory_mib=1)
 
 
-def test_a_card_may_shrink_below_what_it_holds() -> None:
+def test_a_device_may_shrink_below_what_it_holds() -> None:
     make_node(make_cluster(), "n1", [{}])
     Device.objects.update(used_memory_mib=16_000)
     Device.objects.update(memory_mib=8_000)

@@ -1,4 +1,4 @@
-"""Small builders for fleets: `card(...)`, `node(...)`, `ask(...)`, and placing a pod by its requests."""
+"""Small builders for fleets: `device(...)`, `node(...)`, `ask(...)`, and placing a pod by its requests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from scheduling.model.placement import (
 )
 
 Usage = tuple[int, int, int]
-"""(slots, MiB, cores) already used on a card."""
+"""(slots, MiB, cores) already used on a device."""
 
 EQUAL_WEIGHTS = ScoringWeights()
 
 
 def device(uuid: str, **fields: Any) -> Device:
-    """A healthy card of 10,000 MiB, 10 slots and 100 cores, whose index is the number at the end of its name."""
+    """A healthy device of 10,000 MiB, 10 slots and 100 cores, whose index is the number at the end of its name."""
     defaults: dict[str, Any] = {
         "index": int("".join(filter(str.isdigit, uuid)) or 0),
         "vendor": "NVIDIA",
@@ -37,7 +37,7 @@ def device(uuid: str, **fields: Any) -> Device:
 
 
 def node(name: str, devices: Sequence[Device], used: Mapping[str, Usage] | None = None, **fields: Any) -> Node:
-    """A node whose cards already hold what `used` says."""
+    """A node whose devices already hold what `used` says."""
     found = tuple(
         DeviceSlice(uuid, name, memory, cores, slots=slots) for uuid, (slots, memory, cores) in (used or {}).items()
     )
@@ -77,7 +77,7 @@ def fleet(*nodes: Node, **settings: Any) -> Fleet:
 
 
 def two_devices(**used: Usage) -> Fleet:
-    """One node n1 with the cards g0 and g1, which hold what `used` says."""
+    """One node n1 with the devices g0 and g1, which hold what `used` says."""
     return fleet(node("n1", [device("g0"), device("g1")], used))
 
 
@@ -95,7 +95,7 @@ def try_place(where: Fleet, devices: PodDeviceRequest, key: str | None = None) -
 
 
 def devices_of(outcome: Placement | PlacementRefusal) -> str:
-    """`n1: g1,g0` for a placed pod: the node and its cards in the order of picking; containers are joined by `;`."""
+    """`n1: g1,g0` for a placed pod: the node and its devices in the order of picking; containers are joined by `;`."""
     assert isinstance(outcome, Placement), outcome
     (placed,) = outcome.pods
     per_container = (",".join(part.uuid for part in container) for container in placed.containers)

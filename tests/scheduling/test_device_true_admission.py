@@ -1,6 +1,6 @@
 """Nothing is admitted that cannot be placed: a long run under fractional load, checked without the scheduler's sums.
 
-Sizes come as often as in the openb trace: nine in twenty share a card, the others want whole ones, a few want eight.
+Sizes come as often as in the openb trace: nine in twenty share a device, the others want whole ones, a few want eight.
 Quota is plenty in one queue and short in the other, so that now quota decides and now the devices.
 """
 
@@ -21,23 +21,23 @@ from tests.scheduling.world_helpers import Builder, outcomes, pod_set, preemptio
 GPU, SHARE = "nvidia.com/gpu", "nvidia.com/gpumem-percentage"
 SIZES = [(1, 100)] * 391 + [(1, 81)] * 108 + [(1, 47)] * 75 + [(1, 32)] * 33 + [(1, 65)] * 25 + [(1, 23)] * 14
 SIZES += [(1, 46)] * 13 + [(8, 100)] * 4 + [(2, 100)] * 2 + [(4, 100)] * 2
-NODES, CARDS, WORKLOADS, STEPS = 12, 8, 420, 140
+NODES, DEVICES, WORKLOADS, STEPS = 12, 8, 420, 140
 
 
 def a_node(number: int) -> Node:
-    cards = tuple(
+    devices = tuple(
         Device(f"n{number}-{index}", index, "NVIDIA", "NVIDIA A100", 10, 81_920, 100, numa=index // 4)
-        for index in range(CARDS)
+        for index in range(DEVICES)
     )
-    return Node(f"n{number:02}", allocatable={"cpu": 64_000, "memory": 2**40, "pods": 60}, devices=cards)
+    return Node(f"n{number:02}", allocatable={"cpu": 64_000, "memory": 2**40, "pods": 60}, devices=devices)
 
 
 def asks_for(chance: random.Random) -> list[PodSet]:
     """One pod set of one to three pods, now and then with a leader of another size."""
     found = []
     for name, count in [("main", chance.choice([1, 1, 1, 2, 3])), *([("leader", 1)] if chance.random() < 0.1 else [])]:
-        cards, share = chance.choice(SIZES)
-        limits = {GPU: str(cards), SHARE: str(share)} if share < 100 else {GPU: str(cards)}
+        devices, share = chance.choice(SIZES)
+        limits = {GPU: str(devices), SHARE: str(share)} if share < 100 else {GPU: str(devices)}
         cpu = str(chance.choice([1, 4, 8]))
         container = {"name": "c", "resources": {"limits": limits, "requests": {"cpu": cpu}}}
         found.append(pod_set({}, count=count, name=name, spec={"containers": [container]}))
@@ -55,7 +55,7 @@ def admitted_pods(world: World, names: Iterable[str]) -> dict[str, tuple[PodPlac
 
 
 def unplaceable(world: World, names: Iterable[str]) -> list[str]:
-    """Admitted workloads that lack a place, or lie on a card or a node that is fuller than full."""
+    """Admitted workloads that lack a place, or lie on a device or a node that is fuller than full."""
     pods = admitted_pods(world, names)
     memory: dict[str, int] = defaultdict(int)
     cores: dict[str, int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Small builders for fleets of one vendor's cards: `cards(...)`, `place(...)`, and who holds what already."""
+"""Small builders for fleets of one vendor's devices: `devices(...)`, `place(...)`, and who holds what already."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
 
 
 def devices_of_vendor(vendor: DeviceVendor, count: int = 8, **fields: Any) -> list[Device]:
-    """Cards of 1,000 MiB, one slot and 100 cores, numbered from 0."""
+    """Devices of 1,000 MiB, one slot and 100 cores, numbered from 0."""
     made: Mapping[str, Any] = {"slots": 1, "memory_mib": 1000, "cores_percent": 100, "mode": "", **fields}
     return [
         Device(uuid=f"d{n}", index=n, vendor=vendor.common_word, type=vendor.common_word, **made) for n in range(count)
@@ -30,14 +30,14 @@ def devices_of_vendor(vendor: DeviceVendor, count: int = 8, **fields: Any) -> li
 
 
 def node(name: str, devices: Iterable[Device], held: Iterable[DeviceSlice] = (), **fields: Any) -> Node:
-    """A node with these cards, whose UUIDs get its name in front, and with slices of them that others hold."""
+    """A node with these devices, whose UUIDs get its name in front, and with slices of them that others hold."""
     named = tuple(_named(name, device) for device in devices)
     found = tuple(_held(name, part) for part in held)
     return Node(name, devices=named, found=found, **fields)
 
 
 def whole(device: Device) -> DeviceSlice:
-    """The whole of a card, in somebody's hands."""
+    """The whole of a device, in somebody's hands."""
     return DeviceSlice(
         device.uuid, "", device.memory_mib, device.cores_percent, device.index, device.vendor, slots=device.slots
     )
@@ -62,7 +62,7 @@ def place(
 
 
 def indexes(outcome: Placement | PlacementRefusal) -> list[int]:
-    """The indexes of the cards that the pod got, sorted."""
+    """The indexes of the devices that the pod got, sorted."""
     assert isinstance(outcome, Placement), outcome
     return sorted(part.index for part in outcome.pods[0].slices)
 

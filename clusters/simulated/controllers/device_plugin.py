@@ -1,6 +1,6 @@
 """An imitation of HAMi's device plugin: what happens between a pod's binding and the start of its containers.
 
-It trusts the pod's annotations for which cards and how much of them (never the scheduler's word in any other form),
+It trusts the pod's annotations for which devices and how much of them (never the scheduler's word in any other form),
 finishes HAMi's handshake, and gives the node's lock back. It reads the wire format by itself, so that a mistake in what
 we write shows here.
 """
@@ -43,7 +43,7 @@ class DevicePlugin:
         self._environment = environment
 
     def needs_devices(self, pod: JsonObject) -> bool:
-        """Whether Allocate is called for the pod: it requests cards, or a scheduler has promised some to it."""
+        """Whether Allocate is called for the pod: it requests devices, or a scheduler has promised some to it."""
         return any(_counts(pod)) or VGPU_NODE in annotations_of(pod)
 
     def allocate(self, pod: JsonObject) -> None:
@@ -68,7 +68,7 @@ class DevicePlugin:
             _patch_annotations(self._environment, "nodes", node, asked)
 
     def set_device_health(self, uuid: str, healthy: bool) -> bool:
-        """Publishes a card's health in its node's register annotation; False where no node has that card."""
+        """Publishes a device's health in its node's register annotation; False where no node has that device."""
         for node in self._environment.store.items("nodes"):
             text = annotations_of(node).get(NVIDIA_REGISTER)
             devices = orjson.loads(text) if text else []
@@ -136,7 +136,7 @@ def _patch_annotations(
 
 
 def _counts(pod: JsonObject) -> Iterable[int]:
-    """NVIDIA cards that each container asks the kubelet for, init containers first."""
+    """NVIDIA devices that each container asks the kubelet for, init containers first."""
     spec = pod["spec"]
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         limits = (container.get("resources") or {}).get("limits") or {}

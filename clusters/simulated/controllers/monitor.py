@@ -1,4 +1,4 @@
-"""An imitation of HAMi's vGPU monitors: what cards and containers use, in Prometheus' text format.
+"""An imitation of HAMi's vGPU monitors: what devices and containers use, in Prometheus' text format.
 
 How much a container uses follows from what its pod's annotations say it got, drawn once per container and swaying with
 time: less than it was given, some hardly anything. The same cluster at the same moment says the same.
@@ -32,7 +32,7 @@ from scheduling.model.times import parse_rfc3339
 METRICS_PATH: Final = "/metrics"
 NVIDIA_ALLOCATED: Final = "hami.io/vgpu-devices-allocated"
 _MIB: Final = 2**20
-_CARD: Final = ("node", "device_index", "device_uuid", "device_type")
+_DEVICE: Final = ("node", "device_index", "device_uuid", "device_type")
 _CONTAINER: Final = ("namespace", "pod", "container", "vdevice_index", "device_uuid")
 _DRIVER_MIB: Final = 180
 _IDLE_SHARE: Final = 0.15
@@ -41,7 +41,7 @@ _WARM_UP_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ContainerUse:
-    """What one container uses of one card. Memory in MiB, utilization in percent of the card's cores."""
+    """What one container uses of one device. Memory in MiB, utilization in percent of the device's cores."""
 
     labels: tuple[str, ...]
     uuid: str
@@ -60,14 +60,14 @@ class Monitors:
     def text(self) -> bytes:
         """What they say now."""
         registry = CollectorRegistry()
-        registry.register(_Families(list(self._cards()), list(self._containers())))
+        registry.register(_Families(list(self._devices()), list(self._containers())))
         return generate_latest(registry)
 
-    def _cards(self) -> Iterator[tuple[str, JsonObject]]:
+    def _devices(self) -> Iterator[tuple[str, JsonObject]]:
         for node in self._environment.store.items("nodes"):
             register = annotations_of(node).get(NVIDIA_REGISTER)
             if register and condition_is_true(node, "Ready"):
-                yield from ((name_of(node), card) for card in orjson.loads(register))
+                yield from ((name_of(node), device) for device in orjson.loads(register))
 
     def _containers(self) -> Iterator[ContainerUse]:
         for pod in self._environment.store.items("pods"):
@@ -86,8 +86,8 @@ class Monitors:
         except AllocationFailed:
             return  # the monitor knows only what the plugin could read
         first = len(pod["spec"].get("initContainers") or ())
-        for container, cards in zip(pod["spec"]["containers"], entries[first:], strict=False):
-            for number, (uuid, _, memory_mib, cores_percent) in enumerate(cards):
+        for container, devices in zip(pod["spec"]["containers"], entries[first:], strict=False):
+            for number, (uuid, _, memory_mib, cores_percent) in enumerate(devices):
                 labels = (namespace_of(pod), name_of(pod), str(container["name"]), str(number), uuid)
                 yield self._use(pod, labels, memory_mib, cores_percent)
 
@@ -109,19 +109,19 @@ class Monitors:
 
 
 class _Families(Collector):
-    def __init__(self, cards: list[tuple[str, JsonObject]], containers: list[ContainerUse]) -> None:
-        self._cards = cards
+    def __init__(self, devices: list[tuple[str, JsonObject]], containers: list[ContainerUse]) -> None:
+        self._devices = devices
         self._containers = containers
 
     def collect(self) -> Iterable[Metric]:
         """The names of HAMi's exporter of today."""
-        memory = GaugeMetricFamily("hami_host_gpu_memory_used_bytes", "GPU memory in use", labels=_CARD)
-        utilization = GaugeMetricFamily("hami_host_gpu_utilization_ratio", "GPU utilization, 0 to 100", labels=_CARD)
-        for node, card in self._cards:
-            labels = (node, str(card.get("index", 0)), card["id"], card.get("type", ""))
-            uses = [use for use in self._containers if use.uuid == card["id"]]
+        memory = GaugeMetricFamily("hami_host_gpu_memory_used_bytes", "GPU memory in use", labels=_DEVICE)
+        utilization = GaugeMetricFamily("hami_host_gpu_utilization_ratio", "GPU utilization, 0 to 100", labels=_DEVICE)
+        for node, device in self._devices:
+            labels = (node, str(device.get("index", 0)), device["id"], device.get("type", ""))
+            uses = [use for use in self._containers if use.uuid == device["id"]]
             used = _DRIVER_MIB * bool(uses) + sum(use.memory_mib for use in uses)
-            memory.add_metric(labels, min(used, card.get("devmem", 0)) * _MIB)
+            memory.add_metric(labels, min(used, device.get("devmem", 0)) * _MIB)
             utilization.add_metric(labels, min(100.0, sum(use.utilization_percent for use in uses)))
         return [memory, utilization, *self._of_containers()]
 

@@ -1,9 +1,9 @@
-/** Cordoning, draining and uncordoning nodes and cards: for cluster admins. */
+/** Cordoning, draining and uncordoning nodes and devices: for cluster admins. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { answer, api } from "./client";
 
-/** A node by its name, or a card by its uuid. */
-export type CordonTarget = { node: string } | { card: string };
+/** A node by its name, or a device by its uuid. */
+export type CordonTarget = { node: string } | { device: string };
 
 /** Cordoned: takes nothing new. Draining: cordoned, and what runs there is evicted. */
 export type CordonChange = { cordoned: boolean } | { draining: true };
@@ -17,7 +17,7 @@ export function useCordon(cluster: string, target: CordonTarget) {
         const params = { path: { name: target.node }, query };
         await answer(api.PATCH("/api/v1/nodes/{name}/", { params, body }));
       } else {
-        const params = { path: { uuid: target.card }, query };
+        const params = { path: { uuid: target.device }, query };
         await answer(api.PATCH("/api/v1/devices/{uuid}/", { params, body }));
       }
     },

@@ -22,7 +22,7 @@ export function driftQuery(cluster: string) {
   });
 }
 
-/** What a card used in the last hour, as its monitor says; empty without a monitor. */
+/** What a device used in the last hour, as its monitor says; empty without a monitor. */
 export function deviceSamplesQuery(cluster: string, uuid: string) {
   const params = { path: { uuid }, query: { cluster, hours: 1, limit: 1000 } };
   return queryOptions({

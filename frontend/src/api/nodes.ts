@@ -1,4 +1,4 @@
-/** Nodes: whether each can take pods. What its cards hold comes by the live stream. */
+/** Nodes: whether each can take pods. What its devices hold comes by the live stream. */
 import { queryOptions } from "@tanstack/react-query";
 import { after, answer, api } from "./client";
 import type { Node, Page } from "./types";

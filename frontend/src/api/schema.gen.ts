@@ -290,7 +290,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What the cards use now, as their monitors say. Absent is not 0. */
+        /** @description What the devices use now, as their monitors say. Absent is not 0. */
         get: operations["device_usage_list"];
         put?: never;
         post?: never;
@@ -331,7 +331,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /** @description Cordon, drain or open a card. */
+        /** @description Cordon, drain or open a device. */
         patch: operations["devices_partial_update"];
         trace?: never;
     };
@@ -342,7 +342,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description What a card used over time. */
+        /** @description What a device used over time. */
         get: operations["devices_samples_list"];
         put?: never;
         post?: never;
@@ -1428,7 +1428,7 @@ export interface components {
          * @enum {string}
          */
         ConditionStatusEnum: "True" | "False" | "Unknown";
-        /** @description Means of a while of one container on one card; null is not reported. */
+        /** @description Means of a while of one container on one device; null is not reported. */
         ContainerSample: {
             /** Format: date-time */
             at: string;
@@ -1553,7 +1553,7 @@ export interface components {
         };
         /** @description What the vendor calls the device and its parts, and its cores in the vendor's unit. */
         DeviceUnits: {
-            /** @description `card`, `die`, `XPU`, ... */
+            /** @description `device`, `die`, `XPU`, ... */
             device: string;
             /** @description What `slots` are: `slots`, `MIG instances`, `DRS slices`. */
             parts: string;
@@ -1562,7 +1562,10 @@ export interface components {
             cores: number;
             used_cores: number;
         };
-        /** @description What a card really uses now. A value that was not reported is null; a card that nothing reports is not listed. */
+        /**
+         * @description What a device really uses now. A value that was not reported is null; a device that nothing reports is not
+         *     listed.
+         */
         DeviceUsage: {
             uuid: string;
             node: string;
@@ -1713,12 +1716,12 @@ export interface components {
                 [key: string]: components["schemas"]["FragmentationReport"];
             };
         };
-        /** @description A set of nodes; amounts in thousandths of a card. */
+        /** @description A set of nodes; amounts in thousandths of a device. */
         FragmentationReport: {
-            cards: number;
+            devices: number;
             /**
              * Format: double
-             * @description Free memory of usable cards.
+             * @description Free memory of usable devices.
              */
             idle_milli: number;
             /**
@@ -1726,7 +1729,7 @@ export interface components {
              * @description What of it a typical pod could not use, as a mean; null: no pod is known yet.
              */
             fragmented_milli: number | null;
-            unused_cards: number;
+            unused_devices: number;
             largest: components["schemas"]["LargestRequest"][];
         };
         /**
@@ -1783,16 +1786,16 @@ export interface components {
          * @enum {string}
          */
         KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
-        /** @description The largest request of so many cards of a model on one node that still fits. */
+        /** @description The largest request of so many devices of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;
             type: string;
             count: number;
-            /** @description False: no node has that many cards with a free slot. */
+            /** @description False: no node has that many devices with a free slot. */
             fits: boolean;
-            /** @description Of each card. */
+            /** @description Of each device. */
             memory_mib: number;
-            /** @description What the tightest of the cards has left beside it. */
+            /** @description What the tightest of the devices has left beside it. */
             cores_percent: number;
             node: string;
         };
@@ -2366,7 +2369,7 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
-        /** @description Whether a node or a card is closed to new pods, and whether it is being emptied; what is left out stays. */
+        /** @description Whether a node or a device is closed to new pods, and whether it is being emptied; what is left out stays. */
         PatchedCloseRequest: {
             cordoned?: boolean;
             /** @description Draining cordons; opening ends it. */

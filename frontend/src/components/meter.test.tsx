@@ -25,6 +25,6 @@ it("shows more than the total as it is, within the bar", async () => {
 });
 
 it("draws an empty bar for a total of nothing", async () => {
-  await renderPart(<Meter label="no cards" total={0} segments={[]} />);
-  expect(screen.getByRole("img", { name: "no cards" })).toBeDefined();
+  await renderPart(<Meter label="no devices" total={0} segments={[]} />);
+  expect(screen.getByRole("img", { name: "no devices" })).toBeDefined();
 });

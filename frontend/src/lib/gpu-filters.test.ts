@@ -27,7 +27,7 @@ it("reads the filters of a URL and leaves out what it does not know", () => {
   });
 });
 
-describe("the state of a card", () => {
+describe("the state of a device", () => {
   it.each([
     ["shared", {}],
     ["free", { used_slots: 0, used_memory_mib: 0, used_cores_percent: 0 }],

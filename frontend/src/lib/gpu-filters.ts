@@ -9,9 +9,9 @@ export interface GpuFilters {
   node?: string;
   namespace?: string;
   state?: GpuState;
-  /** Compact shows each card as one small square. */
-  view?: "compact" | "cards";
-  /** The UUID of the card that is opened. */
+  /** Compact shows each device as one small square. */
+  view?: "compact" | "detailed";
+  /** The UUID of the device that is opened. */
   device?: string;
 }
 
@@ -26,7 +26,7 @@ export function parseGpuFilters(search: Record<string, unknown>): GpuFilters {
   }
   const state = GPU_STATES.find((known) => known === search.state);
   if (state !== undefined) filters.state = state;
-  if (search.view === "compact" || search.view === "cards") filters.view = search.view;
+  if (search.view === "compact" || search.view === "detailed") filters.view = search.view;
   return filters;
 }
 

@@ -33,7 +33,7 @@ describe("amounts for people", () => {
     expect(formatAmountShort("nvidia.com/gpumem", 32_768)).toBe("32 GiB");
   });
 
-  it("shows cpu in cores and gpu cores in percent of one card", () => {
+  it("shows cpu in cores and gpu cores in percent of one device", () => {
     expect(formatAmountShort("cpu", 1500)).toBe("1.5");
     expect(formatAmountShort("nvidia.com/gpucores", 300)).toBe("300 %");
   });

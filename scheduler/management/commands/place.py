@@ -130,7 +130,7 @@ def _annotations(fleet: Fleet, placed: PodPlacement, pod: Mapping[str, Any]) -> 
 
 
 def _devices(placement: Placement) -> list[dict[str, Any]]:
-    """What the pod holds per card, all its containers taken together as HAMi accounts for them."""
+    """What the pod holds per device, all its containers taken together as HAMi accounts for them."""
     pod = placement.pods[0]
     return [
         {"uuid": part.uuid, "memoryMiB": part.memory_mib, "cores": part.cores_percent}
@@ -139,7 +139,7 @@ def _devices(placement: Placement) -> list[dict[str, Any]]:
 
 
 def _node(manifest: Mapping[str, Any], vendors: Sequence[DeviceVendor]) -> Node:
-    """A recorded node: only its cards decide; HAMi leaves the rest to other filters."""
+    """A recorded node: only its devices decide; HAMi leaves the rest to other filters."""
     node = observed_node(manifest)
     found = node_devices(node.name, node.annotations, node.capacity, {}, vendors, 0, node.labels)
     return Node(

@@ -9,16 +9,16 @@ from scheduling.model.device import Device, DeviceSlice, MigInstance
 
 
 class Tenant(NamedTuple):
-    """What a slice of a card is among the others there."""
+    """What a slice of a device is among the others there."""
 
     qos_policy: str
     app_class: str
     whole: bool = False
-    """It has all cores of the card."""
+    """It has all cores of the device."""
 
 
 def tenant_of(part: DeviceSlice) -> Tenant | None:
-    """What the slice is to other tenants of its card; None where its vendor does not ask."""
+    """What the slice is to other tenants of its device; None where its vendor does not ask."""
     if not part.qos_policy and not part.app_class:
         return None
     return Tenant(part.qos_policy, part.app_class, part.cores_percent == 100)
@@ -26,7 +26,7 @@ def tenant_of(part: DeviceSlice) -> Tenant | None:
 
 @dataclass(slots=True)
 class DeviceState:
-    """One card with its usage, as a working copy.
+    """One device with its usage, as a working copy.
 
     `mig` holds the MIG instances that are in use, `tenants` what its slices are to one another, where that is asked.
     """

@@ -1,4 +1,4 @@
-"""The policy `bid-price`: the node and the cards that lose least of what typical pods would pay for them."""
+"""The policy `bid-price`: the node and the devices that lose least of what typical pods would pay for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduling.model.placement import PodSetToPlace
 from scheduling.model.vendor import DeviceVendor
 
 STEP = 0.01
-"""Losses are told apart to a hundredth of a card: near ties fill one node after another, as with fgd."""
+"""Losses are told apart to a hundredth of a device: near ties fill one node after another, as with fgd."""
 
 _FINE = 1e-6
 _NEVER = np.iinfo(np.int64).max
@@ -25,7 +25,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a pod costs a node: the worth that is lost, in steps, and the cards or parts of cards that it gets."""
+    """What a pod costs a node: the worth that is lost, in steps, and the devices or parts of devices that it gets."""
 
     lost: float
     given: float
@@ -33,7 +33,7 @@ class Price:
 
 @dataclass(slots=True)
 class BidPriceRanking:
-    """Bid-price control. Without typical pods any part of a card is worth its size, and the fullest card wins."""
+    """Bid-price control. Without typical pods any part of a device is worth its size, and the fullest device wins."""
 
     vendors: Mapping[str, DeviceVendor]
     mix: PodMix
@@ -52,7 +52,7 @@ class BidPriceRanking:
         return known.scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """The card that loses least for the pod's largest request first; of equal ones the fullest."""
+        """The device that loses least for the pod's largest request first; of equal ones the fullest."""
         shape = pod_shape(pod_set)
         devices = len(table.nodes[row].devices)
         if shape.request is None:
@@ -100,7 +100,7 @@ class BidPriceRanking:
     def _keys(
         self, worth: NodeWorth, shape: PodShape, request: DeviceRequest, rows: Integers
     ) -> tuple[Integers, Scores]:
-        """Of every card of the rows: a key that sorts by loss and then by what is left, and the loss."""
+        """Of every device of the rows: a key that sorts by loss and then by what is left, and the loss."""
         rules = self.vendors[request.vendor].rules
         serving = worth.table.serving_devices(request, rules, shape.constraints, False, rows)
         rests, losses = worth.after(rows, request)

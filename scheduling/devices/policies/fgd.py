@@ -1,4 +1,4 @@
-"""The policy `fgd`: the node and the card where fragmentation grows least (fragmentation gradient descent)."""
+"""The policy `fgd`: the node and the device where fragmentation grows least (fragmentation gradient descent)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FragmentationRanking:
         return self._scores(table, pod_shape(pod_set)).scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """The best card for the pod's largest request first, then the fullest."""
+        """The best device for the pod's largest request first, then the fullest."""
         best = self._scores(table, pod_shape(pod_set)).columns[row]
         idle = self.model(table).idle[row]
         order = [-idle[column] for column in range(len(table.nodes[row].devices))]
@@ -88,7 +88,7 @@ class FragmentationRanking:
 
 
 def _first_of_each(idle: Scores) -> Booleans:
-    """Per row the first column of each finite value: equal cards of a node need one look."""
+    """Per row the first column of each finite value: equal devices of a node need one look."""
     first = np.isfinite(idle)
     for column in range(1, idle.shape[1]):
         first[:, column] &= (idle[:, :column] != idle[:, column : column + 1]).all(axis=1)

@@ -1,9 +1,9 @@
-"""Fragmentation of cards: how much of what is idle a typical pod could not use, after FGD (USENIX ATC '23).
+"""Fragmentation of devices: how much of what is idle a typical pod could not use, after FGD (USENIX ATC '23).
 
-Unit: thousandths of a card (milli). A card's idle part is its free memory over its memory. For one typical pod a
-node's fragment is all of its idle part if the node can't take the pod (too little cpu, too few cards that serve it,
-no card of the right type, or a pod without a card), else the idle part of those cards that do not serve it. A node's
-fragmentation is the mean over the typical pods, weighted by how often they come.
+Unit: thousandths of a device (milli). A device's idle part is its free memory over its memory. For one typical pod a
+node's fragment is all of its idle part if the node can't take the pod (too little cpu, too few devices that serve it,
+no device of the right type, or a pod without a device), else the idle part of those devices that do not serve it. A
+node's fragmentation is the mean over the typical pods, weighted by how often they come.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Booleans = NDArray[np.bool_]
 class FragmentationModel:
     """Fragmentation of every node of a table, kept per node so that one placement updates one row.
 
-    Arrays are (nodes, cards, pods): `serving` says which cards serve which pod as they are.
+    Arrays are (nodes, devices, pods): `serving` says which devices serve which pod as they are.
     """
 
     def __init__(self, table: DeviceTable, pods: Sequence[TypicalPod], vendors: Mapping[str, DeviceVendor]) -> None:
@@ -85,7 +85,7 @@ class FragmentationModel:
         )
 
     def _serves(self, totals: Integers, used: Integers, memory: Integers) -> Booleans:
-        """Which cards in these states, shape (3, ...), serve which pod, shape (..., pods)."""
+        """Which devices in these states, shape (3, ...), serve which pod, shape (..., pods)."""
         free_cores = (totals[CORES] - used[CORES])[..., None]
         unused = (used[SLOTS] == 0)[..., None]
         serves: Booleans = (totals[MEMORY_MIB] - used[MEMORY_MIB])[..., None] >= memory
@@ -103,7 +103,8 @@ class FragmentationModel:
         return weighted
 
     def after(self, rows: Integers, columns: Integers, cpu_milli: int, request: DeviceRequest | None) -> Doubles:
-        """The fragmentation of each node if a pod were placed on it; `columns` are its cards, shape (rows, cards)."""
+        """The fragmentation of each node if a pod were placed on it; `columns` are its devices, shape (rows,
+        devices)."""
         free_cpu = self.table.free_cpu[rows] - cpu_milli
         counts, unusable, idle = self.serving_counts[rows], self.unusable[rows], self.total_idle[rows]
         if request is None:
@@ -127,14 +128,14 @@ class FragmentationModel:
 
 
 def needed_memory(request: DeviceRequest, totals_mib: Integers) -> Integers:
-    """The MiB that a request takes of cards of these sizes."""
+    """The MiB that a request takes of devices of these sizes."""
     if request.memory_mib or request.memory_percentage > 100:
         return np.full(totals_mib.shape, request.memory_mib, dtype=np.int64)
     return totals_mib * request.memory_percentage // 100
 
 
 def fgd_scores(before: Doubles, after: Doubles) -> Integers:
-    """FGD's score, 0 to 100: the logistic function of the decrease in cards, cut to an integer.
+    """FGD's score, 0 to 100: the logistic function of the decrease in devices, cut to an integer.
 
     The cut matters: it makes near ties, and these fill one node after another.
     """

@@ -1,11 +1,12 @@
-"""What nodes are worth to the pods that typically come: the lesser of what their cards and their cpu could still earn.
+"""What nodes are worth to the pods that typically come: the lesser of what their devices and their cpu could still
+earn.
 
-A card is worth what the requests that fit into its rest together would pay (`bid_prices`), each kind of card by the
-demand that it may serve. Cpu is worth the cards that it could feed, at the cpu per card that this demand asks for. So
-cards whose node has no cpu left are worth nothing, nor is cpu without cards, and neither is guarded any more.
+A device is worth what the requests that fit into its rest together would pay (`bid_prices`), each kind of device by the
+demand that it may serve. Cpu is worth the devices that it could feed, at the cpu per device that this demand asks for.
+So devices whose node has no cpu left are worth nothing, nor is cpu without devices, and neither is guarded any more.
 
-Unit of worth: cards. Rests are in thousandths of a card: of memory, or of cores if fewer of those are left and the
-demand reserves cores; a card that takes nobody more has none.
+Unit of worth: devices. Rests are in thousandths of a device: of memory, or of cores if fewer of those are left and the
+demand reserves cores; a device that takes nobody more has none.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ Booleans = NDArray[np.bool_]
 
 
 class NodeWorth:
-    """Worth of every card and node of a table, kept per node so that one placement updates one row.
+    """Worth of every device and node of a table, kept per node so that one placement updates one row.
 
-    `rests` (nodes, cards) are thousandths; `cards` (nodes, cards) and `nodes` (nodes) are worths.
+    `rests` (nodes, devices) are thousandths; `devices` (nodes, devices) and `nodes` (nodes) are worths.
     """
 
     def __init__(self, table: DeviceTable, pods: Sequence[TypicalPod], vendors: Mapping[str, DeviceVendor]) -> None:
@@ -53,10 +54,10 @@ class NodeWorth:
         self.refresh(np.arange(shape[0]))
 
     def _sizes(self, pod: TypicalPod, vendors: Mapping[str, DeviceVendor]) -> Integers:
-        """What a pod takes of every card, in thousandths; 0 of cards that never serve it."""
+        """What a pod takes of every device, in thousandths; 0 of devices that never serve it."""
         request = pod.shape.request
         if request is None:
-            raise ValueError("a pod without a card has no size")
+            raise ValueError("a pod without a device has no size")
         rules = vendors[request.vendor].rules
         mask = self.table.device_mask(request.vendor, pod.shape.constraints, rules.type_filter)
         totals = self.table.totals[MEMORY_MIB]
@@ -71,7 +72,7 @@ class NodeWorth:
         self.nodes[rows] = self._lesser(rows, self.devices[rows].sum(axis=1), 0)
 
     def after(self, rows: Integers, request: DeviceRequest) -> tuple[Integers, Doubles]:
-        """Of every card of the rows: what is left once it served the request, and the worth that it lost by that."""
+        """Of every device of the rows: what is left once it served the request, and the worth that it lost by that."""
         used = self.table.used[:, rows].copy()
         used[SLOTS] += request.slots
         used[CORES] += min(request.cores_percent, 100)
@@ -80,7 +81,7 @@ class NodeWorth:
         return rests, self.devices[rows] - self._worth[self._kinds[rows], rests]
 
     def losses(self, rows: Integers, device_losses: Doubles, cpu_milli: int) -> Doubles:
-        """What each node loses when its cards lose that much together and a pod takes its cpu."""
+        """What each node loses when its devices lose that much together and a pod takes its cpu."""
         return self.nodes[rows] - self._lesser(rows, self.devices[rows].sum(axis=1) - device_losses, cpu_milli)
 
     def _lesser(self, rows: Integers, devices: Doubles, cpu_milli: int) -> Doubles:
@@ -100,7 +101,7 @@ class NodeWorth:
 
 
 def _demand(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """Size -> how many cards are asked for so much of, among the pods that a kind of card serves."""
+    """Size -> how many devices are asked for so much of, among the pods that a kind of device serves."""
     demand: defaultdict[int, float] = defaultdict(float)
     for pod, size in zip(pods, sizes, strict=True):
         if size:
@@ -109,7 +110,7 @@ def _demand(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> tuple[tuple[int
 
 
 def _cpu_per_device(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> float:
-    """Cpu in milli per whole card that the pods ask for which a kind of card serves; 0 without any."""
+    """Cpu in milli per whole device that the pods ask for which a kind of device serves; 0 without any."""
     served = [(pod, size) for pod, size in zip(pods, sizes, strict=True) if size]
     devices = sum(pod.share * _count(pod) * size / WHOLE for pod, size in served)
     return sum(pod.share * pod.shape.cpu_milli for pod, _ in served) / devices if devices else 0.0

@@ -1,11 +1,11 @@
-"""Bid prices of requests: what each would have to pay for a card that is cut up in the best way for the whole demand.
+"""Bid prices of requests: what each would have to pay for a device that is cut up in the best way for the whole demand.
 
 The linear program of cutting stock (Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem",
-Operations Research, 1961): patterns of requests that fit a card together, as few cards as possible for all requests.
-Its dual values are the prices: no pattern pays more than 1, a whole card, and each that is used pays exactly 1. To
-value what is left by such prices is bid-price control (Talluri and van Ryzin, Management Science, 1998).
+Operations Research, 1961): patterns of requests that fit a device together, as few devices as possible for all
+requests. Its dual values are the prices: no pattern pays more than 1, a whole device, and each that is used pays
+exactly 1. To value what is left by such prices is bid-price control (Talluri and van Ryzin, Management Science, 1998).
 
-Unit of sizes: thousandths of a card, 1 to 1000. Unit of prices and worth: cards.
+Unit of sizes: thousandths of a device, 1 to 1000. Unit of prices and worth: devices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def bid_prices(demand: dict[int, float]) -> dict[int, float]:
 
 @lru_cache(maxsize=256)
 def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
-    """What each rest of a card is worth, shape (1001,): the most that requests which fit into it together would pay.
+    """What each rest of a device is worth, shape (1001,): the most that requests which fit into it together would pay.
 
     `demand` as for `bid_prices`, as pairs. Without any a rest is worth its size.
     """
@@ -45,7 +45,7 @@ def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
 
 
 def _solve(sizes: list[int], demand: Doubles) -> Doubles:
-    """Column generation: start with one size per card, and add the pattern that pays most until none pays over 1."""
+    """Column generation: start with one size per device, and add the pattern that pays most until none pays over 1."""
     patterns = np.diag([float(WHOLE // size) for size in sizes])
     costs = np.ones(len(sizes))
     prices: Doubles = np.linalg.solve(patterns.T, costs).astype(np.float64)
@@ -66,7 +66,7 @@ def _solve(sizes: list[int], demand: Doubles) -> Doubles:
 
 
 def _improving(sizes: list[int], prices: Doubles) -> Doubles | None:
-    """A column that lowers the number of cards: one that allows a surplus of a request, else the best pattern."""
+    """A column that lowers the number of devices: one that allows a surplus of a request, else the best pattern."""
     cheapest = int(np.argmin(prices))
     column = np.zeros(len(sizes))
     if prices[cheapest] < -_NOTHING:

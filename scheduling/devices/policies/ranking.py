@@ -1,4 +1,4 @@
-"""Rankings of nodes and cards beside HAMi's own: what a policy's word may stand for."""
+"""Rankings of nodes and devices beside HAMi's own: what a policy's word may stand for."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Booleans = NDArray[np.bool_]
 
 
 class Ranking(Protocol):
-    """What a policy must say: how good each node is for a pod, and each card of the node that is taken."""
+    """What a policy must say: how good each node is for a pod, and each device of the node that is taken."""
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
         """Per node of the table, larger is better; nodes that are not `fitting` may get any score."""
         ...
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """Per card of the node, larger is tried first; equal cards are tried in inventory order."""
+        """Per device of the node, larger is tried first; equal devices are tried in inventory order."""
         ...
 
     def basis(self) -> Hashable | None:
-        """What the order of a node's cards depends on beside that node and the pod; None for chance."""
+        """What the order of a node's devices depends on beside that node and the pod; None for chance."""
         ...
 
 
 @dataclass(slots=True)
 class ShapeScores:
-    """Per node the score of one pod shape and the card that it takes first (-1 for none), and which of the table's
+    """Per node the score of one pod shape and the device that it takes first (-1 for none), and which of the table's
     changes are in them."""
 
     scores: Scores

@@ -55,7 +55,7 @@ class PodMix:
 
 
 def pod_shape(pod_set: PodSetToPlace) -> PodShape:
-    """The shape of a pod set's pods; of several device requests the one for the most cards, then memory, counts."""
+    """The shape of a pod set's pods; of several device requests the one for the most devices, then memory, counts."""
     pod = pod_set.devices
     asked = [request for container in (*pod.containers, *pod.init_containers) for request in container]
     cpu = pod_set.requests.get(CPU, 0)

@@ -1,4 +1,4 @@
-"""How many of a card's cores a request takes, by the rule of its vendor: percent points, a share, or single bits."""
+"""How many of a device's cores a request takes, by the rule of its vendor: percent points, a share, or single bits."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Booleans = NDArray[np.bool_]
 
 
 def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) -> int | None:
-    """The cores that a request takes of a card of `total` cores of which `used` are taken; None if it has too few.
+    """The cores that a request takes of a device of `total` cores of which `used` are taken; None if it has too few.
 
-    At most 100; or a share of the card's own number of cores, at least one; or, where cores are bits, the lowest bits
+    At most 100; or a share of the device's own number of cores, at least one; or, where cores are bits, the lowest bits
     that nobody holds.
     """
     if rules.cores_are_bits:
@@ -27,7 +27,7 @@ def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) 
 
 
 def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Booleans:
-    """Which cards have the cores that a request takes; totals and used cores of any one shape."""
+    """Which devices have the cores that a request takes; totals and used cores of any one shape."""
     enough: Booleans
     if rules.cores_are_bits:
         free = np.bitwise_count(totals & ~used)
@@ -38,7 +38,7 @@ def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers
 
 
 def slices_by_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Integers | None:
-    """How many slices of the request the cards' cores have room for; None where it asks for no cores."""
+    """How many slices of the request the devices' cores have room for; None where it asks for no cores."""
     if not _percentage(request):
         return None
     slices: Integers

@@ -32,7 +32,7 @@ class ContainerReader:
         soft_split: bool = False,
         single_device: bool = False,
     ) -> None:
-        """`soft_split`: the pod's cards are split softly. `single_card`: its annotations allow one card only."""
+        """`soft_split`: the pod's devices are split softly. `single_device`: its annotations allow one device only."""
         self.container = container
         self.vendor = vendor
         self.names = vendor.resources
@@ -95,7 +95,7 @@ class ContainerReader:
                 self.limits[names.memory] = defaults.whole_device_memory * count
 
     def _count(self) -> int | None:
-        """The number of cards, whole modules of them; None for none, or where it can't be."""
+        """The number of devices, whole modules of them; None for none, or where it can't be."""
         name, rules = self.names.count, self.vendor.rules
         if self._value(name) is None:
             for named in (self.names.memory, self.names.memory_percentage, self.names.cores):
@@ -110,12 +110,12 @@ class ContainerReader:
             self._refuse(name, count, f"the count must be one of {', '.join(map(str, rules.counts))}")
             return None
         if self.single_device and count != 1:
-            self._refuse(name, count, "a pod of an application class asks for one card")
+            self._refuse(name, count, "a pod of an application class asks for one device")
             return None
         if count == 1:
             count = rules.module_size
         if count % rules.module_size:
-            self._refuse(name, count, f"cards are given in modules of {rules.module_size}: ask for 1 or a multiple")
+            self._refuse(name, count, f"devices are given in modules of {rules.module_size}: ask for 1 or a multiple")
             return None
         if rules.module_size > 1:
             self.limits[name] = count
@@ -132,7 +132,7 @@ class ContainerReader:
         return DeviceRequest(self.vendor.common_word, 1, memory, PERCENTAGE_UNSET, cores, max(slices, 1))
 
     def _single_cores(self) -> DeviceRequest | None:
-        """One core of a card, or as many whole cards as the cores make up."""
+        """One core of a device, or as many whole devices as the cores make up."""
         name, per_device = self.names.cores, self.names.cores_per_count
         cores = self._integer(name)
         if cores is None or cores <= 0:
@@ -141,7 +141,7 @@ class ContainerReader:
             return DeviceRequest(self.vendor.common_word, 1, 0, 100 * cores // per_device, 100 * cores // per_device)
         if cores % per_device:
             self._refuse(
-                name, cores, f"above {per_device} cores only whole cards of {per_device} cores can be asked for"
+                name, cores, f"above {per_device} cores only whole devices of {per_device} cores can be asked for"
             )
             return None
         return self._whole(cores // per_device)
@@ -228,7 +228,7 @@ class ContainerReader:
         if rounded is None:
             return None
         if count > self.vendor.rules.module_size and self.vendor.rules.split_modes and rounded != model.memory_mib:
-            self._refuse(self.names.memory, memory, "only whole cards can be asked for in numbers")
+            self._refuse(self.names.memory, memory, "only whole devices can be asked for in numbers")
             return None
         self.limits[self.names.memory] = rounded
         if self.vendor.rules.cores_follow_memory:
@@ -236,7 +236,7 @@ class ContainerReader:
         return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
 
     def _template_memory(self, model: ChipModel, memory: int) -> int | None:
-        """The next larger cut of the card; None for more than the card has."""
+        """The next larger cut of the device; None for more than the device has."""
         if memory == 0:
             return model.memory_mib
         for template in model.templates:
@@ -244,7 +244,7 @@ class ContainerReader:
                 return template.memory_mib
         if memory <= (model.capacity_mib or model.memory_mib):
             return model.memory_mib
-        self._refuse(self.names.memory, memory, f"a card has {model.memory_mib} MiB")
+        self._refuse(self.names.memory, memory, f"a device has {model.memory_mib} MiB")
         return None
 
     def _refuse(self, resource: str, value: object, message: str) -> None:

@@ -1,8 +1,8 @@
-"""The order in which cards are tried, and which node is best: HAMi's policies, as sort keys.
+"""The order in which devices are tried, and which node is best: HAMi's policies, as sort keys.
 
-HAMi sorts cards ascending and walks from the end; the keys here give the walk directly, the first card to try first.
-Full ties go to the card that comes last in the node's inventory (in a chain of policies: to the higher index first),
-ties between nodes to the smaller name.
+HAMi sorts devices ascending and walks from the end; the keys here give the walk directly, the first device to try
+first. Full ties go to the device that comes last in the node's inventory (in a chain of policies: to the higher index
+first), ties between nodes to the smaller name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scheduling.model.placement import ScoringWeights
 
 
 class Policy(StrEnum):
-    """Policy words. For nodes every other word means binpack, for cards spread, as in HAMi; `fgd` and
+    """Policy words. For nodes every other word means binpack, for devices spread, as in HAMi; `fgd` and
     `bid-price` are ours."""
 
     BINPACK = "binpack"
@@ -44,7 +44,7 @@ DEVICE_POLICIES = (
 
 
 class RankedDevice(Protocol):
-    """What the order of cards depends on: used slots, and the card's place in the node."""
+    """What the order of devices depends on: used slots, and the device's place in the node."""
 
     used_slots: int
     numa: int
@@ -60,7 +60,7 @@ SortKey = Callable[[RankedDevice], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DevicePolicy:
-    """A card policy, resolved: in which order to try cards, and which filters it brings."""
+    """A device policy, resolved: in which order to try devices, and which filters it brings."""
 
     order: tuple[str, ...]
     mutex: bool = False
@@ -68,11 +68,11 @@ class DevicePolicy:
 
     @property
     def ranked(self) -> bool:
-        """Whether the cards come with scores that a ranking gave them, instead of HAMi's."""
+        """Whether the devices come with scores that a ranking gave them, instead of HAMi's."""
         return self.order == (RANKED,)
 
     def sort_key(self, numa_bind: bool) -> SortKey:
-        """The key that sorts cards into the order in which they are tried."""
+        """The key that sorts devices into the order in which they are tried."""
         return _sort_key(self.order, numa_bind)
 
 
@@ -125,10 +125,10 @@ _PARTS: dict[str, Callable[[RankedDevice], float]] = {
 def device_scores(
     used: Sequence[tuple[int, int, int]], totals: Sequence[tuple[int, int, int]], weights: ScoringWeights
 ) -> list[float]:
-    """HAMi's score of each card: ten times the weighted sum of used shares of slots, cores and memory.
+    """HAMi's score of each device: ten times the weighted sum of used shares of slots, cores and memory.
 
-    `used` and `totals` are (slots, cores, memory) per card. 32-bit floats, as in HAMi, so that its ties are ours; a
-    card with a zero total scores 0.
+    `used` and `totals` are (slots, cores, memory) per device. 32-bit floats, as in HAMi, so that its ties are ours; a
+    device with a zero total scores 0.
     """
     if not used:
         return []

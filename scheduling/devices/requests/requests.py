@@ -1,6 +1,6 @@
 """From a pod's resource limits and annotations to what it asks of devices, as HAMi's webhook and parser do it.
 
-The webhook completes the limits first (a missing count, the cores of a whole card); the parser then reads limits, or
+The webhook completes the limits first (a missing count, the cores of a whole device); the parser then reads limits, or
 requests where a limit is missing. What HAMi would refuse or silently ignore is reported as a problem, so that a caller
 can refuse it with a message.
 """
@@ -27,10 +27,10 @@ DEVICE_POLICY_ANNOTATION = "hami.io/gpu-scheduler-policy"
 SCORING_WEIGHTS_ANNOTATION = "hami.io/device-scoring-weights"
 
 QOS_POLICIES = ("best-effort", "fixed-share", "burst-share")
-"""What a card's tenants may be promised, the default first (MetaX sGPU)."""
+"""What a device's tenants may be promised, the default first (MetaX sGPU)."""
 ONLINE, OFFLINE = "online", "offline"
 APP_CLASSES = (ONLINE, OFFLINE)
-"""Online pods suspend offline ones on their card (MetaX sGPU)."""
+"""Online pods suspend offline ones on their device (MetaX sGPU)."""
 
 _TRUE_WORDS = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
@@ -95,7 +95,7 @@ def _pod_problems(spec: Mapping[str, Any]) -> Iterator[DeviceRequestProblem]:
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         if (container.get("securityContext") or {}).get("privileged"):
             name = str(container.get("name") or "")
-            message = "a privileged container would see all cards of its node, so none may be in a pod with devices"
+            message = "a privileged container would see all devices of its node, so none may be in a pod with devices"
             yield DeviceRequestProblem(name, "securityContext.privileged", "true", message, refused=True)
 
 

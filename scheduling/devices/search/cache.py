@@ -28,8 +28,8 @@ class SearchCache:
     """What is known of every row of the table for one kind of pod.
 
     `usable` are the rows that may take it whatever is free; `fitting` of these the ones that may take it now: the scan
-    says so, and no walk over their cards said no. `rows` are the candidates that a refusal names. `vendor_scores` is
-    what the vendors add to the node's score for the cards that the pod would get.
+    says so, and no walk over their devices said no. `rows` are the candidates that a refusal names. `vendor_scores` is
+    what the vendors add to the node's score for the devices that the pod would get.
     """
 
     table: DeviceTable

@@ -1,7 +1,7 @@
-"""Which nodes and which cards: filter, score, reserve. Quota is decided elsewhere; both must agree in one cycle.
+"""Which nodes and which devices: filter, score, reserve. Quota is decided elsewhere; both must agree in one cycle.
 
 The fit and the choices are HAMi's (its Filter with the default weights, or the pod's own policies): candidate nodes
-are ranked by how full their cards are, and the pod's containers take the cards of the best node that fits. Ties
+are ranked by how full their devices are, and the pod's containers take the devices of the best node that fits. Ties
 between nodes go to the smaller name. All pods of a workload are placed, or none.
 """
 
@@ -52,11 +52,11 @@ class _Held:
 
 
 class Fleet:
-    """All nodes with their cards, who holds which slices, and the search for a place.
+    """All nodes with their devices, who holds which slices, and the search for a place.
 
     `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `as_hami` does what HAMi
     does also where that is plainly wrong (docs/devices.md lists where);
-    `score_includes_request` scores cards and nodes as HAMi documents it, with the request, instead of as it does.
+    `score_includes_request` scores devices and nodes as HAMi documents it, with the request, instead of as it does.
     `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policies `fgd` and
     `bid-price` need typical pods (`mix`).
     """
@@ -137,7 +137,7 @@ class Fleet:
         return self._reservations
 
     def decided_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
-        """What reservations take of a card: slots, MiB, cores; what was found on it is not part of that."""
+        """What reservations take of a device: slots, MiB, cores; what was found on it is not part of that."""
         return self._decided.get((node, uuid), (0, 0, 0))
 
     def set_policies(self, node_policy: str, device_policy: str) -> None:
@@ -195,7 +195,7 @@ class Fleet:
         """A place for every pod of the pod sets, or why there is none; nothing is reserved.
 
         `without` are workload keys whose reservations count as gone (what preempting them would give). `instead_of` are
-        pods that these ones replace: their cards stay taken, but they count in no ResourceQuota.
+        pods that these ones replace: their devices stay taken, but they count in no ResourceQuota.
         """
         with self._without(without), self._beside_quotas(instead_of):
             return self._place(pod_sets, PodSetSearch.refusal)
@@ -233,7 +233,7 @@ class Fleet:
         return self._search(pod_set).price(self._bid_prices)
 
     def most_pods(self, pod: PodDeviceRequest, *, without: Collection[str] = ()) -> dict[str, int]:
-        """Node name -> the most such pods that its cards could take; never too low (`placement_room`)."""
+        """Node name -> the most such pods that its devices could take; never too low (`placement_room`)."""
         policy = device_policy(pod.device_policy or self.settings.device_policy)
         with self._without(without):
             return most_pods(self.table, self.settings.vendors, pod, mutex=policy.mutex)
@@ -265,7 +265,7 @@ class Fleet:
 
     @property
     def table(self) -> DeviceTable:
-        """Cards and usage as arrays, built when needed."""
+        """Devices and usage as arrays, built when needed."""
         return self._ensure_table()
 
     def _ensure_table(self) -> DeviceTable:

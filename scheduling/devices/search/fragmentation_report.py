@@ -12,15 +12,16 @@ from scheduling.devices.search.fleet import Fleet
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.selectors import matches_node_selector
 
-CARD_COUNTS = (1, 2, 4, 8)
+DEVICE_COUNTS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True)
 class LargestRequest:
-    """The largest request of `count` cards of a model on one node that still fits: MiB per card, and cores beside it.
+    """The largest request of `count` devices of a model on one node that still fits: MiB per device, and cores beside
+    it.
 
-    `memory_mib` 0 with `fits` false: not even a slice without memory finds that many cards. `cores_percent` is what the
-    tightest of those cards has left.
+    `memory_mib` 0 with `fits` false: not even a slice without memory finds that many devices. `cores_percent` is what
+    the tightest of those devices has left.
     """
 
     vendor: str
@@ -34,15 +35,16 @@ class LargestRequest:
 
 @dataclass(frozen=True, slots=True)
 class FragmentationReport:
-    """A set of nodes in thousandths of a card: all cards, the usable idle part, and what of it is fragmented.
+    """A set of nodes in thousandths of a device: all devices, the usable idle part, and what of it is fragmented.
 
-    `fragmented_milli` is None where no typical pods are known. `unused_cards` are the usable cards that nobody is on.
+    `fragmented_milli` is None where no typical pods are known. `unused_devices` are the usable devices that nobody is
+    on.
     """
 
-    cards: int
+    devices: int
     idle_milli: float
     fragmented_milli: float | None
-    unused_cards: int
+    unused_devices: int
     largest: tuple[LargestRequest, ...]
 
 
@@ -70,18 +72,18 @@ def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
     usable = table.healthy[rows] & ~table.cordoned[rows]
     fragmented = float(model.fragmentation[rows].sum()) if fleet.mix.now() else None
     return FragmentationReport(
-        cards=sum(len(table.nodes[row].devices) for row in rows.tolist()),
+        devices=sum(len(table.nodes[row].devices) for row in rows.tolist()),
         idle_milli=float(model.total_idle[rows].sum()),
         fragmented_milli=fragmented,
-        unused_cards=int((usable & (table.used[SLOTS][rows] == 0)).sum()),
+        unused_devices=int((usable & (table.used[SLOTS][rows] == 0)).sum()),
         largest=tuple(largest_requests(table, rows)),
     )
 
 
 def largest_requests(
-    table: DeviceTable, rows: NDArray[np.int64], counts: Sequence[int] = CARD_COUNTS
+    table: DeviceTable, rows: NDArray[np.int64], counts: Sequence[int] = DEVICE_COUNTS
 ) -> Iterable[LargestRequest]:
-    """Per card model and number of cards what still fits on one of the rows; ready and schedulable nodes only."""
+    """Per device model and number of devices what still fits on one of the rows; ready and schedulable nodes only."""
     rows = np.array(
         [row for row in rows.tolist() if table.nodes[row].ready and not table.nodes[row].unschedulable], dtype=np.int64
     )

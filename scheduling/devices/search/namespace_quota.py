@@ -146,11 +146,11 @@ class NamespaceQuotas:
         devices_mib: Mapping[str, int] | None = None,
         held: Sequence[DeviceSlice] = (),
     ) -> QuotaShortage | None:
-        """The quota that a whole pod exceeds, whatever cards it gets; None if none must.
+        """The quota that a whole pod exceeds, whatever devices it gets; None if none must.
 
         It asks for the larger of its largest init container and the sum of the others, as HAMi's webhook counts.
-        `cards_mib` is the memory of a card per vendor, to resolve percentages; without, they count as nothing. `held`
-        is what other pods of the same workload would take; it is part of what is used.
+        `devices_mib` is the memory of a device per vendor, to resolve percentages; without, they count as nothing.
+        `held` is what other pods of the same workload would take; it is part of what is used.
         """
         for vendor in self._limits.get(namespace, {}):
             asked = _asked(pod, vendor, (devices_mib or {}).get(vendor, 0))

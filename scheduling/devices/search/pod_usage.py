@@ -1,4 +1,4 @@
-"""What a pod holds of each card while it lives, all its containers taken together as HAMi accounts for them."""
+"""What a pod holds of each device while it lives, all its containers taken together as HAMi accounts for them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scheduling.model.device import DeviceSlice
 def peak_usage(
     containers: Iterable[Sequence[DeviceSlice]], init_container_count: int, *, as_hami: bool = False
 ) -> dict[str, DeviceSlice]:
-    """What a pod holds of each card while it lives: the larger of its largest init container and the sum of the rest.
+    """What a pod holds of each device while it lives: the larger of its largest init container and the sum of the rest.
 
-    Slots are the number of containers that hold the card, at least 1, and more where one slice takes several (Enflame,
-    AWS Neuron). One pseudo slice per UUID. Where an init container has several MIG instances of one device, HAMi
-    counts the largest instead of their sum (`as_hami`).
+    Slots are the number of containers that hold the device, at least 1, and more where one slice takes several
+    (Enflame, AWS Neuron). One pseudo slice per UUID. Where an init container has several MIG instances of one device,
+    HAMi counts the largest instead of their sum (`as_hami`).
     """
     init: dict[str, DeviceSlice] = {}
     rest: dict[str, DeviceSlice] = {}
@@ -48,7 +48,7 @@ def _larger(left: DeviceSlice, right: DeviceSlice) -> DeviceSlice:
 
 
 def _together(left: DeviceSlice, right: DeviceSlice, amounts: Callable[[int, int], int]) -> DeviceSlice:
-    """Two slices of a card as one; the MIG instances of both are in use."""
+    """Two slices of a device as one; the MIG instances of both are in use."""
     instances = (*left.mig_instances, *right.mig_instances)
     return replace(
         left,

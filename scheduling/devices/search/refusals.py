@@ -38,7 +38,7 @@ _WORDS = {
     DeviceRefusal.NUMA_NOT_FIT: "in a NUMA node with too few others",
     DeviceRefusal.CARD_UUID_MISMATCH: "excluded by UUID",
     DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED: "without a free slot",
-    DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT: "in use while the pod wants a card to itself",
+    DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT: "in use while the pod wants a device to itself",
     DeviceRefusal.RESOURCE_QUOTA_NOT_FIT: "beyond the namespace's ResourceQuota",
     DeviceRefusal.CARD_INSUFFICIENT_MEMORY: "short of memory",
     DeviceRefusal.CARD_INSUFFICIENT_CORE: "short of cores",
@@ -53,13 +53,13 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a node lacked: a reason, and the part of it that is about its cards."""
+    """What a node lacked: a reason, and the part of it that is about its devices."""
 
     reason: str
     devices: RequestRefusal | None = None
 
     def has(self, reason: DeviceRefusal) -> bool:
-        """Whether the node or one of its cards was refused for this reason."""
+        """Whether the node or one of its devices was refused for this reason."""
         return reason in self.devices.counts if self.devices is not None else self.reason == reason
 
     def counts(self) -> dict[str, int]:
@@ -72,7 +72,8 @@ class Finding:
 
     @property
     def nearness(self) -> tuple[int, int, int]:
-        """Larger is nearer: nodes with enough cards before those without, then free cards, then how far others came."""
+        """Larger is nearer: nodes with enough devices before those without, then free devices, then how far others
+        came."""
         if self.devices is None:
             return (0, 0, 0)
         counts = self.devices.counts
@@ -129,7 +130,7 @@ def refused_devices(
     constraints: DeviceConstraints,
     mutex: bool,
 ) -> tuple[list[Finding], NDArray[np.int64]]:
-    """What the nodes' cards lack for a pod of one request, as the walk over each node's cards would count it.
+    """What the nodes' devices lack for a pod of one request, as the walk over each node's devices would count it.
 
     Distinct findings, and which of them is each row's.
     """
@@ -208,7 +209,7 @@ def _codes(
 
 
 def free_memory_mib(devices: Iterable[DeviceState], vendor: str, by_model: bool) -> int:
-    """The free memory of the emptiest usable card of a vendor."""
+    """The free memory of the emptiest usable device of a vendor."""
     return max(
         (
             device.device.memory_mib - device.used_memory_mib
@@ -282,19 +283,19 @@ def _lack(finding: Finding, free_mib: int) -> str:
     if refused is None:
         return node_reason_sentence(finding.reason)
     if not refused.counts:
-        return f"it has {refused.devices} such card{'' if refused.devices == 1 else 's'}"
+        return f"it has {refused.devices} such device{'' if refused.devices == 1 else 's'}"
     parts = []
     for reason, count in sorted(refused.counts.items(), key=lambda item: (-item[1], item[0])):
         text = f"{count} {'is' if count == 1 else 'are'} {_WORDS[reason]}"
         if reason is DeviceRefusal.CARD_INSUFFICIENT_MEMORY:
-            text += f" (at most {free_mib} MiB free on a card)"
+            text += f" (at most {free_mib} MiB free on a device)"
         parts.append(text)
-    return f"of {refused.devices} card{'' if refused.devices == 1 else 's'} {', '.join(parts)}"
+    return f"of {refused.devices} device{'' if refused.devices == 1 else 's'} {', '.join(parts)}"
 
 
 def describe(request: DeviceRequest) -> str:
     """A device request in words."""
-    devices = f"{request.count} {request.vendor} card{'' if request.count == 1 else 's'}"
+    devices = f"{request.count} {request.vendor} device{'' if request.count == 1 else 's'}"
     memory = f"{request.memory_mib} MiB" if request.memory_mib else f"{request.memory_percentage} % of the memory"
     if not request.memory_mib and request.memory_percentage == PERCENTAGE_UNSET:
         memory = f"{request.slots} slot{'' if request.slots == 1 else 's'}"

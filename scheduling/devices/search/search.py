@@ -283,7 +283,7 @@ class PodSetSearch:
             yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices[rows].astype(np.int64)
         shortage = self._quotas.shortage(self._pod_set.namespace, self._pod)
         if shortage is not None and not self._settings.vendors[shortage.vendor].rules.resource_quota:
-            # HAMi asks of these vendors when the pod is created, and of their cards no more.
+            # HAMi asks of these vendors when the pod is created, and of their devices no more.
             yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(rows), dtype=np.int64)
 
     def _device_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
@@ -299,7 +299,7 @@ class PodSetSearch:
         return found, np.arange(len(rows))
 
     def _scan_is_exact(self) -> bool:
-        """Whether looking at each card alone tells what a walk over the node's cards would tell."""
+        """Whether looking at each device alone tells what a walk over the node's devices would tell."""
         return (
             self._context.quota is None
             and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1

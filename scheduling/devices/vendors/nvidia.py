@@ -90,11 +90,11 @@ def choose_mig_instance(
 
 
 def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:
-    """`count` of the fitting cards, given in the order in which they were tried.
+    """`count` of the fitting devices, given in the order in which they were tried.
 
-    For one card: the one whose links to the other fitting cards are worth least, so that good groups stay whole. For
-    several: the combination with the highest sum of pair scores; the first in the order of trying wins ties. Beyond
-    20,000 combinations the group is grown card by card from the best pair.
+    For one device: the one whose links to the other fitting devices are worth least, so that good groups stay whole.
+    For several: the combination with the highest sum of pair scores; the first in the order of trying wins ties. Beyond
+    20,000 combinations the group is grown device by device from the best pair.
     """
     if len(fitting) == count:
         return list(fitting)

@@ -1,4 +1,4 @@
-"""Vastai: devices are whole cards, or the dies of an adapter."""
+"""Vastai: devices are whole devices, or the dies of an adapter."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class VastaiFit(DeviceFit):
 
 
 def dies_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """The share of each container's dies that are of one adapter; 0 for whole cards."""
+    """The share of each container's dies that are of one adapter; 0 for whole devices."""
     strategies = attributes_of(outcome.states, STRATEGY)
     if any(strategies.get(part.uuid, DIE) != DIE for part in outcome.slices(vendor.common_word)):
         return 0.0

@@ -22,7 +22,7 @@ Booleans = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class RandomChoice:
-    """Any node that fits, any card that fits."""
+    """Any node that fits, any device that fits."""
 
     chance: random.Random
 
@@ -34,7 +34,7 @@ class RandomChoice:
         return scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """Cards in random order."""
+        """Devices in random order."""
         return [self.chance.random() for _ in table.nodes[row].devices]
 
     def basis(self) -> None:
@@ -54,7 +54,7 @@ class BestFit:
         return scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """The fullest card first."""
+        """The fullest device first."""
         used: list[int] = table.used[MEMORY_MIB, row, : len(table.nodes[row].devices)].tolist()
         return used
 
@@ -76,7 +76,7 @@ class DotProduct(BestFit):
 
 
 def free_gpu(table: DeviceTable) -> NDArray[np.int64]:
-    """Free memory of all cards of every node; a card of the trace has 1,000."""
+    """Free memory of all devices of every node; a device of the trace has 1,000."""
     free: NDArray[np.int64] = (table.totals[MEMORY_MIB] - table.used[MEMORY_MIB]).sum(axis=1)
     return free
 

@@ -1,8 +1,8 @@
 """Which of several waiting workloads goes first, where their queue leaves it open: the one that wastes least.
 
-A workload wastes what the nodes lose by it beyond the cards that it gets (`node_worth`), per card that it gets: a pod
-of 810 thousandths of a card wastes the 190 beside it that nobody wants, a pod that completes a card nothing. With the
-choice among those who wait, complementary sizes meet, and what leaves rests behind comes last.
+A workload wastes what the nodes lose by it beyond the devices that it gets (`node_worth`), per device that it gets: a
+pod of 810 thousandths of a device wastes the 190 beside it that nobody wants, a pod that completes a device nothing.
+With the choice among those who wait, complementary sizes meet, and what leaves rests behind comes last.
 
 The scheduler does not choose so: whose turn it is follows from priority and time. The benchmark's backlog does.
 """
@@ -16,8 +16,8 @@ from scheduling.model.placement import PodSetToPlace
 
 
 def waste(fleet: Fleet, pod_sets: Sequence[PodSetToPlace]) -> float | None:
-    """Cards lost beyond those given, per card given; of pods without a card what they lose in cards. None if a pod has
-    no place."""
+    """Devices lost beyond those given, per device given; of pods without a device what they lose in devices. None if a
+    pod has no place."""
     lost = given = 0.0
     for pod_set in pod_sets:
         price = fleet.price(pod_set)

@@ -93,7 +93,7 @@ class TracePod:
         return (self.cpu_milli, self.memory_mib, self.gpus, self.gpu_milli, self.models)
 
     def pod_set(self) -> PodSetToPlace:
-        """The pod as the placement sees it: a thousandth of a card is a MiB of a card of 1,000 MiB."""
+        """The pod as the placement sees it: a thousandth of a device is a MiB of a device of 1,000 MiB."""
         containers: tuple[tuple[DeviceRequest, ...], ...] = ((),)
         if self.gpus:
             containers = ((DeviceRequest("NVIDIA", self.gpus, self.gpu_milli),),)
@@ -169,8 +169,8 @@ def arrivals(pods: Sequence[TracePod], capacity_milli: int, chance: random.Rando
 def fleet_of(nodes: Sequence[TraceNode], policy: str, chance: random.Random) -> Fleet:
     """An empty fleet; node names start with a random number, so that ties go by a random but fixed order."""
     rankings: dict[str, Ranking] = {"random": RandomChoice(chance), "best-fit": BestFit(), "dot-product": DotProduct()}
-    cards = policy if policy in ("random", Policy.FGD, Policy.BID_PRICE, Policy.SPREAD) else Policy.BINPACK
-    fleet = Fleet(node_policy=policy, device_policy=cards, rankings=rankings)
+    device_policy = policy if policy in ("random", Policy.FGD, Policy.BID_PRICE, Policy.SPREAD) else Policy.BINPACK
+    fleet = Fleet(node_policy=policy, device_policy=device_policy, rankings=rankings)
     numbers = list(range(len(nodes)))
     chance.shuffle(numbers)
     for number, node in zip(numbers, nodes, strict=True):

@@ -33,7 +33,7 @@ NO_AMOUNTS: Mapping[str, int] = {}
 
 
 def equip(system: System, annotations: Mapping[str, str] = NOTHING, capacity: Mapping[str, int] = NO_AMOUNTS) -> None:
-    """Give a node another vendor's cards, by annotations or by its capacity."""
+    """Give a node another vendor's devices, by annotations or by its capacity."""
     system.client.patch(NODES, "", NODE, {"metadata": {"annotations": dict(annotations)}})
     if capacity:
         node = system.client.get(NODES, "", NODE)
@@ -76,7 +76,7 @@ def test_limits_that_were_left_out_reach_the_kubelet(system: System) -> None:
     system.turn()
     (container,) = the_pod(system)["spec"]["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpumem": 3000, "nvidia.com/gpu": 1}
-    # The plugin compares the number of cards that the kubelet asks for with the annotation's.
+    # The plugin compares the number of devices that the kubelet asks for with the annotation's.
     assert the_pod(system)["status"]["phase"] == "Running"
 
 

@@ -24,7 +24,7 @@ from tests.simulated_cluster import job, pod
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_job_runs_on_the_cards_that_were_decided_and_finishes(system: System) -> None:
+def test_a_job_runs_on_the_devices_that_were_decided_and_finishes(system: System) -> None:
     system.submit(gpu_job(parallelism=2, completions=2, run_seconds=100))
     system.turn()
     system.turn()
@@ -139,7 +139,7 @@ def test_a_push_that_is_repeated_changes_nothing(system: System) -> None:
     assert [(pod["metadata"]["uid"], pod["metadata"]["resourceVersion"]) for pod in system.pods()] == before
 
 
-def test_pods_of_one_node_get_their_cards_one_after_the_other(system: System) -> None:
+def test_pods_of_one_node_get_their_devices_one_after_the_other(system: System) -> None:
     system.submit(gpu_job(parallelism=4, completions=4, run_seconds=1000))
     system.engine.run()
     system.push()
@@ -211,7 +211,7 @@ def test_each_pod_of_a_deployment_starts_with_its_own_workload(system: System) -
     system.submit(deployment(5))
     for _ in range(5):
         system.turn()
-    # Four cards of 32 GiB hold four of the five.
+    # Four devices of 32 GiB hold four of the five.
     statuses = sorted(Workload.objects.values_list("status", flat=True))
     assert statuses == ["Admitted"] * 4 + ["Pending"]
     phases = sorted((pod["status"]["phase"], bool(pod["spec"].get("nodeName"))) for pod in system.pods())
@@ -220,7 +220,7 @@ def test_each_pod_of_a_deployment_starts_with_its_own_workload(system: System) -
     hold(system.cluster, [(admitted.namespace, admitted.name)], actor="alice")
     for _ in range(4):
         system.turn()
-    # Its pod went; the one that waited took the card.
+    # Its pod went; the one that waited took the device.
     assert sorted(Workload.objects.values_list("status", flat=True)) == ["Admitted"] * 4 + ["Pending"]
     assert sum(pod["status"]["phase"] == "Running" for pod in system.pods()) == 4
     (found,) = system.client.list(DEPLOYMENTS).items

@@ -25,7 +25,7 @@ ELASTIC = {"kueue.x-k8s.io/elastic-job": "true"}
 
 @pytest.fixture
 def system() -> Iterator[System]:
-    """Two nodes with two cards of four slots each."""
+    """Two nodes with two devices of four slots each."""
     with ServerThread(make_simulated(nodes=TWO_NODES)) as server:
         system = System(server)
         system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
@@ -134,7 +134,7 @@ def test_it_grows_into_the_numbers_that_are_free(system: System) -> None:
         allocation.replica: (allocation.node_id, allocation.device_uuid)
         for allocation in DeviceAllocation.objects.filter(replica__in=before)
     }
-    assert after == before, "pods that run keep their cards"
+    assert after == before, "pods that run keep their devices"
     told = {pod["metadata"]["labels"]["kueueweb.io/workload-uid"] for pod in system.pods()}
     assert told == {str(row.uid)}
     assert set(Pod.objects.values_list("workload_id", flat=True)) == {row.pk}

@@ -28,10 +28,12 @@ def read(api: Api) -> Reading:
     return read_metrics(Monitors(api.cluster.environment).text().decode())
 
 
-def test_cards_that_nobody_is_on_are_idle(api: Api) -> None:
+def test_devices_that_nobody_is_on_are_idle(api: Api) -> None:
     reading = read(api)
     assert len(reading.devices) == 4
-    assert {(card["memory_used_mib"], card["utilization_percent"]) for card in reading.devices.values()} == {(0, 0)}
+    assert {(device["memory_used_mib"], device["utilization_percent"]) for device in reading.devices.values()} == {
+        (0, 0)
+    }
     assert reading.containers == {}
 
 
@@ -43,9 +45,9 @@ def test_a_container_uses_less_than_it_was_given(api: Api) -> None:
         api.cluster.advance(2)
         reading = read(api)
         use = reading.containers[uuid, "default", "worker", "main"]
-        card = reading.devices[uuid]
-        assert use["memory_used_mib"] <= card["memory_used_mib"] <= 32_768
-        assert use["utilization_percent"] == card["utilization_percent"]
+        device = reading.devices[uuid]
+        assert use["memory_used_mib"] <= device["memory_used_mib"] <= 32_768
+        assert use["utilization_percent"] == device["utilization_percent"]
         assert use["last_kernel_seconds"] >= 0
         memory.append(use["memory_used_mib"])
         utilization.append(use["utilization_percent"])

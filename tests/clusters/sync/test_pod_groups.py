@@ -49,7 +49,7 @@ def waits() -> tuple[str, str]:
 
 
 class TestOurGroup:
-    def test_it_waits_for_its_pods_then_runs_whole_on_the_cards_that_were_decided(self, system: System) -> None:
+    def test_it_waits_for_its_pods_then_runs_whole_on_the_devices_that_were_decided(self, system: System) -> None:
         apply(system, gpu_pod("a", group="ring", total=2))
         turns(system, 2)
         row = system.workload()
@@ -114,7 +114,7 @@ class TestOurGroup:
         assert phases(system) == {"a": "Succeeded", "b": "Running"}
         assert (system.workload().status, system.workload().pods_ready_at is not None) == ("Admitted", True)
 
-    def test_the_card_of_a_pod_that_succeeded_is_free_for_others(self, system: System) -> None:
+    def test_the_device_of_a_pod_that_succeeded_is_free_for_others(self, system: System) -> None:
         for name, seconds in (("a", 5), ("b", 1000), ("c", 1000)):
             apply(system, gpu_pod(name, group="ring", total=3, run_seconds=seconds, mib=30_000))
         system.engine.run()
@@ -179,7 +179,7 @@ class TestOurGroup:
 
 
 class TestFoundPods:
-    def test_a_gated_pod_becomes_a_workload_and_is_ungated_on_its_cards(self, found: System) -> None:
+    def test_a_gated_pod_becomes_a_workload_and_is_ungated_on_its_devices(self, found: System) -> None:
         found.client.create(PODS, found_pod("a", run_seconds=50))
         found.watcher.resync()
         row = Job.objects.get()

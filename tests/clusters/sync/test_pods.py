@@ -1,4 +1,4 @@
-"""What pods say: the progress of workloads, and what others take of nodes and cards."""
+"""What pods say: the progress of workloads, and what others take of nodes and devices."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def test_pods_that_succeeded_count_as_ready(system: System) -> None:
     assert system.workload().pods_ready_at is not None
 
 
-def test_the_cards_that_a_pod_of_ours_names_are_kept_and_compared(system: System) -> None:
+def test_the_devices_that_a_pod_of_ours_names_are_kept_and_compared(system: System) -> None:
     system.submit(gpu_job(run_seconds=1000))
     system.turn()
     held = DeviceAllocation.objects.get(source="decided")
-    assert Pod.objects.get().cards == [held.device_uuid]
+    assert Pod.objects.get().devices == [held.device_uuid]
     assert not list(drifts(system.cluster.pk))
     [bound] = system.pods()
     other = Device.objects.filter(node=held.node).exclude(uuid=held.device_uuid)[0].uuid
-    for text, cards in ((f"{other},NVIDIA,4000,30:;", [other]), ("GPU-1,NVIDIA,much,50:;", [])):
+    for text, devices in ((f"{other},NVIDIA,4000,30:;", [other]), ("GPU-1,NVIDIA,much,50:;", [])):
         annotations = {"hami.io/vgpu-devices-allocated": text}
         system.client.patch(PODS, "team", bound["metadata"]["name"], {"metadata": {"annotations": annotations}})
         system.watcher.resync()
-        assert Pod.objects.get().cards == cards
+        assert Pod.objects.get().devices == devices
         [drift] = [drift for drift in drifts(system.cluster.pk) if drift.kind == "other-device"]
         assert drift.device == held.device_uuid
 
@@ -311,7 +311,7 @@ def test_a_node_that_can_not_be_stored_does_not_hold_up_the_others(
     assert Node.objects.get(name="node-02").unschedulable is True
 
 
-def test_an_unhealthy_card_takes_no_new_slice(system: System) -> None:
+def test_an_unhealthy_device_takes_no_new_slice(system: System) -> None:
     for device in Device.objects.filter(node__name="node-01"):
         system.chaos(devices={device.uuid: False})
     system.watcher.resync()

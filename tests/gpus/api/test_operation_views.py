@@ -39,7 +39,7 @@ class TestCordon:
     ) -> None:
         assert alice.patch("/api/v1/nodes/n1/", body, format="json").status_code == 400
 
-    def test_and_a_card(self, alice: SchemaClient, node: Node) -> None:
+    def test_and_a_device(self, alice: SchemaClient, node: Node) -> None:
         answer = alice.patch("/api/v1/devices/n1-1/", {"cordoned": True}, format="json")
         assert (answer.status_code, answer.json()["cordoned"]) == (200, True)
         assert list(Device.objects.values_list("cordoned", flat=True)) == [False, True]
@@ -99,17 +99,17 @@ class TestDrift:
         assert (entry["kind"], entry["node"], entry["device"], entry["holders"]) == (
             "misplaced", "n1", "n1-1", ["team-a/gang-1"]
         )  # fmt: skip
-        assert entry["message"] == "Pod team-a/gang-1: it is on node n2, but its cards were decided on n1"
+        assert entry["message"] == "Pod team-a/gang-1: it is on node n2, but its devices were decided on n1"
         Pod.objects.filter(replica=1).update(terminating=True)
         assert alice.get("/api/v1/drift/").json()["results"] == []
 
     @pytest.mark.parametrize(
-        ("cards", "named"),
+        ("devices", "named"),
         [(["n1-1", "n1-0"], None), (None, None), (["n1-0"], "n1-0"), (["n1-0", "n1-1", "x"], "n1-0, n1-1, x"),
-         (["y", "n1-0"], "y, n1-0"), ([], "no card that can be read")],
+         (["y", "n1-0"], "y, n1-0"), ([], "no device that can be read")],
     )  # fmt: skip
-    def test_a_pod_of_ours_whose_annotations_name_other_cards(
-        self, cluster: Cluster, alice: SchemaClient, node: Node, cards: list[str] | None, named: str | None
+    def test_a_pod_of_ours_whose_annotations_name_other_devices(
+        self, cluster: Cluster, alice: SchemaClient, node: Node, devices: list[str] | None, named: str | None
     ) -> None:
         workload = make_workload(cluster, "pair", namespace="team-a")
         for device in Device.objects.all():
@@ -119,7 +119,7 @@ class TestDrift:
             )  # fmt: skip
         Pod.objects.create(
             workload=workload, pod_set="main", replica=0, namespace="team-a", name="pair-0", uid="uid-0",
-            phase="Running", node_name="n1", cards=cards,
+            phase="Running", node_name="n1", devices=devices,
         )  # fmt: skip
         found = alice.get("/api/v1/drift/").json()["results"]
         assert [entry["kind"] for entry in found] == ([] if named is None else ["other-device"])
@@ -146,7 +146,7 @@ class TestUse:
         [usage] = alice.get("/api/v1/device-usage/").json()["results"]
         assert (usage["uuid"], usage["memory_used_mib"], usage["utilization_percent"]) == ("n1-0", 512.0, None)
 
-    def test_a_cards_history(self, alice: SchemaClient, node: Node) -> None:
+    def test_a_devices_history(self, alice: SchemaClient, node: Node) -> None:
         device = Device.objects.order_by("index")[0]
         now = start_of(timezone.now(), Resolution.RAW)
         for minutes in (1, 30, 90):

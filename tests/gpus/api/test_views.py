@@ -1,4 +1,4 @@
-"""Nodes, devices and slices over REST: every card for everybody, every tenant for who may."""
+"""Nodes, devices and slices over REST: every device for everybody, every tenant for who may."""
 
 from typing import Any
 
@@ -14,37 +14,40 @@ from tests.users import EPOCH
 
 
 @pytest.fixture
-def cards(cluster: Cluster) -> list[Device]:
-    """Two nodes with two cards each; team-a and team-b share the first card, a stranger holds a slice of the second."""
+def devices(cluster: Cluster) -> list[Device]:
+    """Two nodes with two devices each; team-a and team-b share the first device, a stranger holds a slice of the
+    second."""
     specs = [
         WorkloadSpec(namespace, "train", "main", (PodSetSpec("main", 1, {}, {}),)) for namespace in ("team-a", "team-b")
     ]
     create_workloads(cluster, specs, actor="alice")
-    cards = []
+    devices = []
     for name in ("n1", "n2"):
         node = Node.objects.create(
             cluster=cluster, name=name, created_at=EPOCH, allocatable={"cpu": 8000, "memory": 2**34}
         )
-        cards += [
+        devices += [
             Device.objects.create(
                 node=node, uuid=f"GPU-{name}-{index}", index=index, slots=10, memory_mib=32768, type="V100"
             )
             for index in range(2)
         ]
     for workload in Workload.objects.order_by("namespace"):
-        hold(cards[0], workload=workload, pod_set="main", container="c")
-    hold(cards[1], source="external", namespace="kube-system", pod_name="monitor")
-    Device.objects.filter(pk=cards[0].pk).update(used_slots=2, used_memory_mib=2000, used_cores_percent=20)
-    Device.objects.filter(pk=cards[1].pk).update(external_slots=1, external_memory_mib=1000, external_cores_percent=10)
-    return cards
+        hold(devices[0], workload=workload, pod_set="main", container="c")
+    hold(devices[1], source="external", namespace="kube-system", pod_name="monitor")
+    Device.objects.filter(pk=devices[0].pk).update(used_slots=2, used_memory_mib=2000, used_cores_percent=20)
+    Device.objects.filter(pk=devices[1].pk).update(
+        external_slots=1, external_memory_mib=1000, external_cores_percent=10
+    )
+    return devices
 
 
-def hold(card: Device, **fields: Any) -> None:
+def hold(device: Device, **fields: Any) -> None:
     DeviceAllocation.objects.create(
-        cluster=card.node.cluster,
-        node=card.node,
-        device=card,
-        device_uuid=card.uuid,
+        cluster=device.node.cluster,
+        node=device.node,
+        device=device,
+        device_uuid=device.uuid,
         memory_mib=1000,
         cores_percent=10,
         created_at=EPOCH,
@@ -52,7 +55,7 @@ def hold(card: Device, **fields: Any) -> None:
     )
 
 
-def test_nodes(bob: SchemaClient, cards: Any) -> None:
+def test_nodes(bob: SchemaClient, devices: Any) -> None:
     rows = bob.get("/api/v1/nodes/").json()["results"]
     assert [row["name"] for row in rows] == ["n1", "n2"]
     assert rows[0]["allocatable"] == {"cpu": "8", "memory": "16Gi"}
@@ -71,12 +74,12 @@ def test_nodes(bob: SchemaClient, cards: Any) -> None:
     assert bob.get("/api/v1/nodes/n3/").status_code == 404
 
 
-def test_slices_of_others_are_occupied(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
+def test_slices_of_others_are_occupied(alice: SchemaClient, bob: SchemaClient, devices: Any) -> None:
     url = "/api/v1/devices/GPU-n1-0/"
     assert [piece["workload"] for piece in alice.get(url).json()["slices"]] == ["team-a/train", "team-b/train"]
-    card = bob.get(url).json()
-    assert card["used_memory_mib"] == 2000
-    mine, occupied = card["slices"]
+    device = bob.get(url).json()
+    assert device["used_memory_mib"] == 2000
+    mine, occupied = device["slices"]
     assert (mine["workload"], mine["pod_set"], mine["container"]) == ("team-a/train", "main", "c")
     assert occupied == {
         "workload": None,
@@ -91,7 +94,7 @@ def test_slices_of_others_are_occupied(alice: SchemaClient, bob: SchemaClient, c
     assert bob.get("/api/v1/devices/GPU-x/").status_code == 404
 
 
-def test_devices(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
+def test_devices(alice: SchemaClient, bob: SchemaClient, devices: Any) -> None:
     page = bob.get("/api/v1/devices/", {"limit": 3}).json()
     assert [row["uuid"] for row in page["results"]] == ["GPU-n1-0", "GPU-n1-1", "GPU-n2-0"]
     assert page["results"][1]["slices"][0]["workload"] is None
@@ -101,7 +104,7 @@ def test_devices(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
     assert found[1]["slices"][0]["workload"] == "kube-system/monitor"
 
 
-def test_device_allocations(alice: SchemaClient, bob: SchemaClient, cards: Any) -> None:
+def test_device_allocations(alice: SchemaClient, bob: SchemaClient, devices: Any) -> None:
     url = "/api/v1/device-allocations/"
     assert [row["namespace"] for row in alice.get(url).json()["results"]] == ["team-a", "team-b", "kube-system"]
     assert [row["namespace"] for row in bob.get(url).json()["results"]] == ["team-a", None, None]
@@ -109,7 +112,7 @@ def test_device_allocations(alice: SchemaClient, bob: SchemaClient, cards: Any) 
     assert bob.get(url, {"source": "heard"}).status_code == 400
 
 
-def test_another_cluster_has_none(alice: SchemaClient, cards: Any) -> None:
+def test_another_cluster_has_none(alice: SchemaClient, devices: Any) -> None:
     Cluster.objects.create(name="other")
     for kind in ("nodes", "devices", "device-allocations"):
         assert alice.get(f"/api/v1/{kind}/", {"cluster": "other"}).json()["results"] == []

@@ -1,4 +1,4 @@
-"""Slices of others: always stored, above what a card has, and counted on it."""
+"""Slices of others: always stored, above what a device has, and counted on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpus.models import Device, DeviceAllocation
 from gpus.services import ExternalPod, forget_external, keep_external, observed_node, record_external, sync_node
 from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 from tests.factories import make_cluster, make_node
-from tests.gpus.services.test_nodes import card, manifest
+from tests.gpus.services.test_nodes import gpu, manifest
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ def counted(uuid: str = "GPU-a") -> tuple[int, int, int]:
     return device.external_slots, device.external_memory_mib, device.external_cores_percent
 
 
-def test_slices_add_up_on_their_card_beyond_what_it_has(cluster: Cluster) -> None:
+def test_slices_add_up_on_their_device_beyond_what_it_has(cluster: Cluster) -> None:
     assert record_external(cluster.pk, [pod("1", part()), pod("2", part(), part("GPU-b", 1, 1))], NOW)
     assert (counted(), counted("GPU-b")) == ((2, 20_000, 80), (1, 1, 1))
     assert Device.objects.get(uuid="GPU-a").memory_mib == 16_000
@@ -61,7 +61,7 @@ def test_pods_that_ended_are_forgotten(cluster: Cluster) -> None:
     assert keep_external(cluster.pk, ["2"]) is False
 
 
-def test_what_can_not_be_read_counts_as_every_card_of_its_node(cluster: Cluster) -> None:
+def test_what_can_not_be_read_counts_as_every_device_of_its_node(cluster: Cluster) -> None:
     record_external(cluster.pk, [pod("1", malformed="4 fields, not 3")], NOW)
     assert (counted(), counted("GPU-b")) == ((4, 16_000, 100), (4, 16_000, 100))
     assert set(DeviceAllocation.objects.values_list("malformed", flat=True)) == {"4 fields, not 3"}
@@ -72,17 +72,17 @@ def test_what_can_not_be_read_counts_as_every_card_of_its_node(cluster: Cluster)
 @pytest.mark.parametrize(
     "held", [part(memory_mib=10**30), part(cores_percent=-1), part("GPU-" + "a" * 200), part(memory_mib=-5)]
 )
-def test_what_no_card_can_be_counts_as_every_card_too(cluster: Cluster, held: DeviceSlice) -> None:
+def test_what_no_device_can_be_counts_as_every_device_too(cluster: Cluster, held: DeviceSlice) -> None:
     record_external(cluster.pk, [pod("1", held)], NOW)
     assert (counted(), counted("GPU-b")) == ((4, 16_000, 100), (4, 16_000, 100))
     assert "out of range" in DeviceAllocation.objects.all()[0].malformed
 
 
-def test_a_slice_of_an_unlisted_card_is_kept_and_linked_when_the_card_appears(cluster: Cluster) -> None:
+def test_a_slice_of_an_unlisted_device_is_kept_and_linked_when_the_device_appears(cluster: Cluster) -> None:
     record_external(cluster.pk, [pod("1", part("GPU-c"))], NOW)
     assert DeviceAllocation.objects.get().device is None
-    cards = [card("GPU-a"), card("GPU-b", 1), card("GPU-c", 2)]
-    sync_node(cluster.pk, observed_node(manifest(*cards)), now=NOW)
+    devices = [gpu("GPU-a"), gpu("GPU-b", 1), gpu("GPU-c", 2)]
+    sync_node(cluster.pk, observed_node(manifest(*devices)), now=NOW)
     assert (DeviceAllocation.objects.get().device, counted("GPU-c")) == (
         Device.objects.get(uuid="GPU-c"),
         (1, 10_000, 40),
@@ -93,7 +93,7 @@ def test_a_pod_of_an_unknown_node_is_passed_over(cluster: Cluster) -> None:
     assert record_external(cluster.pk, [pod("1", part(), node="elsewhere")], NOW) is False
 
 
-def test_all_mig_instances_of_a_card_are_kept_and_the_amounts_counted_once(cluster: Cluster) -> None:
+def test_all_mig_instances_of_a_device_are_kept_and_the_amounts_counted_once(cluster: Cluster) -> None:
     first, *others = (MigInstance("1g.5gb", MigPlacement(start, 1)) for start in (6, 5, 4))
     mig = DeviceSlice("GPU-a", "n1", 14_592, 45, mig=first, slots=3, further_mig=tuple(others))
     record_external(cluster.pk, [pod("1", mig)], NOW)

@@ -1,4 +1,4 @@
-"""Rows of nodes and cards, while a batch of decisions that refers to them is being committed."""
+"""Rows of nodes and devices, while a batch of decisions that refers to them is being committed."""
 
 from collections.abc import Callable
 from threading import Event, Thread
@@ -52,7 +52,7 @@ def test_a_batch_commits_while_what_was_seen_is_written(write: Callable[[int], N
         while not observer.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
             assert watching.is_alive()
             pause.wait(0.01)
-        batch.commit()  # checks that the node and the card are there
+        batch.commit()  # checks that the node and the device are there
     watching.join()
     node = Node.objects.get()
     assert node.foreign_usage or node.uid == "u"

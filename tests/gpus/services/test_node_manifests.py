@@ -13,7 +13,7 @@ from gpus.models import Device, DeviceAllocation, Node
 from gpus.services import apply_nodes, delete_nodes
 from scheduling.manifest import ObjectMeta
 from tests.factories import START, make_cluster, make_workload
-from tests.gpus.services.test_nodes import card
+from tests.gpus.services.test_nodes import gpu
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def cluster(db: None) -> Cluster:
 
 
 def spec(name: str = "n1", **fields: Any) -> NodeSpec:
-    register = {"hami.io/node-nvidia-register": orjson.dumps([card("GPU-a")]).decode()}
+    register = {"hami.io/node-nvidia-register": orjson.dumps([gpu("GPU-a")]).decode()}
     return NodeSpec(ObjectMeta(name=name, annotations=register), **fields)
 
 

@@ -1,4 +1,4 @@
-"""Nodes and cards follow what the cluster shows, and only what differs is written."""
+"""Nodes and devices follow what the cluster shows, and only what differs is written."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def cluster(db: None) -> Cluster:
     return make_cluster()
 
 
-def card(uuid: str, index: int = 0, **changed: Any) -> dict[str, Any]:
+def gpu(uuid: str, index: int = 0, **changed: Any) -> dict[str, Any]:
     return {
         "id": uuid, "index": index, "count": 10, "devmem": 32_768, "devcore": 100, "type": "NVIDIA-V100",
         "mode": "hami-core", "health": True, **changed,
     }  # fmt: skip
 
 
-def manifest(*cards: dict[str, Any], annotations: dict[str, str] | None = None, **status: Any) -> dict[str, Any]:
-    register = {"hami.io/node-nvidia-register": orjson.dumps(list(cards)).decode()} if cards else {}
+def manifest(*devices: dict[str, Any], annotations: dict[str, str] | None = None, **status: Any) -> dict[str, Any]:
+    register = {"hami.io/node-nvidia-register": orjson.dumps(list(devices)).decode()} if devices else {}
     return {
         "metadata": {
             "name": "n1",
@@ -49,8 +49,8 @@ def sync(cluster: Cluster, node: dict[str, Any]) -> bool:
     return sync_node(cluster.pk, observed_node(node), now=NOW)
 
 
-def test_a_node_and_its_cards_are_stored_in_base_units(cluster: Cluster) -> None:
-    assert sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1, health=False, numa=1)))
+def test_a_node_and_its_devices_are_stored_in_base_units(cluster: Cluster) -> None:
+    assert sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1, health=False, numa=1)))
     node = Node.objects.get()
     assert (node.allocatable["cpu"], node.allocatable["memory"], node.ready) == (8000, 64 * 2**30, True)
     assert node.taints == [{"key": "gpu", "effect": "NoSchedule"}]
@@ -59,22 +59,22 @@ def test_a_node_and_its_cards_are_stored_in_base_units(cluster: Cluster) -> None
 
 
 def test_the_same_again_writes_nothing(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a")))
+    sync(cluster, manifest(gpu("GPU-a")))
     Change.objects.all().delete()
     cluster.refresh_from_db()
     before = cluster.configuration_generation
-    assert sync(cluster, manifest(card("GPU-a"))) is False
+    assert sync(cluster, manifest(gpu("GPU-a"))) is False
     # The position in the list means nothing, and locks come and go.
-    assert sync(cluster, manifest(card("GPU-a"), annotations={"hami.io/mutex.lock": "x"})) is False
+    assert sync(cluster, manifest(gpu("GPU-a"), annotations={"hami.io/mutex.lock": "x"})) is False
     cluster.refresh_from_db()
     assert (cluster.configuration_generation, Change.objects.count()) == (before, 0)
 
 
 def test_readiness_and_cordons_follow(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     down = manifest(
-        card("GPU-a"),
-        card("GPU-b", 1),
+        gpu("GPU-a"),
+        gpu("GPU-b", 1),
         annotations={"hami.io/device-cordon": "GPU-b"},
         conditions=[{"type": "Ready", "status": "Unknown"}],
     )
@@ -83,21 +83,21 @@ def test_readiness_and_cordons_follow(cluster: Cluster) -> None:
     node = Node.objects.get()
     assert (node.ready, node.unschedulable) == (False, True)
     assert list(Device.objects.values_list("cordoned", flat=True)) == [False, True]
-    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     assert list(Device.objects.values_list("cordoned", flat=True)) == [False, False]
 
 
 def test_an_operators_cordon_outlives_a_sync_that_says_nothing_of_cordons(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a")))
+    sync(cluster, manifest(gpu("GPU-a")))
     Device.objects.update(cordoned=True)
-    sync(cluster, manifest(card("GPU-a", health=False)))
+    sync(cluster, manifest(gpu("GPU-a", health=False)))
     assert Device.objects.get().cordoned is True
 
 
-def test_an_operators_cordon_outlives_an_annotation_that_cordons_other_cards(cluster: Cluster) -> None:
+def test_an_operators_cordon_outlives_an_annotation_that_cordons_other_devices(cluster: Cluster) -> None:
     def cordoned(*uuids: str) -> list[bool]:
-        cards = [card(f"GPU-{name}", number) for number, name in enumerate("abc")]
-        sync(cluster, manifest(*cards, annotations={"hami.io/device-cordon": ",".join(uuids)}))
+        devices = [gpu(f"GPU-{name}", number) for number, name in enumerate("abc")]
+        sync(cluster, manifest(*devices, annotations={"hami.io/device-cordon": ",".join(uuids)}))
         return list(Device.objects.order_by("index").values_list("cordoned", flat=True))
 
     assert cordoned("GPU-c") == [False, False, True]
@@ -106,51 +106,51 @@ def test_an_operators_cordon_outlives_an_annotation_that_cordons_other_cards(clu
     assert cordoned("GPU-c") == [True, False, True]
 
 
-def test_a_cordoned_card_that_falls_off_the_bus_comes_back_cordoned(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+def test_a_cordoned_device_that_falls_off_the_bus_comes_back_cordoned(cluster: Cluster) -> None:
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     Device.objects.filter(uuid="GPU-a").update(cordoned=True)
-    sync(cluster, manifest(card("GPU-b", 1)))
+    sync(cluster, manifest(gpu("GPU-b", 1)))
     assert Device.objects.get(uuid="GPU-a").missing_since is not None
-    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     back = Device.objects.get(uuid="GPU-a")
     assert (back.cordoned, back.missing_since) == (True, None)
-    sync(cluster, manifest(card("GPU-b", 1)))
+    sync(cluster, manifest(gpu("GPU-b", 1)))
     Device.objects.update(cordoned=False)
-    sync(cluster, manifest(card("GPU-b", 1)))
+    sync(cluster, manifest(gpu("GPU-b", 1)))
     assert not Device.objects.filter(uuid="GPU-a").exists(), "opened, it goes as others do"
 
 
-def test_a_card_that_is_gone_goes_unless_slices_of_it_are_held(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+def test_a_device_that_is_gone_goes_unless_slices_of_it_are_held(cluster: Cluster) -> None:
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     workload = make_workload(cluster, "w")
     device = Device.objects.get(uuid="GPU-a")
     DeviceAllocation.objects.create(
         cluster=cluster, node=device.node, device=device, device_uuid="GPU-a", workload=workload, pod_set="main",
         memory_mib=1000, cores_percent=10, created_at=NOW,
     )  # fmt: skip
-    sync(cluster, manifest(card("GPU-c", 2)))
+    sync(cluster, manifest(gpu("GPU-c", 2)))
     assert dict(Device.objects.values_list("uuid", "missing_since")) == {"GPU-a": NOW, "GPU-c": None}
-    sync(cluster, manifest(card("GPU-a"), card("GPU-c", 2)))
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-c", 2)))
     assert Device.objects.get(uuid="GPU-a").missing_since is None
 
 
 @pytest.mark.parametrize("text", ["not json", '{"id": 1}', '[{"count": "many"}]'])
-def test_cards_whose_annotation_can_not_be_read_stay_and_are_closed(cluster: Cluster, text: str) -> None:
-    sync(cluster, manifest(card("GPU-a")))
+def test_devices_whose_annotation_can_not_be_read_stay_and_are_closed(cluster: Cluster, text: str) -> None:
+    sync(cluster, manifest(gpu("GPU-a")))
     sync(cluster, manifest(annotations={"hami.io/node-nvidia-register": text}))
     assert list(Device.objects.values_list("uuid", "healthy")) == [("GPU-a", False)]
-    sync(cluster, manifest(card("GPU-a")))
+    sync(cluster, manifest(gpu("GPU-a")))
     assert Device.objects.get().healthy is True
 
 
-def test_a_plugin_that_stopped_answering_makes_its_cards_unhealthy(cluster: Cluster) -> None:
+def test_a_plugin_that_stopped_answering_makes_its_devices_unhealthy(cluster: Cluster) -> None:
     asked = {"hami.io/node-handshake": "Requesting_2025-12-31 23:00:00"}
-    sync(cluster, manifest(card("GPU-a"), annotations=asked))
+    sync(cluster, manifest(gpu("GPU-a"), annotations=asked))
     assert Device.objects.get().healthy is False
 
 
 def test_a_node_that_left_is_removed_unless_we_decided_slices_there(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a")))
+    sync(cluster, manifest(gpu("GPU-a")))
     device = Device.objects.get()
     found = FoundAllocation("n1", (DeviceSlice("GPU-a", "n1", 1000, 10),))
     record_external(cluster.pk, [ExternalPod("team", "p", "1", found)], NOW)
@@ -168,12 +168,12 @@ def test_a_node_that_left_is_removed_unless_we_decided_slices_there(cluster: Clu
     assert forget_node(cluster.pk, "n1", NOW) is False
 
 
-def test_slices_that_went_with_their_node_count_on_no_card(cluster: Cluster) -> None:
-    sync(cluster, manifest(card("GPU-a"), card("GPU-b", 1)))
+def test_slices_that_went_with_their_node_count_on_no_device(cluster: Cluster) -> None:
+    sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     record_external(
         cluster.pk, [ExternalPod("x", "p", "u", FoundAllocation("n1", (DeviceSlice("GPU-a", "n1", 1, 1),)))], NOW
     )
-    sync(cluster, manifest(card("GPU-b", 1)))  # GPU-a is missing before its node is
+    sync(cluster, manifest(gpu("GPU-b", 1)))  # GPU-a is missing before its node is
     decided = Device.objects.get(uuid="GPU-b")
     DeviceAllocation.objects.create(
         cluster=cluster, node=decided.node, device=decided, workload=make_workload(cluster, "w"),

@@ -84,11 +84,11 @@ def test_two_readings_of_one_step_are_one_sample(cluster: Cluster) -> None:
         f'vGPU_device_memory_usage_in_bytes{{podnamespace="{"n" * 64}",podname="p",deviceuuid="n1-0"}} 1',
     ],
 )
-def test_what_no_card_and_no_pod_can_be_is_passed_over(cluster: Cluster, text: str) -> None:
+def test_what_no_device_and_no_pod_can_be_is_passed_over(cluster: Cluster, text: str) -> None:
     assert store_reading(cluster.pk, read_metrics(f"{text}\n"), NOW) == 0
 
 
-def test_unknown_cards_are_passed_over(cluster: Cluster) -> None:
+def test_unknown_devices_are_passed_over(cluster: Cluster) -> None:
     assert store_reading(cluster.pk, read_metrics('HostGPUMemoryUsage{deviceuuid="other"} 1'), NOW) == 0
 
 

@@ -1,4 +1,4 @@
-"""The demo's jobs are openb's in size, and each can be placed on a card of the demo's cluster."""
+"""The demo's jobs are openb's in size, and each can be placed on a device of the demo's cluster."""
 
 import random
 
@@ -24,7 +24,7 @@ def test_run_times_are_openbs_cut_at_an_hour() -> None:
 
 
 @pytest.mark.parametrize("tenant", [RESEARCH, PRODUCTION], ids=lambda tenant: tenant.username)
-def test_a_job_asks_for_what_a_card_has(tenant: Tenant) -> None:
+def test_a_job_asks_for_what_a_device_has(tenant: Tenant) -> None:
     sizes, chance = OpenbSizes.shipped(), random.Random(2)
     for _ in range(500):
         shape = sizes.shape(chance)

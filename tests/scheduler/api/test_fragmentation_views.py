@@ -32,7 +32,7 @@ def run(cluster: Cluster) -> None:
 
 @pytest.fixture
 def fragmented(cluster: Cluster) -> Cluster:
-    """Two cards of 16,000 MiB: 10,000 MiB of one and 4,000 MiB of the other are in use, and a job wants 13,000."""
+    """Two devices of 16,000 MiB: 10,000 MiB of one and 4,000 MiB of the other are in use, and a job wants 13,000."""
     make_namespace(cluster, "team")
     make_cluster_queue(cluster, quotas={"default-flavor": {GPU: 10, MEMORY: 1_000_000}})
     make_node(cluster, "n1", [{}])
@@ -46,7 +46,11 @@ def fragmented(cluster: Cluster) -> Cluster:
 def test_fragmentation(fragmented: Cluster, alice: SchemaClient) -> None:
     body = alice.get("/api/v1/fragmentation/").json()
     assert {name: node["idle_milli"] for name, node in body["nodes"].items()} == {"n1": 375, "n2": 750}
-    assert (body["cluster"]["cards"], body["cluster"]["idle_milli"], body["cluster"]["unused_cards"]) == (2, 1125, 0)
+    assert (body["cluster"]["devices"], body["cluster"]["idle_milli"], body["cluster"]["unused_devices"]) == (
+        2,
+        1125,
+        0,
+    )
     # of big and small, which run: big fits on n2 only, small on both
     assert body["cluster"]["fragmented_milli"] == pytest.approx((375 + 0) / 2)
     assert body["flavors"] == {"default-flavor": body["cluster"]}
@@ -81,10 +85,10 @@ def test_moves(fragmented: Cluster, alice: SchemaClient) -> None:
 def test_an_empty_cluster(cluster: Cluster, alice: SchemaClient) -> None:
     body = alice.get("/api/v1/fragmentation/").json()
     assert body["cluster"] == {
-        "cards": 0,
+        "devices": 0,
         "idle_milli": 0,
         "fragmented_milli": None,
-        "unused_cards": 0,
+        "unused_devices": 0,
         "largest": [],
     }
 
@@ -92,7 +96,7 @@ def test_an_empty_cluster(cluster: Cluster, alice: SchemaClient) -> None:
 def test_tenants_see_their_own_and_that_a_place_is_occupied(
     fragmented: Cluster, bob: SchemaClient, vera: SchemaClient, nobody: SchemaClient
 ) -> None:
-    assert bob.get("/api/v1/fragmentation/").json()["cluster"]["cards"] == 2
+    assert bob.get("/api/v1/fragmentation/").json()["cluster"]["devices"] == 2
     assert bob.get("/api/v1/workloads/team/wide/moves/").status_code == 404
     Workload.objects.filter(name="wide").delete()
     LocalQueue.objects.create(

@@ -1,4 +1,4 @@
-"""The engine and devices: slices of named cards come with the quota, move with it and go with it."""
+"""The engine and devices: slices of named devices come with the quota, move with it and go with it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class TestDevices:
         assert Workload.objects.get().eviction_counts[0]["reason"] == "DevicesNotAssigned"
 
     def test_released_and_admitted_elsewhere_within_one_batch(self, gpus: Cluster) -> None:
-        """Its slices are those of the new place, and the old cards are free."""
+        """Its slices are those of the new place, and the old devices are free."""
         make_workload(gpus, "one", self.GPU)
         engine = start(gpus)
         engine.run()
@@ -161,7 +161,7 @@ class TestDevices:
         assert held[0].device_uuid == before
         assert sorted(Device.objects.values_list("used_memory_mib", flat=True)) == [10_000, 10_000]
 
-    def test_a_drained_card_is_emptied_and_a_drained_node_too(self, gpus: Cluster) -> None:
+    def test_a_drained_device_is_emptied_and_a_drained_node_too(self, gpus: Cluster) -> None:
         make_node(gpus, "n2", [{}])
         make_workload(gpus, "one", self.GPU)
         engine = start(gpus)

@@ -1,4 +1,4 @@
-"""MIG cards through the engine: several instances for one container, and all that a card can be cut into."""
+"""MIG devices through the engine: several instances for one container, and all that a device can be cut into."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def mig() -> Cluster:
     """One A100 of 40 GiB in MIG mode."""
     cluster = make_cluster()
     make_cluster_queue(cluster, quotas={"default-flavor": {"nvidia.com/gpu": 100, "nvidia.com/gpumem": 10**6}})
-    card = {
+    device = {
         "id": "GPU-m", "count": 7, "devmem": 40960, "devcore": 100, "type": "NVIDIA A100", "mode": "mig",
         "health": True, "migProfiles": PROFILES,
     }  # fmt: skip
     amounts = {"cpu": 64_000, "pods": 110}
-    annotations = {"hami.io/node-nvidia-register": json.dumps([card])}
+    annotations = {"hami.io/node-nvidia-register": json.dumps([device])}
     sync_node(cluster.pk, ObservedNode("n1", "n1", {}, annotations, (), amounts, amounts, True, False))
     return cluster
 
@@ -47,7 +47,7 @@ def starts() -> list[int]:
     return sorted(instances)
 
 
-def test_two_instances_of_one_card_for_one_container(mig: Cluster) -> None:
+def test_two_instances_of_one_device_for_one_container(mig: Cluster) -> None:
     make_workload(mig, "two", {"nvidia.com/gpu": "2", "nvidia.com/gpumem": "9000"})
     make_workload(mig, "one", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"})
     start(mig).run()
@@ -58,8 +58,8 @@ def test_two_instances_of_one_card_for_one_container(mig: Cluster) -> None:
     assert statuses()["more"] == "Pending", "a new leader knows every instance"
 
 
-def test_all_instances_that_a_card_can_be_cut_into(mig: Cluster) -> None:
-    """Seven times 15 % are 105 %: the plugin rounds a profile's share of the card up."""
+def test_all_instances_that_a_device_can_be_cut_into(mig: Cluster) -> None:
+    """Seven times 15 % are 105 %: the plugin rounds a profile's share of the device up."""
     for number in range(8):
         make_workload(mig, f"w{number}", {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"})
     start(mig).run()

@@ -87,7 +87,7 @@ def tell(system: System, answer: CheckAnswer) -> None:
     set_check_state(system.cluster, row.namespace, row.name, "nodes", answer, actor="autoscaler", now=now)
 
 
-def test_quota_first_and_cards_once_the_nodes_are_there(system: System) -> None:
+def test_quota_first_and_devices_once_the_nodes_are_there(system: System) -> None:
     system.apply(provisioned_job())
     system.engine.run()
     row = system.workload()

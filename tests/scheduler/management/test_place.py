@@ -74,7 +74,7 @@ def test_a_pod_that_can_not_be_asked_for_is_placed_nowhere(
 
 @pytest.mark.parametrize(("policy", "together"), [("binpack", True), ("bid-price", False)])
 def test_policies_of_ours_learn_from_the_scenario_s_pods(tmp_path: Path, policy: str, together: bool) -> None:
-    """Two of 47 % fill a card, and three of 32 %, but not one of each."""
+    """Two of 47 % fill a device, and three of 32 %, but not one of each."""
     cases = scenario(pod("a", 11_550), pod("b", 7864), pod("c", 11_550))
     (node,) = cases[0]["scenario"]["nodes"]
     device = encode_devices_json([Device("GPU-1", 0, "NVIDIA", "NVIDIA A10", 10, 24_576, 100)])

@@ -19,7 +19,7 @@ NOW = START.timestamp() + 1000
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """10 cpu, two workloads that wait for one each, and a node with a card."""
+    """10 cpu, two workloads that wait for one each, and a node with a device."""
     cluster = make_cluster()
     make_cluster_queue(cluster)
     make_workload(cluster, "a")

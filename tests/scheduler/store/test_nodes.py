@@ -38,7 +38,7 @@ def test_and_its_mig_instance(cluster: Cluster) -> None:
     assert held.mig == MigInstance("1g.5gb", MigPlacement(2, 1))
 
 
-def test_what_could_not_be_read_takes_the_whole_card(cluster: Cluster) -> None:
+def test_what_could_not_be_read_takes_the_whole_device(cluster: Cluster) -> None:
     held = found(cluster, malformed="?", mig_instance={"profile": "1g.5gb", "start": 2, "size": 1})
     assert (held.slots, held.memory_mib, held.cores_percent, held.mig) == (4, 16_000, 100, None)
 

@@ -32,7 +32,7 @@ def test_a_pod_that_others_made_is_a_single_pod() -> None:
 
 
 def placed(cluster: Cluster, nodes: list[str | None]) -> Workload:
-    """A workload that holds quota and a slice of one card for each of its replicas."""
+    """A workload that holds quota and a slice of one device for each of its replicas."""
     node = make_node(cluster, "n1", [{}])
     row = make_workload(
         cluster, "job", {"nvidia.com/gpu": "1"}, count=len(nodes), quota_reserved_at=START, status="Admitted",

@@ -108,10 +108,10 @@ def test_pod_sets_that_share_a_flavor_count_together() -> None:
 
 
 def test_pod_sets_that_lack_different_things_are_told_apart() -> None:
-    builder = Builder().queue("q", [{"default": 4}, {"cards": {"gpu": 1}}])
+    builder = Builder().queue("q", [{"default": 4}, {"devices": {"gpu": 1}}])
     found = why(builder.pending("w", "q", [pod_set({"cpu": 1, "gpu": 2}, name="first"), pod_set(9, name="second")]))
     lacking = {(v.flavor, n.resource): n.lacking for v in found.flavors if "first" in v.pod_sets for n in v.resources}
-    assert lacking == {("default", "cpu"): 0, ("cards", "gpu"): 1}
+    assert lacking == {("default", "cpu"): 0, ("devices", "gpu"): 1}
 
 
 def test_a_preemptor_names_whom_it_waits_for() -> None:

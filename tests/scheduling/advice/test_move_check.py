@@ -72,7 +72,7 @@ def plan_for(builder: Builder, name: str) -> MovePlan:
 
 
 class Racks:
-    """Two racks of hosts with one card of 16,000 MiB each; who runs is put where the test wants it."""
+    """Two racks of hosts with one device of 16,000 MiB each; who runs is put where the test wants it."""
 
     def __init__(self, hosts: int = 2, **fields: Any) -> None:
         self.nodes = [rack_node(f"r{rack}-n{host}", f"r{rack}") for rack in (0, 1) for host in range(hosts)]

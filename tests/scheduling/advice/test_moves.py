@@ -48,9 +48,9 @@ def test_reports_per_flavor_and_node() -> None:
     admit(builder, "one", 8000, 1.0)
     found = builder.world.fragmentation()
     assert {name: report.idle_milli for name, report in found.flavors.items()} == {"a": 500.0, "b": 2000.0}
-    assert {name: report.unused_cards for name, report in found.nodes.items()} == {"a1": 0, "b1": 1, "b2": 1}
-    assert found.cluster.cards == 3
-    assert found.cluster.fragmented_milli == 0.0, "all that is known asks for half a card"
+    assert {name: report.unused_devices for name, report in found.nodes.items()} == {"a1": 0, "b1": 1, "b2": 1}
+    assert found.cluster.devices == 3
+    assert found.cluster.fragmented_milli == 0.0, "all that is known asks for half a device"
 
 
 def test_moves_within_the_flavor_that_needs_the_fewest() -> None:

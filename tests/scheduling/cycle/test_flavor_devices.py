@@ -155,7 +155,7 @@ def test_the_second_head_takes_another_device_when_its_own_was_given_away() -> N
 
 
 def full_queue(**fields: Any) -> Builder:
-    """One card, quota for two, and a low-priority workload on the card."""
+    """One device, quota for two, and a low-priority workload on the device."""
     builder = Builder().queue("q", {"default": {GPU: 2, MEMORY: 40000}}, **fields)
     builder.world.set_node(gpu_node("n1"))
     assert admissions(cycle(builder.pending("low", "q", [gpus(memory_mib=16384)]).world)) == ["low"]
@@ -236,7 +236,7 @@ def test_a_device_request_that_no_scheduler_would_take_is_misconfigured() -> Non
     assert outcomes(cycle(builder.pending("w", "q", [unreadable]).world)) == {"w": "Misconfigured"}
 
 
-def test_the_cluster_s_policies_choose_nodes_and_cards() -> None:
+def test_the_cluster_s_policies_choose_nodes_and_devices() -> None:
     def chosen(node_policy: str) -> str:
         builder = Builder().queue("q", {"default": PLENTY})
         builder.world.set_placement_policies(node_policy, "spread")

@@ -1,4 +1,4 @@
-"""Topology and devices together: pods go to leaves whose cards hold them."""
+"""Topology and devices together: pods go to leaves whose devices hold them."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def waits(builder: Builder, name: str, pod_sets: list[Any], **fields: Any) -> Cy
     return result
 
 
-def test_card_memory_decides_how_many_pods_a_leaf_takes() -> None:
+def test_device_memory_decides_how_many_pods_a_leaf_takes() -> None:
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1"))
     found = admitted(builder, "w", [gpus(memory_mib=8_000, pods=4, topology=PREFERRED_HOST)])
     assert found == {"main": {"a": 2, "b": 2}}
 
 
-def test_the_leaf_with_room_on_its_cards_is_taken_though_slots_are_free_elsewhere() -> None:
+def test_the_leaf_with_room_on_its_devices_is_taken_though_slots_are_free_elsewhere() -> None:
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"))
     assert admitted(builder, "first", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
     assert admitted(builder, "second", [gpus(memory_mib=12_000)]) == {"main": {"b": 1}}
@@ -75,15 +75,17 @@ def test_a_required_rack_without_the_memory_waits_for_devices() -> None:
 
 
 def test_leaves_that_the_bound_took_for_larger_are_chosen_around() -> None:
-    """Two cards at once from each of two, one of them half full: the bound says two pods, the search finds one."""
-    builder = gpu_racks(rack_node("a", "r0", cards=2), rack_node("b", "r1", cards=2), rack_node("c", "r1", cards=2))
+    """Two devices at once from each of two, one of them half full: the bound says two pods, the search finds one."""
+    builder = gpu_racks(
+        rack_node("a", "r0", device_count=2), rack_node("b", "r1", device_count=2), rack_node("c", "r1", device_count=2)
+    )
     assert admitted(builder, "small", [gpus(memory_mib=8_000)]) == {"main": {"a": 1}}
     found = admitted(builder, "pairs", [gpus(count=2, memory_mib=4_000, pods=9, topology=PREFERRED_HOST)])
     assert sum(found["main"].values()) == 9
     assert found["main"]["a"] <= 3
 
 
-def test_leader_and_workers_share_the_cards_of_a_rack() -> None:
+def test_leader_and_workers_share_the_devices_of_a_rack() -> None:
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1"))
     group = {"required": RACK, "podSetGroupName": "g"}
     pod_sets = [
@@ -95,7 +97,7 @@ def test_leader_and_workers_share_the_cards_of_a_rack() -> None:
     assert set(found["leader"]) | set(found["workers"]) == {"a", "b"}
 
 
-def test_full_cards_preempt_only_where_the_queue_says_so() -> None:
+def test_full_devices_preempt_only_where_the_queue_says_so() -> None:
     for preempts in (False, True):
         builder = gpu_racks(
             rack_node("a", "r0"),
@@ -132,14 +134,14 @@ def fail(builder: Builder, name: str, host: str) -> CycleResult:
 
 
 def held(builder: Builder, name: str) -> dict[int, tuple[str, str]]:
-    """Replica -> its node and its card."""
+    """Replica -> its node and its device."""
     workload = builder.world.workload(f"team/{name}")
     assert workload is not None
     assert workload.placement is not None
     return {pod.replica: (pod.node, pod.slices[0].uuid) for pod in workload.placement.pods}
 
 
-def test_pods_of_a_failed_node_get_other_cards_and_keep_their_numbers() -> None:
+def test_pods_of_a_failed_node_get_other_devices_and_keep_their_numbers() -> None:
     builder = gpu_racks(*(rack_node(name, "r0") for name in "abc"))
     pods = [gpus(memory_mib=8_000, pods=4, topology=PREFERRED_HOST)]
     assert admitted(builder, "w", pods) == {"main": {"a": 2, "b": 2}}
@@ -162,8 +164,8 @@ def fail_without_undo(builder: Builder, name: str, host: str) -> CycleResult:
     return cycle(builder.world)
 
 
-def test_t73_cards_that_a_failed_nodes_pods_leave_are_free_after_the_cycle() -> None:
-    """K5, for devices: the node is Ready again already, and another workload gets its card in the next cycle only."""
+def test_t73_devices_that_a_failed_nodes_pods_leave_are_free_after_the_cycle() -> None:
+    """K5, for devices: the node is Ready again already, and another workload gets its device in the next cycle only."""
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0"))
     pods = [gpus(memory_mib=12_000, topology=REQUIRED_RACK)]
     assert admitted(builder, "w", pods) == {"main": {"a": 1}}
@@ -178,7 +180,7 @@ def test_t73_cards_that_a_failed_nodes_pods_leave_are_free_after_the_cycle() -> 
     assert held(builder, "next") == {0: ("a", "a-0")}
 
 
-def test_without_cards_elsewhere_the_workload_is_evicted() -> None:
+def test_without_devices_elsewhere_the_workload_is_evicted() -> None:
     builder = gpu_racks(rack_node("a", "r0"), rack_node("b", "r0", memory_mib=4_000))
     assert admitted(builder, "w", [gpus(memory_mib=12_000)]) == {"main": {"a": 1}}
     result = fail(builder, "w", "a")
@@ -190,7 +192,7 @@ def test_pods_stay_in_their_rack_where_leaves_are_racks() -> None:
     builder = Builder().flavor("tas", topology_name="racks")
     builder.world.set_topology(Topology("racks", (RACK,)))
     builder.queue("q", {"tas": PLENTY})
-    for node in (rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1", cards=8)):
+    for node in (rack_node("a", "r0"), rack_node("b", "r0"), rack_node("c", "r1", device_count=8)):
         builder.world.set_node(node)
     builder.pending("w", "q", [gpus(memory_mib=9_000, pods=1, topology=REQUIRED_RACK)])
     cycle(builder.world)

@@ -28,7 +28,7 @@ def quota(mib: int, name: str = "gpus") -> NamespaceQuota:
 
 def a_world(mib: int = 10_000) -> Builder:
     builder = Builder().queue("q", {"default": PLENTY})
-    builder.world.set_node(gpu_node("n1", cards=4))
+    builder.world.set_node(gpu_node("n1", device_count=4))
     builder.world.set_resource_quota(quota(mib))
     return builder
 
@@ -145,7 +145,7 @@ def test_where_devices_may_be_preempted_for_a_victim_of_the_namespace_frees_its_
         preempt_for_devices=True,
         namespace_selector=LabelSelector(),
     )
-    builder.world.set_node(gpu_node("n1", cards=4))
+    builder.world.set_node(gpu_node("n1", device_count=4))
     builder.world.set_resource_quota(quota(10_000))
     builder.pending("low", "q", [gpus()])
     assert admitted(builder) == ["low"]

@@ -1,7 +1,7 @@
-"""The policy `bid-price`: what nodes are worth, and which node and card it takes, on numbers worked out by hand.
+"""The policy `bid-price`: what nodes are worth, and which node and device it takes, on numbers worked out by hand.
 
-Where nothing else is said the demand is two requests of 3,200 MiB for each three of 4,700, on cards of 10,000: their
-prices are 1/3 and 1/2 of a card.
+Where nothing else is said the demand is two requests of 3,200 MiB for each three of 4,700, on devices of 10,000: their
+prices are 1/3 and 1/2 of a device.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TestWorth:
         assert worth(fleet(node("n1", devices, {"g2": (10, 1000, 0)}))).nodes.tolist() == [0.0]
 
     def test_cpu_bounds_it(self) -> None:
-        # 2,000 milli for each 3,200 MiB and 3,000 for each 4,700: 2,600 milli for 0.41 cards, 6,341 for a card.
+        # 2,000 milli for each 3,200 MiB and 3,000 for each 4,700: 2,600 milli for 0.41 devices, 6,341 for a device.
         tasks = ((PodShape(2000, THIRD), 0.4), (PodShape(3000, HALF), 0.6))
         nodes = [node(f"n{cpu}", [device(f"g{cpu}")], allocatable={"cpu": cpu}) for cpu in (3000, 9000)]
         assert worth(fleet(*nodes, tasks=tasks)).nodes == pytest.approx([3000 / (2600 / 0.41), 1])
@@ -97,7 +97,7 @@ class TestWorth:
 
 class TestChoice:
     def test_a_third_does_not_go_beside_a_half(self) -> None:
-        """530 left is worth 1/2 and 210 nothing; a whole card is worth 1 and 680 still 2/3."""
+        """530 left is worth 1/2 and 210 nothing; a whole device is worth 1 and 680 still 2/3."""
         made = fleet(node("n1", [device("g0")], {"g0": (1, 4700, 0)}), node("n2", [device("h0")]))
         assert devices_of(try_place(made, pod(THIRD))) == "n2: h0"
         assert devices_of(try_place(made, pod(HALF))) == "n1: g0"
@@ -111,7 +111,8 @@ class TestChoice:
         assert devices_of(try_place(made, pod(HALF))) == "n1: g1"
 
     def test_little_cpu_goes_where_devices_are_short_of_it(self) -> None:
-        """A fifth of n1's card is all that its cpu could feed, and all that it loses; n0 would lose a whole card."""
+        """A fifth of n1's device is all that its cpu could feed, and all that it loses; n0 would lose a whole
+        device."""
         tasks = ((PodShape(10_000, ask(1, 10_000)), 1.0),)
         sizes = {"n0": 10_000, "n1": 2000}
         nodes = [node(name, [device(f"{name}-g")], allocatable={"cpu": cpu}) for name, cpu in sizes.items()]
@@ -133,7 +134,7 @@ class TestChoice:
         assert devices_of(try_place(made, pod(THIRD))) == "n1: g0"
 
     def test_slots_that_are_used_up_cost_the_rest_of_the_device(self) -> None:
-        """All ten slots of a card take its rest of 680 along; on g1 nothing is lost that the memory does not cost."""
+        """All ten slots of a device take its rest of 680 along; on g1 nothing is lost that the memory does not cost."""
         made = fleet(node("n1", [device("g0"), device("g1", slots=20)]))
         wide = DeviceRequest("NVIDIA", 1, 3200, slots=10)
         assert devices_of(try_place(made, pod(wide))) == "n1: g1"

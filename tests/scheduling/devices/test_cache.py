@@ -45,7 +45,7 @@ KINDS = {
     "limited": pod_set(pod(ask(1, 4000)), namespace="team"),
     "limited containers": pod_set(pod(ask(1, 4000), ask(1, 4000)), namespace="team"),
     "filler": pod_set(pod(ask(1, 3500)), namespace="team"),
-    "no card": pod_set(pod(None), requests={"cpu": 2000}),
+    "no device": pod_set(pod(None), requests={"cpu": 2000}),
 }
 TASKS = (
     tuple(TypicalPod(PodShape(0, ask(1, memory)), 0.5) for memory in (3000, 6000)),
@@ -177,7 +177,7 @@ class TestQuotas:
 
 
 def test_typical_pods_decide_in_which_order_containers_find_devices() -> None:
-    """4,000 and 6,000 fill the empty card, if they try it first; 6,000 more fit beside the 3,500 on the other."""
+    """4,000 and 6,000 fill the empty device, if they try it first; 6,000 more fit beside the 3,500 on the other."""
     whole, large, small = (PodShape(0, ask(1, memory)) for memory in (10_000, 6400, 3900))
     wanted = [pod_set(pod(ask(1, 4000), ask(1, 6000), ask(1, 6000), device_policy="bid-price"))]
     made = Fleet()

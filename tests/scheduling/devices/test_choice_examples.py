@@ -1,4 +1,4 @@
-"""HAMi's rules in worked examples, X1 to X13 and X28 to X33: which node and which cards. The numbers are those of the
+"""HAMi's rules in worked examples, X1 to X13 and X28 to X33: which node and which devices. The numbers are those of the
 published behaviour."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cores that a request takes of a card: percent points, a share, single bits; one card and many say the same."""
+"""Cores that a request takes of a device: percent points, a share, single bits; one device and many say the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERCENT, SHARE, BITS = FitRules(), FitRules(cores_are_share=True), FitRules(core
 
 
 def request(percent: int) -> DeviceRequest:
-    """A request for so many percent of a card's cores."""
+    """A request for so many percent of a device's cores."""
     return DeviceRequest("X", 1, cores_percent=percent)
 
 

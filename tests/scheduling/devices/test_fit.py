@@ -18,7 +18,7 @@ def mig_device(uuid: str = "g0", memory_mib: int = 40_960, slots: int = 7) -> De
 
 
 class TestOrderBetweenContainers:
-    """HAMi sorts a node's cards in place, once per container, and its sort is stable."""
+    """HAMi sorts a node's devices in place, once per container, and its sort is stable."""
 
     def test_full_ties_keep_the_order_that_the_container_before_left(self) -> None:
         nodes = fleet(node("n1", [device("g0"), device("g1"), device("g2")]), device_policy="spread")
@@ -38,7 +38,7 @@ class TestOrderBetweenContainers:
 
 
 class TestScore:
-    """The request counts on cards whose type is the vendor's word; of both amounts the percentage counts."""
+    """The request counts on devices whose type is the vendor's word; of both amounts the percentage counts."""
 
     @pytest.mark.parametrize(
         ("of_type", "asked", "chosen"),
@@ -70,7 +70,7 @@ class TestMode:
 
 
 class TestInstancesOfOneContainer:
-    """Between a container's own instances of a MIG card only the places are compared, not slots, memory or cores."""
+    """Between a container's own instances of a MIG device only the places are compared, not slots, memory or cores."""
 
     @pytest.mark.parametrize("asked", [ask(3, 4000, 80), ask(3, 20_000), ask(3, 1000, 100)])
     def test_amounts_are_compared_with_what_was_there_before(self, asked: DeviceRequest) -> None:
@@ -107,7 +107,8 @@ class TestInstancesOfAPod:
 
 
 class TestSlicesOfAnotherMode:
-    """HAMi takes a card for unhealthy while a pod on it has no MIG instance of a MIG card, or one of any other card."""
+    """HAMi takes a device for unhealthy while a pod on it has no MIG instance of a MIG device, or one of any other
+    device."""
 
     @pytest.mark.parametrize("mig", [False, True])
     def test_the_device_is_unhealthy_until_the_pod_is_gone(self, mig: bool) -> None:

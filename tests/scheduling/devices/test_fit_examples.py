@@ -1,4 +1,4 @@
-"""HAMi's rules in worked examples, X14 to X27 and X34 to X39: what fits on a card, and what says no."""
+"""HAMi's rules in worked examples, X14 to X27 and X34 to X39: what fits on a device, and what says no."""
 
 from __future__ import annotations
 

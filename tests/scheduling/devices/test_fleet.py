@@ -171,16 +171,16 @@ class TestRefusals:
         }
         assert refused.nearest_node == "n1"
         assert refused.message == (
-            "None of 4 nodes takes pod 0 of pod set main, which asks for 2 NVIDIA cards with 4000 MiB each; nearest is "
-            "n1: of 4 cards 3 are short of memory (at most 10000 MiB free on a card), 1 is free "
+            "None of 4 nodes takes pod 0 of pod set main, which asks for 2 NVIDIA devices with 4000 MiB each; "
+            "nearest is n1: of 4 devices 3 are short of memory (at most 10000 MiB free on a device), 1 is free "
             "(1/4 AllocatedCardsInsufficientRequest, 3/4 CardInsufficientMemory)."
         )
 
     @given(st.data())
     def test_the_scan_counts_what_the_walk_counts(self, data: st.DataObject) -> None:
-        cards = data.draw(st.lists(CARDS, min_size=1, max_size=5))
-        devices = [device(f"g{number}", **fields) for number, (fields, _) in enumerate(cards)]
-        used = {f"g{number}": usage for number, (_, usage) in enumerate(cards)}
+        drawn = data.draw(st.lists(DEVICES, min_size=1, max_size=5))
+        devices = [device(f"g{number}", **fields) for number, (fields, _) in enumerate(drawn)]
+        used = {f"g{number}": usage for number, (_, usage) in enumerate(drawn)}
         asked = data.draw(REQUESTS)
         nodes = fleet(node("n1", devices, used))
         alone = nodes.place([pod_set(asked)])
@@ -190,7 +190,7 @@ class TestRefusals:
         assert alone == walked
 
 
-CARDS = st.tuples(
+DEVICES = st.tuples(
     st.fixed_dictionaries(
         {
             "health": st.booleans(),
@@ -287,8 +287,8 @@ SHAPES = [
 )
 def test_slices_never_exceed_a_device_and_release_undoes_reserve(steps: list[tuple[Any, ...]]) -> None:
     def a_node(number: int, ready: bool) -> Node:
-        cards = [device(f"n{number}-g{n}", slots=3, numa=n % 2) for n in range(number)]
-        return node(f"n{number}", cards, ready=ready, allocatable={"cpu": 4000})
+        devices = [device(f"n{number}-g{n}", slots=3, numa=n % 2) for n in range(number)]
+        return node(f"n{number}", devices, ready=ready, allocatable={"cpu": 4000})
 
     nodes = fleet(*(a_node(number, True) for number in (1, 2, 3)))
     empty = state(nodes)

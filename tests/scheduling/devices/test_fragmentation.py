@@ -21,7 +21,7 @@ from tests.scheduling.fleet_helpers import ask, device, devices_of, node, pod, p
 SHARE = PodShape(1000, ask(1, 3000))
 WHOLE = PodShape(2000, ask(1, 10_000))
 PAIR = PodShape(0, ask(2, 10_000))
-NO_CARD = PodShape(1000)
+NO_DEVICE = PodShape(1000)
 A100_ONLY = PodShape(0, ask(1, 1000), DeviceConstraints(use_types=("A100",)))
 
 
@@ -42,11 +42,11 @@ class TestDefinition:
     @pytest.mark.parametrize(
         ("shape", "free_cpu", "expected"),
         [
-            (SHARE, 1000, 200.0),  # 200 of the 800 idle milli are on a card with less than 300
+            (SHARE, 1000, 200.0),  # 200 of the 800 idle milli are on a device with less than 300
             (SHARE, 999, 800.0),  # no cpu: all that is idle
-            (WHOLE, 9000, 800.0),  # no card that serves it
+            (WHOLE, 9000, 800.0),  # no device that serves it
             (PAIR, 9000, 800.0),
-            (NO_CARD, 9000, 800.0),  # a task without a card can't use any
+            (NO_DEVICE, 9000, 800.0),  # a task without a device can't use any
             (A100_ONLY, 9000, 0.0),
         ],
     )
@@ -89,7 +89,7 @@ STEPS = st.lists(
     st.tuples(st.integers(0, 15), st.sampled_from([(1, 3000), (1, 8100), (2, 10_000), (1, 10_000)]), st.booleans()),
     max_size=25,
 )
-TASKS = ((SHARE, 0.5), (WHOLE, 0.2), (PAIR, 0.2), (NO_CARD, 0.1))
+TASKS = ((SHARE, 0.5), (WHOLE, 0.2), (PAIR, 0.2), (NO_DEVICE, 0.1))
 
 
 @given(STEPS)
@@ -170,8 +170,8 @@ class TestReports:
 
     def test_the_cluster(self) -> None:
         found = cluster_report(self.fleet())
-        assert (found.cards, found.idle_milli, found.fragmented_milli) == (5, 2600.0, 600.0)
-        assert found.unused_cards == 2
+        assert (found.devices, found.idle_milli, found.fragmented_milli) == (5, 2600.0, 600.0)
+        assert found.unused_devices == 2
         fits = {each.count: (each.memory_mib, each.cores_percent, each.node) for each in found.largest if each.fits}
         assert fits == {1: (10_000, 100, "n1"), 2: (4000, 100, "n2")}
 
@@ -191,7 +191,7 @@ class TestReports:
 
     def test_an_empty_set_of_nodes(self) -> None:
         found = flavor_report(self.fleet(), {"gpu": "none"})
-        assert (found.cards, found.idle_milli, found.largest) == (0, 0.0, ())
+        assert (found.devices, found.idle_milli, found.largest) == (0, 0.0, ())
 
     def test_models_are_told_apart(self) -> None:
         mixed = Device("t", 2, "NVIDIA", "T4", 10, 5000, 100)

@@ -1,4 +1,4 @@
-"""Which cards belong together: modules, networks, adapters, zones, neighbours, halves."""
+"""Which devices belong together: modules, networks, adapters, zones, neighbours, halves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASCEND_910C, ASCEND_910B3 = BY_WORD["Ascend910C"], BY_WORD["Ascend910B3"]
 
 
 def chosen(vendor: DeviceVendor, devices: list[Device], count: int, taken: tuple[int, ...] = ()) -> list[int] | str:
-    """The indexes of the cards that a pod of `count` whole cards gets while others hold some; or why none."""
+    """The indexes of the devices that a pod of `count` whole devices gets while others hold some; or why none."""
     held = [whole(devices[index]) for index in taken]
     outcome = place(
         [node("n1", devices, held)], vendor, ask(vendor, DeviceRequest(vendor.common_word, count, 0, 100, 100))
@@ -25,7 +25,7 @@ def chosen(vendor: DeviceVendor, devices: list[Device], count: int, taken: tuple
 
 
 def with_attribute(devices: list[Device], name: str, values: str) -> list[Device]:
-    """The cards with one character of `values` each as their attribute; a dot for none."""
+    """The devices with one character of `values` each as their attribute; a dot for none."""
     return [
         replace(device, attributes={} if value == "." else {name: value})
         for device, value in zip(devices, values, strict=True)
@@ -76,7 +76,7 @@ class TestVastai:
             "1/4 CardTimeSlicingExhausted, 1/4 ExclusiveDeviceAllocateConflict, 2/4 AllocatedCardsInsufficientRequest"
         )
 
-    def test_whole_cards_follow_the_policy(self) -> None:
+    def test_whole_devices_follow_the_policy(self) -> None:
         devices = with_attribute(devices_of_vendor(VASTAI, 4), "DeviceStrategy", "cccc")
         assert chosen(VASTAI, devices, 2) == [2, 3]
 
@@ -141,7 +141,7 @@ class TestNeuron:
 
 
 class TestKunlun:
-    """Two halves of four; each card has one link across."""
+    """Two halves of four; each device has one link across."""
 
     def test_the_fuller_half_is_filled_first(self) -> None:
         assert chosen(KUNLUN, devices_of_vendor(KUNLUN), 2, taken=(0, 1)) == [2, 3]

@@ -12,7 +12,7 @@ from tests.scheduling.fleet_helpers import ask, device, fleet, node, pod, pod_se
 
 
 def put(nodes: Fleet, key: str, memory: int, uuid: str) -> PodSetToPlace:
-    """Let a pod of that size run on that card; returns its pod set, free to go anywhere."""
+    """Let a pod of that size run on that device; returns its pod set, free to go anywhere."""
     placement = nodes.place([pod_set(pod(ask(1, memory), use_uuids=(uuid,)))])
     assert isinstance(placement, Placement)
     nodes.reserve(key, placement)

@@ -111,7 +111,7 @@ class TestUsage:
         asked = [pod_set(pod(ask(1, 5000)), namespace="team")]
         other = nodes.place(asked, instead_of=held.pods)
         assert isinstance(other, Placement)
-        assert devices_of(other) != devices_of(held), "its card is still taken"
+        assert devices_of(other) != devices_of(held), "its device is still taken"
         assert isinstance(nodes.place(asked), PlacementRefusal)
 
     def test_the_larger_of_init_and_app_containers_counts(self) -> None:
@@ -130,8 +130,9 @@ class TestWords:
         refused = place(nodes, pod(ask(1, 5000)))
         assert isinstance(refused, PlacementRefusal)
         assert refused.message.endswith(
-            "of 2 cards 2 are beyond the namespace's ResourceQuota (2/2 ResourceQuotaNotFit). ResourceQuota team/gpus "
-            "allows its namespace 10000 of limits.nvidia.com/gpumem: 6000 are used, and the pod asks for 5000."
+            "of 2 devices 2 are beyond the namespace's ResourceQuota (2/2 ResourceQuotaNotFit). "
+            "ResourceQuota team/gpus allows its namespace 10000 of limits.nvidia.com/gpumem: 6000 are used, and the "
+            "pod asks for 5000."
         )
 
     def test_a_gang_says_what_is_its_own(self) -> None:

@@ -2,7 +2,7 @@
 
 The trace is not part of the project: OPENB_TRACES names the folder with `openb_node_list_gpu_node.csv` and the pod
 lists (`tests.benchmarks.openb.protocol` says where they come from). Its pods arrive in random order, some end, and what
-is admitted is counted on cards and nodes without the scheduler's own sums. Pods without a GPU are left out: they are
+is admitted is counted on devices and nodes without the scheduler's own sums. Pods without a GPU are left out: they are
 the cluster's to place.
 """
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(not TRACES, reason="OPENB_TRACES names no folder
 
 
 def as_node(node: TraceNode) -> Node:
-    """A thousandth of a card is a MiB of a card of 1,000 MiB."""
+    """A thousandth of a device is a MiB of a device of 1,000 MiB."""
     devices = tuple(
         Device(f"{node.name}-{index}", index, "NVIDIA", node.model, SLOTS, MILLI, 100) for index in range(node.gpus)
     )
@@ -79,7 +79,7 @@ def running(world: World, names: Iterable[str]) -> dict[str, tuple[PodPlacement,
 def unplaceable(
     admitted: Mapping[str, tuple[PodPlacement, ...]], asked: Mapping[str, TracePod], nodes: Mapping[str, TraceNode]
 ) -> list[str]:
-    """Admitted workloads without the cards that they asked for, or on a card or node that is fuller than full."""
+    """Admitted workloads without the devices that they asked for, or on a device or node that is fuller than full."""
     devices: Counter[str] = Counter()
     slots: Counter[str] = Counter()
     load: dict[str, Counter[str]] = defaultdict(Counter)

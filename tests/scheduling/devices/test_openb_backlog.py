@@ -24,7 +24,7 @@ def facts(outcome: Outcome) -> tuple[float, int, int]:
 
 
 def test_with_all_waiting_the_sizes_that_fill_a_device_come_first() -> None:
-    """20 halves fill all ten cards; who takes them as they come gives some to pods that leave 190 behind."""
+    """20 halves fill all ten devices; who takes them as they come gives some to pods that leave 190 behind."""
     trace = pods(large=5, half=25)
     assert facts(run_with_backlog(NODES, trace, "bid-price", 1, backlog=100))[:2] == (100.0, 20)
     assert run(NODES, trace, "bid-price", 1).allocated < 100

@@ -21,7 +21,7 @@ class TestWaste:
         ("memory_mib", "expected"),
         [
             (10_000, 0.0),
-            (3200, (0.33 - 0.32) / 0.32),  # a third of a card for 320
+            (3200, (0.33 - 0.32) / 0.32),  # a third of a device for 320
             (4700, (0.5 - 0.47) / 0.47),
             (8100, (1 - 0.81) / 0.81),  # the rest of 190 is worth nothing
             (6800, (0.67 - 0.68) / 0.68),  # leaves 320, which is worth a third

@@ -1,4 +1,4 @@
-"""What a pod holds of each card: the larger of its largest init container and the sum of the rest."""
+"""What a pod holds of each device: the larger of its largest init container and the sum of the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduling.model.device import DeviceSlice, MigInstance, MigPlacement
 
 
 def part(memory: int, cores: int = 0, *, uuid: str = "g0", **fields: Any) -> DeviceSlice:
-    """A slice of a card."""
+    """A slice of a device."""
     return DeviceSlice(uuid, "n1", memory, cores, **fields)
 
 

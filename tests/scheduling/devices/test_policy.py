@@ -1,4 +1,4 @@
-"""The order of trying cards: the closed form against HAMi's own way, which sorts and walks from the end."""
+"""The order of trying devices: the closed form against HAMi's own way, which sorts and walks from the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Ranked:
     score: float
 
 
-CARDS = st.lists(
+DEVICES = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 1), st.sampled_from([0.0, 2.5, 4.0])), min_size=1, max_size=8
 ).flatmap(
     lambda rows: st.permutations(range(len(rows))).map(
@@ -80,7 +80,7 @@ def sort_keys(policy: str, numa_bind: bool) -> list[tuple[Any, bool]]:
     return [(numa, False), (score, True)] if numa_bind else [(score, True), (numa, False)]
 
 
-@given(CARDS, st.sampled_from(POLICIES), st.booleans())
+@given(DEVICES, st.sampled_from(POLICIES), st.booleans())
 def test_the_closed_form_is_hami_s_order(devices: list[Ranked], policy: str, numa_bind: bool) -> None:
     ordered = sorted(devices, key=device_policy(policy).sort_key(numa_bind))
     assert [device.position for device in ordered] == sorted_and_walked_backwards(devices, policy, numa_bind)

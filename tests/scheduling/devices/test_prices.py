@@ -18,10 +18,10 @@ class TestPrices:
         ("demand", "prices"),
         [
             ({500: 1.0}, {500: 1 / 2}),
-            ({334: 1.0}, {334: 1 / 2}),  # two to a card, the third of it is waste that they pay for
+            ({334: 1.0}, {334: 1 / 2}),  # two to a device, the third of it is waste that they pay for
             ({320: 328.0, 470: 750.0}, {320: 1 / 3, 470: 1 / 2}),  # 3 x 320 and 2 x 470; together they waste more
             ({190: 1.0, 810: 2.0}, {190: 0.0, 810: 1.0}),  # 190 finds more room beside 810 than it needs
-            ({190: 2.0, 810: 1.0}, {190: 1 / 5, 810: 4 / 5}),  # and here less: the last 190 have cards of their own
+            ({190: 2.0, 810: 1.0}, {190: 1 / 5, 810: 4 / 5}),  # and here less: the last 190 have devices of their own
             ({320: 2.0, 650: 1.0}, {320: 1 / 3, 650: 2 / 3}),
         ],
     )

@@ -17,17 +17,17 @@ from tests.scheduling.world_helpers import Builder, settled
 SHARE = PodShape(1000, ask(1, 3000))
 WHOLE = PodShape(2000, ask(1, 10_000))
 PAIR = PodShape(0, ask(2, 10_000))
-NO_CARD = PodShape(1000)
+NO_DEVICE = PodShape(1000)
 
 
 def test_the_most_frequent_up_to_the_coverage() -> None:
-    found = typical_pods([SHARE] * 60 + [WHOLE] * 30 + [PAIR] * 6 + [NO_CARD] * 4)
+    found = typical_pods([SHARE] * 60 + [WHOLE] * 30 + [PAIR] * 6 + [NO_DEVICE] * 4)
     assert [(task.shape, round(task.share, 4)) for task in found] == [(SHARE, 0.625), (WHOLE, 0.3125), (PAIR, 0.0625)]
     assert typical_pods([]) == ()
 
 
 def test_equal_counts_do_not_go_by_who_came_first() -> None:
-    assert typical_pods([SHARE, WHOLE, PAIR, NO_CARD], 0.5) == typical_pods([NO_CARD, PAIR, WHOLE, SHARE], 0.5)
+    assert typical_pods([SHARE, WHOLE, PAIR, NO_DEVICE], 0.5) == typical_pods([NO_DEVICE, PAIR, WHOLE, SHARE], 0.5)
 
 
 def test_a_pod_set_s_shape_is_its_largest_request() -> None:

@@ -12,7 +12,7 @@ from scheduling.model.node import Node
 from scheduling.model.placement import Placement, PodDeviceRequest
 from tests.scheduling.fleet_helpers import ask, device, fleet, node, pod, pod_set
 
-TWO_CARDS = node("n1", [device("g0"), device("g1")], {"g0": (1, 4_000, 30)})
+TWO_DEVICES = node("n1", [device("g0"), device("g1")], {"g0": (1, 4_000, 30)})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ TWO_CARDS = node("n1", [device("g0"), device("g1")], {"g0": (1, 4_000, 30)})
     ],
 )
 def test_room_beside_what_is_held(devices: PodDeviceRequest, expected: int) -> None:
-    assert fleet(TWO_CARDS).most_pods(devices) == {"n1": expected}
+    assert fleet(TWO_DEVICES).most_pods(devices) == {"n1": expected}
 
 
 def test_devices_out_of_service_have_no_room() -> None:
@@ -41,7 +41,7 @@ def test_devices_out_of_service_have_no_room() -> None:
 
 
 def test_mutex_gives_one_slice_per_device() -> None:
-    assert fleet(TWO_CARDS).most_pods(pod(ask(1, 1_000), device_policy="mutex")) == {"n1": 1}
+    assert fleet(TWO_DEVICES).most_pods(pod(ask(1, 1_000), device_policy="mutex")) == {"n1": 1}
 
 
 def test_mig_devices_set_no_bound() -> None:
@@ -51,7 +51,7 @@ def test_mig_devices_set_no_bound() -> None:
 
 
 def test_pods_without_devices_are_not_bound() -> None:
-    assert fleet(TWO_CARDS).most_pods(pod(None)) == {"n1": MOST}
+    assert fleet(TWO_DEVICES).most_pods(pod(None)) == {"n1": MOST}
 
 
 def test_reservations_count_unless_they_are_thought_away() -> None:
@@ -94,9 +94,9 @@ used = st.tuples(st.integers(0, 3), st.sampled_from([0, 2_500]), st.sampled_from
 @given(st.lists(asks, min_size=1, max_size=2), st.lists(used, min_size=1, max_size=3), st.booleans())
 @settings(deadline=None)
 def test_the_bound_is_never_too_low(
-    containers: list[DeviceRequest], cards: list[tuple[int, int, int]], one: bool
+    containers: list[DeviceRequest], usages: list[tuple[int, int, int]], one: bool
 ) -> None:
-    held = {f"g{number}": usage for number, usage in enumerate(cards)}
+    held = {f"g{number}": usage for number, usage in enumerate(usages)}
     made = fleet(node("n1", [device(name, slots=4) for name in held], held))
     devices = pod(*(containers[:1] if one else containers))
     most = made.most_pods(devices)["n1"]

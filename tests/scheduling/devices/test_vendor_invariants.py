@@ -1,4 +1,4 @@
-"""Properties of all vendors' placements: nothing is given twice, rules hold on every card, the scan never lies."""
+"""Properties of all vendors' placements: nothing is given twice, rules hold on every device, the scan never lies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DRS = '{"devices":[{"index":"0","minor":"0","capacity":6}],"profiles":{"1g.6gb":
 
 
 def devices_on(node: str) -> list[Device]:
-    """A node with some cards of every vendor that has rules of its own."""
+    """A node with some devices of every vendor that has rules of its own."""
     metax = [
         replace(device, attributes={"LinkZone": str(device.index // 2)})
         for device in devices_of_vendor(METAX_SGPU, 3, slots=16, memory_mib=65_536)
@@ -131,7 +131,7 @@ def _anew(fleet: Fleet) -> Fleet:
 
 
 def _fits_somewhere(fleet: Fleet, pod: PodDeviceRequest) -> bool:
-    """Whether a walk over some node's cards finds a place, without the scan that rules nodes out before."""
+    """Whether a walk over some node's devices finds a place, without the scan that rules nodes out before."""
     policy = device_policy(pod.device_policy or fleet.settings.device_policy)
     context = FitContext(policy, pod.weights, fleet.settings.vendors)
     table = fleet.table

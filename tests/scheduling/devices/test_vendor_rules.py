@@ -1,4 +1,4 @@
-"""The checks of single cards that only some vendors make: split modes, slices of profiles, single cores, tenants."""
+"""The checks of single devices that only some vendors make: split modes, slices of profiles, single cores, tenants."""
 
 from __future__ import annotations
 
@@ -180,10 +180,10 @@ class TestSingleCores:
 
 
 class TestTenants:
-    """MetaX sGPU: one QoS policy per card in use; application classes among themselves."""
+    """MetaX sGPU: one QoS policy per device in use; application classes among themselves."""
 
     def outcome(self, *pods: tuple[int, dict[str, str]], **fields: Any) -> str | int:
-        """The index of the card that the last of some pods gets, or its refusal."""
+        """The index of the device that the last of some pods gets, or its refusal."""
         asked = [
             ask(METAX_SGPU, DeviceRequest(METAX_SGPU.common_word, 1, 100, 101, cores), **wants) for cores, wants in pods
         ]

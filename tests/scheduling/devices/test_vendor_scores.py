@@ -33,7 +33,7 @@ def score(
     cores: int = 100,
     wants: DeviceConstraints = NONE,
 ) -> float:
-    """The vendor's score of a node whose cards of these indexes each container would take, while others are used."""
+    """The vendor's score of a node whose devices of these indexes each container would take, while others are used."""
     made = [DeviceState(device, number) for number, device in enumerate(devices)]
     for index in used:
         made[index].hold(whole(devices[index]))
@@ -48,7 +48,7 @@ def score(
 
 
 def attributed(vendor: DeviceVendor, name: str, values: str) -> list[Device]:
-    """Cards with one character of `values` each as their attribute; a dot for none."""
+    """Devices with one character of `values` each as their attribute; a dot for none."""
     return [
         replace(device, attributes={} if value == "." else {name: value})
         for device, value in zip(devices_of_vendor(vendor, len(values)), values, strict=True)
@@ -83,7 +83,7 @@ class TestKunlun:
 
 
 class TestTables:
-    """MetaX: 2000 less the loss with binpack, 2000 less the score with spread, by the number of cards."""
+    """MetaX: 2000 less the loss with binpack, 2000 less the score with spread, by the number of devices."""
 
     TABLE = CountScores({1: 100, 2: 300}, {1: 50, 2: 400})
 
@@ -164,7 +164,7 @@ class TestTenants:
 
 
 class TestGroups:
-    """The largest group's share of each container's cards: ten times for Ascend, once for Vastai."""
+    """The largest group's share of each container's devices: ten times for Ascend, once for Vastai."""
 
     @pytest.mark.parametrize(
         ("networks", "taken", "points"),

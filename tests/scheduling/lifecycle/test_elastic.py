@@ -114,14 +114,14 @@ def test_a_slice_that_grows_takes_the_numbers_that_are_free() -> None:
     before = held(builder).placement
     assert before is not None
     builder.pending("next", "q", [gpus(memory_mib=16384, pods=5)], replaces="team/job")
-    builder.world.set_node(gpu_node("n3", cards=2))
+    builder.world.set_node(gpu_node("n3", device_count=2))
     (admission,) = cycle(builder.world, 1003.0).admissions
     assert admission.placement is not None
     found = {pod.replica: pod for pod in admission.placement.pods}
     assert sorted(found) == [0, 1, 2, 3, 4]
     assert [found[pod.replica] for pod in before.pods] == list(before.pods)
-    cards = [held.uuid for pod in found.values() for held in pod.slices]
-    assert len(set(cards)) == 5
+    devices = [held.uuid for pod in found.values() for held in pod.slices]
+    assert len(set(devices)) == 5
 
 
 def test_a_slice_that_grows_before_the_pods_are_gone_keeps_all_of_them() -> None:
@@ -135,10 +135,10 @@ def test_a_slice_that_grows_before_the_pods_are_gone_keeps_all_of_them() -> None
 
 
 def gpu_job(pods: int) -> Builder:
-    """A job that fills a card with each of its pods, on two nodes with two cards each."""
+    """A job that fills a device with each of its pods, on two nodes with two devices each."""
     builder = Builder().queue("q", {"default": PLENTY})
     for name in ("n1", "n2"):
-        builder.world.set_node(gpu_node(name, cards=2))
+        builder.world.set_node(gpu_node(name, device_count=2))
     cycle(builder.pending("job", "q", [gpus(memory_mib=16384, pods=pods)]).world)
     assert held(builder).placement is not None
     return builder
@@ -222,7 +222,7 @@ class TestTopology:
         builder.world.set_topology(Topology("racks", (RACK,)))
         builder.queue("q", {"tas": PLENTY})
         for name in ("a0", "b0", "a1", "b1"):
-            builder.world.set_node(rack_node(name, f"r{name[1]}", cards=2))
+            builder.world.set_node(rack_node(name, f"r{name[1]}", device_count=2))
         cycle(builder.pending("job", "q", [gpus(memory_mib=16_000, pods=6)]).world)
         placement = held(builder).placement
         assert placement is not None
@@ -241,12 +241,12 @@ class TestTopology:
 
 
 class Elastic:
-    """Elastic jobs that change their sizes at random while their pods end one by one, on two nodes with two cards."""
+    """Elastic jobs that change their sizes at random while their pods end one by one, on two nodes with two devices."""
 
     def __init__(self) -> None:
         self.builder = Builder().queue("q", {"default": {GPU: 6, MEMORY: 60_000}})
         for name in ("n1", "n2"):
-            self.builder.world.set_node(gpu_node(name, cards=2))
+            self.builder.world.set_node(gpu_node(name, device_count=2))
         self.now, self.serial = 1000.0, 0
         self.holders: dict[str, str] = {}
         """Job -> the slice that was last submitted or holds quota."""
@@ -293,7 +293,7 @@ class Elastic:
         self.builder.world.scale_down(now.key, self.now, pods_may_run=True)
 
     def check(self) -> None:
-        """What is charged is what is held, no card is over, and no number is there twice."""
+        """What is charged is what is held, no device is over, and no number is there twice."""
         slots: Counter[tuple[str, str]] = Counter()
         wanted = 0
         for name in self.holders.values():
@@ -310,9 +310,9 @@ class Elastic:
         used = {row.resource: row.used for row in self.builder.world.cluster_queue_status("q").usage}
         assert used == {GPU: wanted, MEMORY: 4_000 * wanted}
         for node in ("n1", "n2"):
-            for card in (f"{node}-gpu0", f"{node}-gpu1"):
-                taken = self.builder.world.device_usage(node, card)
-                assert taken == (slots[node, card], 4_000 * slots[node, card], 0)
+            for device in (f"{node}-gpu0", f"{node}-gpu1"):
+                taken = self.builder.world.device_usage(node, device)
+                assert taken == (slots[node, device], 4_000 * slots[node, device], 0)
                 assert taken[1] <= 16_384
 
 

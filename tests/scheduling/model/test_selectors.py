@@ -88,16 +88,16 @@ def expression(key: str, operator: str, *values: str) -> dict[str, object]:
         (expression("missing", "Exists"), False),
         (expression("missing", "DoesNotExist"), True),
         (expression("zone", "DoesNotExist"), False),
-        (expression("cards", "Gt", "7"), True),
-        (expression("cards", "Gt", "8"), False),
-        (expression("cards", "Lt", "9"), True),
-        (expression("cards", "Lt", "many"), False),
+        (expression("devices", "Gt", "7"), True),
+        (expression("devices", "Gt", "8"), False),
+        (expression("devices", "Lt", "9"), True),
+        (expression("devices", "Lt", "many"), False),
         (expression("zone", "Lt", "9"), False),
         (expression("missing", "Gt", "0"), False),
     ],
 )
 def test_node_affinity_operators(requirement: dict[str, object], expected: bool) -> None:
-    labels = {"zone": "a", "cards": "8"}
+    labels = {"zone": "a", "devices": "8"}
     assert affinity({"matchExpressions": [requirement]}).matches("node-1", labels) is expected
 
 

@@ -53,7 +53,7 @@ def test_what_kueue_does_not_compare(fields: dict[str, Any]) -> None:
         {"spec": {"priority": 5}},
         {"spec": {"nodeSelector": {"zone": "a"}}},
         {"spec": {"topologySpreadConstraints": [SPREAD]}},
-        {"spec": {"resourceClaims": [{"name": "card"}]}},
+        {"spec": {"resourceClaims": [{"name": "device"}]}},
         {"spec": {"tolerations": [{"key": "spot", "operator": "Exists"}]}},
         {"spec": {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [PREFERRED]}}}},
         {"spec": {"initContainers": [{"name": "i", "resources": {"requests": {"cpu": "1"}}}]}},

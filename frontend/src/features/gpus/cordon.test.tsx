@@ -23,7 +23,7 @@ beforeEach(() => {
 
 const buttons = (
   <ClusterProvider cluster="default">
-    <CordonButtons target={{ card: "GPU-1" }} name="Card 0 of node-1" state={undefined} />
+    <CordonButtons target={{ device: "GPU-1" }} name="Device 0 of node-1" state={undefined} />
   </ClusterProvider>
 );
 

@@ -1,4 +1,4 @@
-/** The buttons by which a cluster admin cordons, drains and uncordons a node or a card; each asks first. */
+/** The buttons by which a cluster admin cordons, drains and uncordons a node or a device; each asks first. */
 import { ActionIcon, Button, Group, Menu, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useSuspenseQuery } from "@tanstack/react-query";

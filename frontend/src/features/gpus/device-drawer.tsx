@@ -1,4 +1,4 @@
-/** One card: what it is, how full it is, and each slice with its holder. */
+/** One device: what it is, how full it is, and each slice with its holder. */
 import { Code, Drawer, Group, Stack, Table, Text } from "@mantine/core";
 import type { LiveDevice, LiveSlice } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
@@ -8,8 +8,8 @@ import { Meter } from "@/components/meter";
 import { gpuState } from "@/lib/gpu-filters";
 import { formatMib, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
-import { CardUse } from "./card-use";
 import { CordonButtons } from "./cordon";
+import { DeviceUse } from "./device-use";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
 import { deviceTitle, formatCores } from "./units";
@@ -22,11 +22,11 @@ export interface DeviceDrawerProps {
 }
 
 export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
-  const title = device === undefined ? "Card" : deviceTitle(device);
+  const title = device === undefined ? "Device" : deviceTitle(device);
   return (
     <Drawer opened={uuid !== undefined} onClose={onClose} position="right" size="lg" title={<b>{title}</b>}>
       {device === undefined ? (
-        <EmptyState icon="gpus" title="This card is gone">
+        <EmptyState icon="gpus" title="This device is gone">
           No node registers {uuid} any more.
         </EmptyState>
       ) : (
@@ -47,9 +47,9 @@ export function DeviceDrawer({ uuid, device, onClose }: DeviceDrawerProps) {
             total={device.cores_percent}
             own={device.units.cores_unit === "%" ? undefined : formatCores(device.units)}
           />
-          <CardUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
+          <DeviceUse uuid={uuid ?? ""} memoryMib={device.memory_mib} />
           <SliceTable device={device} />
-          <CordonButtons target={{ card: uuid ?? "" }} name={title} state={cordonState(device)} />
+          <CordonButtons target={{ device: uuid ?? "" }} name={title} state={cordonState(device)} />
         </Stack>
       )}
     </Drawer>
@@ -122,7 +122,7 @@ function Use({ device, of, label, used, total, own }: UseProps) {
 
 function SliceTable({ device }: { device: LiveDevice }) {
   if (device.slices.length === 0) {
-    return <EmptyState icon="check" title="Nobody holds a slice of this card" />;
+    return <EmptyState icon="check" title="Nobody holds a slice of this device" />;
   }
   return (
     <div className={classes.scroll}>

@@ -28,7 +28,7 @@ export function FragmentationPanel() {
           <Idle
             idle={report.idle_milli / 1000}
             fragmented={milli(report.fragmented_milli)}
-            cards={report.cards}
+            devices={report.devices}
           />
           <LargestTable largest={report.largest} />
         </>
@@ -41,14 +41,14 @@ function milli(value: number | null): number | null {
   return value === null ? null : value / 1000;
 }
 
-const CARDS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const DEVICES = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
-/** In cards' worth of memory. */
-function Idle({ idle, fragmented, cards }: { idle: number; fragmented: number | null; cards: number }) {
+/** In devices' worth of memory. */
+function Idle({ idle, fragmented, devices }: { idle: number; fragmented: number | null; devices: number }) {
   const sentence =
     fragmented === null
-      ? `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; how much of it could not be used is known once pods have run.`
-      : `${CARDS.format(idle)} of ${cards} cards' worth of memory is idle; ${CARDS.format(fragmented)} of that (${formatShare(fragmented, idle)}) is out of reach of a typical pod: the piece is too small, or its node is out of cpu or memory.`;
+      ? `${DEVICES.format(idle)} of ${devices} devices' worth of memory is idle; how much of it could not be used is known once pods have run.`
+      : `${DEVICES.format(idle)} of ${devices} devices' worth of memory is idle; ${DEVICES.format(fragmented)} of that (${formatShare(fragmented, idle)}) is out of reach of a typical pod: the piece is too small, or its node is out of cpu or memory.`;
   return (
     <div style={{ padding: "4px 16px 12px" }}>
       <Text fz="sm" mb={6}>
@@ -57,9 +57,9 @@ function Idle({ idle, fragmented, cards }: { idle: number; fragmented: number | 
       <Meter
         height={10}
         label={sentence}
-        total={cards}
+        total={devices}
         segments={[
-          { value: cards - idle, color: "var(--kw-used)", label: "held" },
+          { value: devices - idle, color: "var(--kw-used)", label: "held" },
           { value: fragmented ?? 0, color: "var(--kw-borrowed)", label: "idle, in pieces", striped: true },
         ]}
       />
@@ -79,7 +79,7 @@ function LargestTable({ largest }: { largest: LargestRequest[] }) {
             <Table.Th>Largest request that fits one node</Table.Th>
             {counts.map((count) => (
               <Table.Th key={count} ta="right">
-                {count === 1 ? "1 card" : `${count} cards, each`}
+                {count === 1 ? "1 device" : `${count} devices, each`}
               </Table.Th>
             ))}
           </Table.Tr>

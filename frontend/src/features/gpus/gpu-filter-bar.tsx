@@ -1,26 +1,26 @@
-/** The filters above the cards; each stands in the URL. */
+/** The filters above the devices; each stands in the URL. */
 import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { Icon } from "@/components/icon";
 import { type GpuFilters, parseGpuFilters } from "@/lib/gpu-filters";
-import { type Card, distinct, tenants } from "./summary";
+import { type DeviceEntry, distinct, tenants } from "./summary";
 
 export interface GpuFilterBarProps {
-  cards: Card[];
+  entries: DeviceEntry[];
   filters: GpuFilters;
-  view: "compact" | "cards";
+  view: "compact" | "detailed";
   onFilter: (filters: GpuFilters) => void;
 }
 
-export function GpuFilterBar({ cards, filters, view, onFilter }: GpuFilterBarProps) {
-  const vendors = useMemo(() => distinct(cards, (device) => device.vendor), [cards]);
-  const types = useMemo(() => distinct(cards, (device) => device.type), [cards]);
+export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarProps) {
+  const vendors = useMemo(() => distinct(entries, (device) => device.vendor), [entries]);
+  const types = useMemo(() => distinct(entries, (device) => device.type), [entries]);
   const namespaces = useMemo(
     () =>
-      tenants(cards)
+      tenants(entries)
         .flatMap(({ namespace }) => namespace ?? [])
         .sort(),
-    [cards],
+    [entries],
   );
   const set = (change: Record<string, string | null>) => onFilter(parseGpuFilters({ ...filters, ...change }));
   const { vendor, type, node, namespace, state } = filters;
@@ -60,7 +60,7 @@ export function GpuFilterBar({ cards, filters, view, onFilter }: GpuFilterBarPro
         size="xs"
         ml="auto"
         data={[
-          { value: "cards", label: "Cards" },
+          { value: "detailed", label: "Detailed" },
           { value: "compact", label: "Compact" },
         ]}
         value={view}

@@ -1,4 +1,4 @@
-/** The states of a card: labels, colours and meaning, defined here and nowhere else. */
+/** The states of a device: labels, colours and meaning, defined here and nowhere else. */
 import type { GpuState } from "@/lib/gpu-filters";
 import type { StatusLook } from "@/lib/workload-status";
 

@@ -1,4 +1,4 @@
-/** Every card of every node, and who holds which slice of it. */
+/** Every device of every node, and who holds which slice of it. */
 import { Button, Group, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -16,7 +16,7 @@ import { GpuFilterBar } from "./gpu-filter-bar";
 import { HeadroomTable } from "./headroom-table";
 import { NodeGrid } from "./node-grid";
 import { StateCounts } from "./state-counts";
-import { type Card, groupByNode, nodeFaults } from "./summary";
+import { type DeviceEntry, groupByNode, nodeFaults } from "./summary";
 import { TenantLegend } from "./tenant-legend";
 
 export interface GpusPageProps {
@@ -24,8 +24,8 @@ export interface GpusPageProps {
   onFilter: (filters: GpuFilters) => void;
 }
 
-/** From this many cards on, the small view is the first to show. */
-const MANY_CARDS = 96;
+/** From this many devices on, the small view is the first to show. */
+const MANY_DEVICES = 96;
 
 export function GpusPage({ filters, onFilter }: GpusPageProps) {
   const devices = useLive((live) => live.data?.devices);
@@ -35,39 +35,39 @@ export function GpusPage({ filters, onFilter }: GpusPageProps) {
       {devices === undefined ? (
         <Skeleton height={400} />
       ) : (
-        <Cards devices={devices} filters={filters} onFilter={onFilter} />
+        <Devices devices={devices} filters={filters} onFilter={onFilter} />
       )}
     </>
   );
 }
 
-function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record<string, LiveDevice> }) {
+function Devices({ devices, filters, onFilter }: GpusPageProps & { devices: Record<string, LiveDevice> }) {
   const all = useMemo(
-    () => Object.entries(devices).map(([uuid, device]): Card => ({ uuid, device })),
+    () => Object.entries(devices).map(([uuid, device]): DeviceEntry => ({ uuid, device })),
     [devices],
   );
   const shown = useMemo(() => all.filter(({ device }) => matchesGpuFilters(device, filters)), [all, filters]);
   const groups = useMemo(() => groupByNode(shown), [shown]);
   const nodes = useQuery(nodesQuery(useCluster()));
   const faults = useMemo(() => nodeFaults(nodes.data ?? []), [nodes.data]);
-  const view = filters.view ?? (all.length > MANY_CARDS ? "compact" : "cards");
+  const view = filters.view ?? (all.length > MANY_DEVICES ? "compact" : "detailed");
   const opened = filters.device === undefined ? undefined : devices[filters.device];
 
   if (all.length === 0) {
     return (
       <Panel>
         <EmptyState icon="gpus" title="No GPUs are registered">
-          Cards appear here when nodes carry HAMi's register annotations. Without any, quota alone decides.
+          Devices appear here when nodes carry HAMi's register annotations. Without any, quota alone decides.
         </EmptyState>
       </Panel>
     );
   }
   return (
     <>
-      <StateCounts cards={all} filters={filters} onFilter={onFilter} />
-      <GpuFilterBar cards={all} filters={filters} view={view} onFilter={onFilter} />
+      <StateCounts entries={all} filters={filters} onFilter={onFilter} />
+      <GpuFilterBar entries={all} filters={filters} view={view} onFilter={onFilter} />
       <TenantLegend
-        cards={all}
+        entries={all}
         chosen={filters.namespace}
         onChoose={(namespace) => {
           const { namespace: _, ...others } = filters;
@@ -78,7 +78,7 @@ function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record
         <Panel>
           <EmptyState
             icon="filter"
-            title="No card matches these filters"
+            title="No device matches these filters"
             action={
               <Button variant="light" size="xs" mt="xs" onClick={() => onFilter({ view })}>
                 Clear all filters
@@ -98,7 +98,7 @@ function Cards({ devices, filters, onFilter }: GpusPageProps & { devices: Record
       <Group mt="md">
         <DriftPanel />
         <FragmentationPanel />
-        <HeadroomTable cards={shown} />
+        <HeadroomTable entries={shown} />
       </Group>
       <DeviceDrawer
         uuid={filters.device}

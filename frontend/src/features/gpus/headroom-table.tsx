@@ -1,26 +1,26 @@
-/** What is left of the cards that the filters show: whole ones and pieces, by type. */
+/** What is left of the devices that the filters show: whole ones and pieces, by type. */
 import { Table } from "@mantine/core";
 import { useMemo } from "react";
 import { Panel } from "@/components/panel";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import classes from "./gpus.module.css";
-import { type Card, headroom } from "./summary";
+import { type DeviceEntry, headroom } from "./summary";
 
-export function HeadroomTable({ cards }: { cards: Card[] }) {
-  const rows = useMemo(() => headroom(cards), [cards]);
+export function HeadroomTable({ entries }: { entries: DeviceEntry[] }) {
+  const rows = useMemo(() => headroom(entries), [entries]);
   if (rows.length === 0) return null;
   return (
-    <Panel title="What is left, by card type" flush w="100%">
+    <Panel title="What is left, by device type" flush w="100%">
       <div className={classes.scroll} data-live>
         <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Type</Table.Th>
-              <Table.Th ta="right">Cards</Table.Th>
+              <Table.Th ta="right">Devices</Table.Th>
               <Table.Th ta="right">Wholly free</Table.Th>
               <Table.Th ta="right">Free memory</Table.Th>
-              <Table.Th ta="right" title="Free memory on cards that are shared: it fits slices only">
-                of it on shared cards
+              <Table.Th ta="right" title="Free memory on devices that are shared: it fits slices only">
+                of it on shared devices
               </Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -28,7 +28,7 @@ export function HeadroomTable({ cards }: { cards: Card[] }) {
             {rows.map((row) => (
               <Table.Tr key={row.type}>
                 <Table.Td>{row.type}</Table.Td>
-                <Table.Td ta="right">{formatCount(row.cards)}</Table.Td>
+                <Table.Td ta="right">{formatCount(row.devices)}</Table.Td>
                 <Table.Td ta="right">{formatCount(row.wholeFree)}</Table.Td>
                 <Table.Td ta="right">{formatMib(row.freeMib)}</Table.Td>
                 <Table.Td ta="right">

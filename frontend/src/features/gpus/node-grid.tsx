@@ -1,20 +1,20 @@
-/** The nodes with their cards; of thousands only those near the window are in the page. */
+/** The nodes with their devices; of thousands only those near the window are in the page. */
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import classes from "./gpus.module.css";
-import { NodeCards, type NodeCardsProps } from "./node-cards";
+import { NodeDevices, type NodeDevicesProps } from "./node-devices";
 import type { NodeGroup } from "./summary";
 
-export interface NodeGridProps extends Pick<NodeCardsProps, "compact" | "highlight" | "onOpen"> {
+export interface NodeGridProps extends Pick<NodeDevicesProps, "compact" | "highlight" | "onOpen"> {
   groups: NodeGroup[];
   /** What keeps pods off a node, by its name. */
   faults: ReadonlyMap<string, string>;
 }
 
-/** A node of eight cards in the compact view, in px; on a wide screen several stand side by side. */
+/** A node of eight devices in the compact view, in px; on a wide screen several stand side by side. */
 const COMPACT_WIDTH = 228;
 const GAP = 10;
-const ROW_HEIGHT = { compact: 86, cards: 166 };
+const ROW_HEIGHT = { compact: 86, detailed: 166 };
 
 export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGridProps) {
   const frame = useRef<HTMLDivElement>(null);
@@ -22,7 +22,7 @@ export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGri
   const columns = compact ? Math.max(1, Math.floor((width + GAP) / (COMPACT_WIDTH + GAP))) : 1;
   const virtual = useWindowVirtualizer({
     count: Math.ceil(groups.length / columns),
-    estimateSize: () => (compact ? ROW_HEIGHT.compact : ROW_HEIGHT.cards),
+    estimateSize: () => (compact ? ROW_HEIGHT.compact : ROW_HEIGHT.detailed),
     overscan: 8,
     gap: GAP,
     scrollMargin: top,
@@ -42,7 +42,7 @@ export function NodeGrid({ groups, faults, compact, highlight, onOpen }: NodeGri
           }}
         >
           {groups.slice(row.index * columns, (row.index + 1) * columns).map((group) => (
-            <NodeCards
+            <NodeDevices
               key={group.node}
               group={group}
               fault={faults.get(group.node)}

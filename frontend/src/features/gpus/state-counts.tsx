@@ -1,20 +1,20 @@
-/** How many cards are free, shared, full or ill; each is a filter. */
+/** How many devices are free, shared, full or ill; each is a filter. */
 import { UnstyledButton } from "@mantine/core";
 import { useMemo } from "react";
 import { GPU_STATES, type GpuFilters, type GpuState } from "@/lib/gpu-filters";
 import { formatCount } from "@/lib/quantity";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
-import { type Card, countStates } from "./summary";
+import { countStates, type DeviceEntry } from "./summary";
 
 export interface StateCountsProps {
-  cards: Card[];
+  entries: DeviceEntry[];
   filters: GpuFilters;
   onFilter: (filters: GpuFilters) => void;
 }
 
-export function StateCounts({ cards, filters, onFilter }: StateCountsProps) {
-  const counts = useMemo(() => countStates(cards), [cards]);
+export function StateCounts({ entries, filters, onFilter }: StateCountsProps) {
+  const counts = useMemo(() => countStates(entries), [entries]);
   const choose = (state: GpuState) => {
     const { state: before, ...others } = filters;
     onFilter(before === state ? others : { ...others, state });

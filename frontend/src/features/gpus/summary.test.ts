@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LiveDevice, LiveSlice } from "@/api/types";
-import { type Card, countStates, groupByNode, headroom, nodeFaults, tenants } from "./summary";
+import { countStates, type DeviceEntry, groupByNode, headroom, nodeFaults, tenants } from "./summary";
 
 function slice(namespace: string | null, memory: number, cores = 0): LiveSlice {
   return {
@@ -14,7 +14,12 @@ function slice(namespace: string | null, memory: number, cores = 0): LiveSlice {
   };
 }
 
-function card(node: string, index: number, slices: LiveSlice[] = [], change: Partial<LiveDevice> = {}): Card {
+function entry(
+  node: string,
+  index: number,
+  slices: LiveSlice[] = [],
+  change: Partial<LiveDevice> = {},
+): DeviceEntry {
   const device: LiveDevice = {
     node,
     index,
@@ -30,16 +35,16 @@ function card(node: string, index: number, slices: LiveSlice[] = [], change: Par
     used_memory_mib: slices.reduce((sum, each) => sum + each.memory_mib, 0),
     cores_percent: 100,
     used_cores_percent: slices.reduce((sum, each) => sum + each.cores_percent, 0),
-    units: { device: "card", parts: "slots", cores_unit: "%", cores: 100, used_cores: 0 },
+    units: { device: "device", parts: "slots", cores_unit: "%", cores: 100, used_cores: 0 },
     slices,
     ...change,
   };
   return { uuid: `${node}-${index}`, device };
 }
 
-it("orders nodes and cards as people count", () => {
-  const groups = groupByNode([card("node-10", 0), card("node-2", 1), card("node-2", 0)]);
-  expect(groups.map(({ node, cards }) => [node, ...cards.map(({ uuid }) => uuid)])).toEqual([
+it("orders nodes and devices as people count", () => {
+  const groups = groupByNode([entry("node-10", 0), entry("node-2", 1), entry("node-2", 0)]);
+  expect(groups.map(({ node, entries }) => [node, ...entries.map(({ uuid }) => uuid)])).toEqual([
     ["node-2", "node-2-0", "node-2-1"],
     ["node-10", "node-10-0"],
   ]);
@@ -62,42 +67,42 @@ it("names what keeps pods off a node", () => {
   });
 });
 
-it("adds up tenants over all cards, and keeps foreign slices apart", () => {
-  const cards = [
-    card("a", 0, [slice("research", 8192), slice(null, 1024)]),
-    card("a", 1, [slice("research", 4096)]),
+it("adds up tenants over all devices, and keeps foreign slices apart", () => {
+  const entries = [
+    entry("a", 0, [slice("research", 8192), slice(null, 1024)]),
+    entry("a", 1, [slice("research", 4096)]),
   ];
-  expect(tenants(cards)).toEqual([
+  expect(tenants(entries)).toEqual([
     { namespace: "research", memoryMib: 12_288, slices: 2 },
     { namespace: null, memoryMib: 1024, slices: 1 },
   ]);
 });
 
-it("counts the states of the cards", () => {
-  const cards = [
-    card("a", 0),
-    card("a", 1, [slice("x", 100)]),
-    card("a", 2, [slice("x", 32_768)]),
-    card("a", 3, [], { health: false }),
+it("counts the states of the devices", () => {
+  const entries = [
+    entry("a", 0),
+    entry("a", 1, [slice("x", 100)]),
+    entry("a", 2, [slice("x", 32_768)]),
+    entry("a", 3, [], { health: false }),
   ];
-  expect(countStates(cards)).toEqual({ free: 1, shared: 1, full: 1, cordoned: 0, unhealthy: 1 });
+  expect(countStates(entries)).toEqual({ free: 1, shared: 1, full: 1, cordoned: 0, unhealthy: 1 });
 });
 
-it("finds what is left: whole cards, and pieces of shared ones", () => {
-  const cards = [
-    card("a", 0, [slice("x", 20_000, 30)]),
-    card("a", 1, [slice("x", 10_000, 60)]),
-    card("a", 2, [slice("x", 1_000, 100)]),
-    card("a", 3, [], { health: false }),
+it("finds what is left: whole devices, and pieces of shared ones", () => {
+  const entries = [
+    entry("a", 0, [slice("x", 20_000, 30)]),
+    entry("a", 1, [slice("x", 10_000, 60)]),
+    entry("a", 2, [slice("x", 1_000, 100)]),
+    entry("a", 3, [], { health: false }),
   ];
-  expect(headroom(cards)).toEqual([
+  expect(headroom(entries)).toEqual([
     {
       type: "V100",
-      cards: 4,
+      devices: 4,
       wholeFree: 0,
       freeMib: 12_768 + 22_768,
       freeOnSharedMib: 12_768 + 22_768,
     },
   ]);
-  expect(headroom([card("b", 0)])[0]).toMatchObject({ wholeFree: 1, freeOnSharedMib: 0, freeMib: 32_768 });
+  expect(headroom([entry("b", 0)])[0]).toMatchObject({ wholeFree: 1, freeOnSharedMib: 0, freeMib: 32_768 });
 });

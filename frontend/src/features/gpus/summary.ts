@@ -2,30 +2,30 @@
 import type { LiveDevice, Node } from "@/api/types";
 import { GPU_STATES, type GpuState, gpuState } from "@/lib/gpu-filters";
 
-export interface Card {
+export interface DeviceEntry {
   uuid: string;
   device: LiveDevice;
 }
 
 export interface NodeGroup {
   node: string;
-  cards: Card[];
+  entries: DeviceEntry[];
 }
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 
-/** The cards by node, nodes by name, cards by index. */
-export function groupByNode(cards: readonly Card[]): NodeGroup[] {
-  const groups = new Map<string, Card[]>();
-  for (const card of cards) {
-    const group = groups.get(card.device.node);
-    if (group === undefined) groups.set(card.device.node, [card]);
-    else group.push(card);
+/** The devices by node, nodes by name, devices by index. */
+export function groupByNode(entries: readonly DeviceEntry[]): NodeGroup[] {
+  const groups = new Map<string, DeviceEntry[]>();
+  for (const entry of entries) {
+    const group = groups.get(entry.device.node);
+    if (group === undefined) groups.set(entry.device.node, [entry]);
+    else group.push(entry);
   }
   return [...groups]
     .map(([node, members]) => ({
       node,
-      cards: members.sort((a, b) => a.device.index - b.device.index || byName(a.uuid, b.uuid)),
+      entries: members.sort((a, b) => a.device.index - b.device.index || byName(a.uuid, b.uuid)),
     }))
     .sort((a, b) => byName(a.node, b.node));
 }
@@ -52,9 +52,9 @@ export interface Tenant {
 }
 
 /** Who holds how much, the largest first. */
-export function tenants(cards: readonly Card[]): Tenant[] {
+export function tenants(entries: readonly DeviceEntry[]): Tenant[] {
   const found = new Map<string | null, Tenant>();
-  for (const { device } of cards) {
+  for (const { device } of entries) {
     for (const slice of device.slices) {
       const namespace = slice.namespace || null;
       const tenant = found.get(namespace) ?? { namespace, memoryMib: 0, slices: 0 };
@@ -68,35 +68,35 @@ export function tenants(cards: readonly Card[]): Tenant[] {
   return [...found.values()].sort((a, b) => b.memoryMib - a.memoryMib || b.slices - a.slices);
 }
 
-export function countStates(cards: readonly Card[]): Record<GpuState, number> {
+export function countStates(entries: readonly DeviceEntry[]): Record<GpuState, number> {
   const counts = Object.fromEntries(GPU_STATES.map((state) => [state, 0])) as Record<GpuState, number>;
-  for (const { device } of cards) counts[gpuState(device)] += 1;
+  for (const { device } of entries) counts[gpuState(device)] += 1;
   return counts;
 }
 
 export interface Headroom {
   type: string;
-  cards: number;
-  /** Healthy cards that nobody holds a slice of. */
+  devices: number;
+  /** Healthy devices that nobody holds a slice of. */
   wholeFree: number;
   freeMib: number;
-  /** Free memory on cards that are shared: it fits slices only, never a whole card. */
+  /** Free memory on devices that are shared: it fits slices only, never a whole device. */
   freeOnSharedMib: number;
 }
 
-/** What is left of each card type. An unhealthy, cordoned or full card has nothing left. */
-export function headroom(cards: readonly Card[]): Headroom[] {
+/** What is left of each device type. An unhealthy, cordoned or full device has nothing left. */
+export function headroom(entries: readonly DeviceEntry[]): Headroom[] {
   const found = new Map<string, Headroom>();
-  for (const { device } of cards) {
+  for (const { device } of entries) {
     const sum = found.get(device.type) ?? {
       type: device.type,
-      cards: 0,
+      devices: 0,
       wholeFree: 0,
       freeMib: 0,
       freeOnSharedMib: 0,
     };
     found.set(device.type, sum);
-    sum.cards += 1;
+    sum.devices += 1;
     const state = gpuState(device);
     if (state !== "free" && state !== "shared") continue;
     const memoryMib = device.memory_mib - device.used_memory_mib;
@@ -108,6 +108,6 @@ export function headroom(cards: readonly Card[]): Headroom[] {
 }
 
 /** Each value once, sorted: the choices of a filter. */
-export function distinct(cards: readonly Card[], of: (device: LiveDevice) => string): string[] {
-  return [...new Set(cards.map(({ device }) => of(device)))].sort(byName);
+export function distinct(entries: readonly DeviceEntry[], of: (device: LiveDevice) => string): string[] {
+  return [...new Set(entries.map(({ device }) => of(device)))].sort(byName);
 }

@@ -1,22 +1,22 @@
-/** Which colour is whose, and how much memory each tenant holds; a click shows only their cards. */
+/** Which colour is whose, and how much memory each tenant holds; a click shows only their devices. */
 import { UnstyledButton } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { formatMib } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import classes from "./gpus.module.css";
-import { type Card, tenants } from "./summary";
+import { type DeviceEntry, tenants } from "./summary";
 
 export interface TenantLegendProps {
-  cards: Card[];
+  entries: DeviceEntry[];
   chosen: string | undefined;
   onChoose: (namespace: string | undefined) => void;
 }
 
 const MOST = 16;
 
-export function TenantLegend({ cards, chosen, onChoose }: TenantLegendProps) {
+export function TenantLegend({ entries, chosen, onChoose }: TenantLegendProps) {
   const [all, setAll] = useState(false);
-  const found = useMemo(() => tenants(cards), [cards]);
+  const found = useMemo(() => tenants(entries), [entries]);
   if (found.length === 0) return null;
   // The largest are shown, by name: an order by size would jump as slices come and go.
   const shown = (all ? found : found.slice(0, MOST)).toSorted((a, b) =>

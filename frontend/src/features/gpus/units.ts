@@ -21,7 +21,7 @@ export function sliceShare(device: LiveDevice, memoryMib: number): number {
     : device.used_slots / Math.max(device.slots, 1) / device.slices.length;
 }
 
-/** "Card 3 of gpu-node-01", or "Die 3 of vastai-va16". */
+/** "Device 3 of gpu-node-01", or "Die 3 of vastai-va16". */
 export function deviceTitle(device: LiveDevice): string {
   const word = device.units.device;
   return `${word.charAt(0).toUpperCase()}${word.slice(1)} ${device.index} of ${device.node}`;

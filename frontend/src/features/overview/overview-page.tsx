@@ -103,7 +103,7 @@ function Totals({ totals }: { totals: LiveTotals }) {
 function StatSkeletons() {
   return (
     <SimpleGrid cols={{ base: 2, sm: 3, lg: 5 }} spacing="md" aria-label="Loading" aria-busy>
-      {["pending", "admitted", "cards", "memory", "cores"].map((name) => (
+      {["pending", "admitted", "devices", "memory", "cores"].map((name) => (
         <Skeleton key={name} height={104} />
       ))}
     </SimpleGrid>

@@ -17,7 +17,7 @@ function sample(at: string, pod: string, change: Partial<ContainerSample> = {}):
 
 const HELD = { uuid: "GPU-1", container: "main", memory_mib: 4096 } as AllocatedDevice;
 
-it("shows the latest of each container on each card", () => {
+it("shows the latest of each container on each device", () => {
   const samples = [
     sample("00:00", "b"),
     sample("02:00", "a", { memory_used_mib: 300 }),

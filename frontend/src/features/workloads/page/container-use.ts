@@ -2,11 +2,11 @@
 import type { AllocatedDevice, ContainerSample } from "@/api/types";
 
 export interface ContainerUse extends ContainerSample {
-  /** What the workload holds of the card for this container's pods, in MiB; null where it holds nothing of it. */
+  /** What the workload holds of the device for this container's pods, in MiB; null where it holds nothing of it. */
   heldMib: number | null;
 }
 
-/** The latest sample of each container on each card, by pod, container and card. */
+/** The latest sample of each container on each device, by pod, container and device. */
 export function latestUse(
   samples: readonly ContainerSample[],
   devices: readonly AllocatedDevice[],

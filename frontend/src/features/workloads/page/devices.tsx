@@ -39,7 +39,7 @@ export function Devices({ workload }: { workload: WorkloadDetail }) {
 }
 
 function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: string }) {
-  const card = useLive((live) => live.data?.devices[device.uuid]);
+  const known = useLive((live) => live.data?.devices[device.uuid]);
   const color = tenantColor(namespace);
   const memory = formatMib(device.memory_mib);
   return (
@@ -55,7 +55,7 @@ function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: 
         <DeviceLink
           node={device.node}
           uuid={device.uuid}
-          label={card === undefined ? "device" : `device ${card.index}`}
+          label={known === undefined ? "device" : `device ${known.index}`}
         />
         <Text fz="xs" c="var(--kw-muted)" title={device.uuid} truncate maw={220}>
           {device.uuid}
@@ -63,11 +63,11 @@ function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: 
       </Table.Td>
       <Table.Td miw={110}>
         {memory}
-        {card !== undefined && (
+        {known !== undefined && (
           <Meter
             height={5}
-            label={`${memory} of ${formatMib(card.memory_mib)}`}
-            total={card.memory_mib}
+            label={`${memory} of ${formatMib(known.memory_mib)}`}
+            total={known.memory_mib}
             segments={[{ value: device.memory_mib, color, label: memory }]}
           />
         )}
@@ -77,8 +77,8 @@ function DeviceRow({ device, namespace }: { device: AllocatedDevice; namespace: 
         {device.cores_percent > 0 && (
           <Meter
             height={5}
-            label={`${device.cores_percent} % of the card's cores`}
-            total={card?.cores_percent ?? 100}
+            label={`${device.cores_percent} % of the device's cores`}
+            total={known?.cores_percent ?? 100}
             segments={[{ value: device.cores_percent, color, label: `${device.cores_percent} %` }]}
           />
         )}

@@ -30,7 +30,7 @@ spec:
 const EXCLUSIVE = `apiVersion: batch/v1
 kind: Job
 metadata:
-  generateName: train-on-whole-cards-
+  generateName: train-on-whole-devices-
   namespace: NAMESPACE
   labels:
     kueue.x-k8s.io/queue-name: QUEUE

@@ -50,7 +50,7 @@ function Plan({ plan }: { plan: MoveAdvice }) {
                 </>
               )}
               : from {current.node} to {proposed.node}
-              {current.node === proposed.node && " (other cards)"}
+              {current.node === proposed.node && " (other devices)"}
             </List.Item>
           ))}
         </List>

@@ -1,4 +1,4 @@
-/** What a card really did in the last hour, beside what is held of it. Without a monitor there is no number, not 0. */
+/** What a device really did in the last hour, beside what is held of it. Without a monitor there is no number, not 0. */
 import { Skeleton, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCluster } from "@/api/cluster";
@@ -7,7 +7,7 @@ import { TimeSeries } from "@/components/time-series";
 
 const percent = (value: number) => `${Math.round(value)} %`;
 
-export function CardUse({ uuid, memoryMib }: { uuid: string; memoryMib: number }) {
+export function DeviceUse({ uuid, memoryMib }: { uuid: string; memoryMib: number }) {
   const samples = useQuery(deviceSamplesQuery(useCluster(), uuid));
   if (samples.isPending) return <Skeleton height={80} />;
   const rows = samples.data?.results.toSorted((a, b) => a.at.localeCompare(b.at)) ?? [];
@@ -15,7 +15,7 @@ export function CardUse({ uuid, memoryMib }: { uuid: string; memoryMib: number }
     return (
       <Text fz="sm" c="var(--kw-muted)">
         Use in the last hour: no data.{" "}
-        {samples.error === null ? "No monitor reports this card." : samples.error.message}
+        {samples.error === null ? "No monitor reports this device." : samples.error.message}
       </Text>
     );
   }
@@ -25,7 +25,7 @@ export function CardUse({ uuid, memoryMib }: { uuid: string; memoryMib: number }
         Use in the last hour
       </Text>
       <TimeSeries
-        label="Use of the card in the last hour"
+        label="Use of the device in the last hour"
         times={rows.map((row) => Date.parse(row.at) / 1000)}
         version={rows.at(-1)?.at}
         format={percent}

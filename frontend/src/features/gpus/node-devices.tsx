@@ -1,4 +1,4 @@
-/** One node with its cards. Large clusters have thousands of cards: a node draws again only when one of its own changed. */
+/** One node with its devices. Large clusters have thousands of devices: a node draws again only when one of its own changed. */
 import { Group, Text } from "@mantine/core";
 import { memo } from "react";
 import type { LiveDevice } from "@/api/types";
@@ -8,10 +8,10 @@ import { formatMib, formatMibOf, formatShare } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
 import { CordonMenu } from "./cordon";
 import classes from "./gpus.module.css";
-import type { Card, NodeGroup } from "./summary";
+import type { DeviceEntry, NodeGroup } from "./summary";
 import { deviceTitle, formatCores, formatCoresShort, sliceShare } from "./units";
 
-export interface NodeCardsProps {
+export interface NodeDevicesProps {
   group: NodeGroup;
   /** What keeps pods off the node. */
   fault: string | undefined;
@@ -21,15 +21,15 @@ export interface NodeCardsProps {
   onOpen: (uuid: string) => void;
 }
 
-export const NodeCards = memo(
-  function NodeCards({ group, fault, compact, highlight, onOpen }: NodeCardsProps) {
-    const CardView = compact ? CompactCard : FullCard;
+export const NodeDevices = memo(
+  function NodeDevices({ group, fault, compact, highlight, onOpen }: NodeDevicesProps) {
+    const DeviceView = compact ? CompactDevice : FullDevice;
     return (
       <section className={classes.node} data-compact={compact || undefined} aria-label={`Node ${group.node}`}>
         <NodeHead group={group} fault={fault} compact={compact} />
-        <div className={compact ? classes.compactCards : classes.cards}>
-          {group.cards.map((card) => (
-            <CardView key={card.uuid} card={card} highlight={highlight} onOpen={onOpen} />
+        <div className={compact ? classes.compactDevices : classes.devices}>
+          {group.entries.map((entry) => (
+            <DeviceView key={entry.uuid} entry={entry} highlight={highlight} onOpen={onOpen} />
           ))}
         </div>
       </section>
@@ -40,13 +40,13 @@ export const NodeCards = memo(
     before.compact === after.compact &&
     before.fault === after.fault &&
     before.highlight === after.highlight &&
-    before.group.cards.length === after.group.cards.length &&
-    before.group.cards.every((card, place) => card.device === after.group.cards[place]?.device),
+    before.group.entries.length === after.group.entries.length &&
+    before.group.entries.every((entry, place) => entry.device === after.group.entries[place]?.device),
 );
 
-function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fault" | "compact">) {
+function NodeHead({ group, fault, compact }: Pick<NodeDevicesProps, "group" | "fault" | "compact">) {
   const sum = (of: (device: LiveDevice) => number) =>
-    group.cards.reduce((total, card) => total + of(card.device), 0);
+    group.entries.reduce((total, entry) => total + of(entry.device), 0);
   const memory = formatShare(
     sum((device) => device.used_memory_mib),
     sum((device) => device.memory_mib),
@@ -56,9 +56,9 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
     sum((device) => device.units.cores),
   );
   const counted = [
-    ...new Set(group.cards.flatMap(({ device: { units } }) => [units.parts, units.cores_unit])),
+    ...new Set(group.entries.flatMap(({ device: { units } }) => [units.parts, units.cores_unit])),
   ].filter((unit) => unit !== "slots" && unit !== "%");
-  const types = [...new Set(group.cards.map((card) => card.device.type))].join(", ");
+  const types = [...new Set(group.entries.map((entry) => entry.device.type))].join(", ");
   return (
     <Group justify="space-between" gap={6} wrap="nowrap" className={classes.nodeHead}>
       <Text fz="sm" fw={620} truncate title={group.node} maw="75%" style={{ flexShrink: 0 }}>
@@ -81,13 +81,13 @@ function NodeHead({ group, fault, compact }: Pick<NodeCardsProps, "group" | "fau
   );
 }
 
-interface CardProps {
-  card: Card;
+interface DeviceProps {
+  entry: DeviceEntry;
   highlight: string | undefined;
   onOpen: (uuid: string) => void;
 }
 
-function describe({ device }: Card): string {
+function describe({ device }: DeviceEntry): string {
   const state = gpuState(device);
   const cores =
     device.units.cores_unit === "%" ? `${device.used_cores_percent} % of cores` : formatCores(device.units);
@@ -95,17 +95,17 @@ function describe({ device }: Card): string {
   return `${deviceTitle(device)}, ${device.type}: ${state}, ${held} in ${device.slices.length} ${device.slices.length === 1 ? "slice" : "slices"}`;
 }
 
-function FullCard({ card, highlight, onOpen }: CardProps) {
-  const { device } = card;
+function FullDevice({ entry, highlight, onOpen }: DeviceProps) {
+  const { device } = entry;
   return (
     <button
       type="button"
-      className={classes.card}
+      className={classes.device}
       data-state={gpuState(device)}
-      aria-label={describe(card)}
-      onClick={() => onOpen(card.uuid)}
+      aria-label={describe(entry)}
+      onClick={() => onOpen(entry.uuid)}
     >
-      <span className={classes.cardHead}>
+      <span className={classes.deviceHead}>
         <b>{device.index}</b>
         {!device.health && (
           <span className={classes.ill}>
@@ -124,7 +124,7 @@ function FullCard({ card, highlight, onOpen }: CardProps) {
         highlight={highlight}
         height={6}
       />
-      <span className={`${classes.cardFoot} kw-number`}>
+      <span className={`${classes.deviceFoot} kw-number`}>
         <span>{formatMibOf(device.used_memory_mib, device.memory_mib)}</span>
         <span title={formatCores(device.units)}>{formatCoresShort(device.units)}</span>
       </span>
@@ -162,16 +162,16 @@ function Slices({ device, of, total, highlight, height }: SlicesProps) {
   );
 }
 
-function CompactCard({ card, highlight, onOpen }: CardProps) {
-  const { device } = card;
+function CompactDevice({ entry, highlight, onOpen }: DeviceProps) {
+  const { device } = entry;
   return (
     <button
       type="button"
       className={classes.tile}
       data-state={gpuState(device)}
-      aria-label={describe(card)}
-      title={describe(card)}
-      onClick={() => onOpen(card.uuid)}
+      aria-label={describe(entry)}
+      title={describe(entry)}
+      onClick={() => onOpen(entry.uuid)}
     >
       {device.slices.map((slice, place) => (
         <i
