@@ -19,6 +19,12 @@ def run_until_idle(world: World, now: float, *, limit_idle: bool = False) -> Ite
 
     It ends: workloads that preempt each other in circles get a pause (`scheduling.state.preemption_loops`).
     """
+    yield from _cycles(world, now, limit_idle=limit_idle)
+    while (said := world.drain_outcomes()) is not None:
+        yield said
+
+
+def _cycles(world: World, now: float, *, limit_idle: bool) -> Iterator[CycleResult]:
     queues = len(world.cluster_queue_names())
     idle = 0
     yield from _said(world)

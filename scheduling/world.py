@@ -280,7 +280,7 @@ class World:
         cq = state.cluster_queues.get(cluster_queue.name)
         is_new = cq is None
         if cq is None:
-            cq = state.cluster_queues[cluster_queue.name] = ClusterQueueState(cluster_queue)
+            cq = state.cluster_queues[cluster_queue.name] = ClusterQueueState(cluster_queue, state.journal)
         changed = cluster_queue.namespace_selector != cq.spec.namespace_selector
         selected = state.selected_namespaces(cq) if changed else set()
         cq.set_spec(cluster_queue, state.flavors)
@@ -300,7 +300,7 @@ class World:
         cq = self._state.cluster_queues.get(name)
         if cq is None:
             return
-        keys = [*cq.workloads, *cq.queue.active, *cq.queue.inadmissible]
+        keys = [*cq.workloads, *cq.queue.keys()]
         infos = [self._state.workloads[key] for key in keys]
         for info in infos:
             self._tracker.untrack(info)
@@ -473,9 +473,11 @@ class World:
 
     def drain_outcomes(self) -> CycleResult | None:
         """Outcomes since the last call that no cycle told, such as those of workloads that are inadmissible because an
-        equal one is; None without any."""
-        outcomes, self._state.out_of_cycle_outcomes = self._state.out_of_cycle_outcomes, []
-        return CycleResult(self._state.cycle, outcomes=tuple(outcomes)) if outcomes else None
+        equal one is; a few of them where there are many; None without any."""
+        state = self._state
+        outcomes, state.out_of_cycle_outcomes = state.out_of_cycle_outcomes, []
+        outcomes += state.tell_equals()
+        return CycleResult(state.cycle, outcomes=tuple(outcomes)) if outcomes else None
 
     def pause_preemption_loops(self) -> CycleResult | None:
         """If workloads preempt each other in circles, they preempt nobody for a while: say so on those that

@@ -359,7 +359,7 @@ class Cycle:
         else:
             kind = DecisionKind.INADMISSIBLE
             self._moved = True
-            cq.queue.set_inadmissible(info)
+            cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
             if entry.reason is PendingReason.WAITING_FOR_DEVICES or (
                 reason is RequeueReason.NO_CANDIDATES and state.has_devices and info.asks_for_devices
             ):  # nobody is preempted for quota either while there would be no place
@@ -387,9 +387,5 @@ class Cycle:
         The text names no workload: the equal one may be another tenant's.
         """
         text = f"an equal workload was refused: {describe_refusals(entry.assignment)}"
-        for like in entry.cq.queue.set_hash_inadmissible(entry.info.scheduling_hash, (entry.reason, text)):
-            self._state.journal.note_once(like)
-            if like.outcome is not None and like.outcome[0] is entry.reason:
-                continue
-            outcome = self._state.refuse(like, entry.cq.name, DecisionKind.INADMISSIBLE, entry.reason, text)
-            self._outcomes.append(outcome)
+        verdict = (entry.reason, text)
+        self._outcomes += self._state.refuse_equals(entry.cq, entry.info.scheduling_hash, verdict)

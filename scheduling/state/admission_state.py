@@ -96,7 +96,7 @@ class WorkloadTracker:
         state.forget(before)
         state.insert(info)
         info.cluster_queue = cq.name
-        cq.queue.set_inadmissible(info)
+        cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
         if sticky:
             cq.queue.sticky = info.key
         return True

@@ -17,7 +17,8 @@ from scheduling.model.vocabulary import (
 )
 from scheduling.quota.cells import Cell, QuotaNode
 from scheduling.quota.tree import set_quotas
-from scheduling.state.pending_queue import PendingQueue, QueueSnapshot
+from scheduling.state.journal import Journal
+from scheduling.state.pending_queue import PendingQueue
 from scheduling.state.workload_info import WorkloadInfo
 
 Ranking = tuple[list[WorkloadInfo], list[WorkloadInfo]]
@@ -75,12 +76,12 @@ class ClusterQueueState:
         "workloads",
     )
 
-    def __init__(self, spec: ClusterQueue) -> None:
+    def __init__(self, spec: ClusterQueue, journal: Journal) -> None:
         """A new ClusterQueue without flavors yet (`set_spec` fills them in)."""
         self.name = spec.name
         self.spec = spec
         self.node = QuotaNode(spec.name)
-        self.queue = PendingQueue()
+        self.queue = PendingQueue(journal)
         self.workloads: dict[str, WorkloadInfo] = {}
         self._ranking: Ranking | None = None
         self.generation = 0
@@ -138,12 +139,11 @@ class ClusterQueueState:
         """Somebody came, left, or was told to stop."""
         self._ranking = None
 
-    def snapshot(self) -> tuple[int, QueueSnapshot]:
-        """Generation and queue as they are."""
-        return self.generation, self.queue.snapshot()
+    def snapshot(self) -> int:
+        """The generation; what the queue does it notes itself."""
+        return self.generation
 
-    def restore(self, values: tuple[int, QueueSnapshot]) -> None:
+    def restore(self, generation: int) -> None:
         """Go back to a snapshot."""
-        self.generation = values[0]
+        self.generation = generation
         self._ranking = None
-        self.queue.restore(values[1])

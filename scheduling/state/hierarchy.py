@@ -87,7 +87,7 @@ class Hierarchy:
         cq.inactive_reason, cq.inactive_message = reason, message
         if cq.active and not was_active:
             self._state.dirty_queues.add(cq.name)
-        if cq.active and cq.queue.active:
+        if cq.active and cq.queue.active_count:
             self._state.ready[cq.name] = cq
         return cq.active
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from scheduling.devices.search.fleet import Fleet
@@ -32,13 +32,17 @@ from scheduling.state.admission_fair_sharing import usage_history
 from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.flavor_matching import FlavorMatcher
 from scheduling.state.journal import Journal
+from scheduling.state.pending_queue import Verdict
 from scheduling.state.pods_ready import Readiness
 from scheduling.state.preemption_loops import PreemptionLoopGuard
 from scheduling.state.second_pass import SecondPass
 from scheduling.state.what_if import Simulation
-from scheduling.state.workload_info import QueueState, TopologyCharge, WorkloadInfo
+from scheduling.state.workload_info import QueueState, SchedulingHash, TopologyCharge, WorkloadInfo
 from scheduling.state.workloads import Workloads
 from scheduling.topology.flavor import TopologyFlavors
+
+_MAX_TOLD_AT_ONCE = 200
+"""Equal workloads that are told why they wait in one step; each is a row to write."""
 
 
 class State:
@@ -72,6 +76,8 @@ class State:
         """ClusterQueues in whose cohort tree something changed: the next cycle wakes its inadmissible workloads."""
         self.waiting_for_devices: set[str] = set()
         """ClusterQueues with workloads that lack devices: any device that becomes free may be theirs."""
+        self.untold_queues: dict[str, None] = {}
+        """ClusterQueues that may have workloads to be told that an equal one was refused."""
         self.readiness = Readiness()
         self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
         self.history = usage_history(configuration.admission_fair_sharing)
@@ -260,12 +266,12 @@ class State:
         self.journal.note_once(info)
         info.cluster_queue = cq.name
         if not info.backoff_expired(self.now):
-            cq.queue.set_inadmissible(info)
+            cq.queue.set_inadmissible(info, delayed=True)
         else:
             verdict = cq.queue.push_unless_inadmissible(info)
             if verdict is not None and (info.outcome is None or info.outcome[0] is not verdict[0]):
                 self.out_of_cycle_outcomes.append(self.refuse(info, cq.name, DecisionKind.INADMISSIBLE, *verdict))
-        if cq.queue.active:
+        if cq.queue.active_count:
             self.ready[cq.name] = cq
 
     def dequeue(self, info: WorkloadInfo) -> None:
@@ -364,7 +370,31 @@ class State:
         info.outcome = (reason, message)
         now = self.now
         info.change(lambda workload: pending(workload, reason.value, message, now))
+        queue = self.cluster_queues.get(cq)
+        if queue is not None:
+            queue.queue.said(info)
         return Outcome(info.key, cq, kind, reason, message, self.cycle)
+
+    def refuse_equals(self, cq: ClusterQueueState, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[Outcome]:
+        """Make all equal workloads inadmissible, and tell the first of those that wait for another reason so far."""
+        cq.queue.set_hash_inadmissible(scheduling_hash, verdict)
+        self.untold_queues[cq.name] = None
+        return self.tell_equals()
+
+    def tell_equals(self) -> list[Outcome]:
+        """Tell workloads the verdict on an equal one: as many as one cycle may, so that the next need not wait until
+        all of a flood are told."""
+        told: list[Outcome] = []
+        for name in [*self.untold_queues]:
+            cq = self.cluster_queues.get(name)
+            while cq is not None and len(told) < _MAX_TOLD_AT_ONCE and (found := cq.queue.next_untold()) is not None:
+                info, verdict = found
+                told.append(self.refuse(info, name, DecisionKind.INADMISSIBLE, *verdict))
+            if len(told) >= _MAX_TOLD_AT_ONCE:
+                break
+            del self.untold_queues[name]
+            self.journal.note(self.untold_queues.setdefault, name)
+        return told
 
     # -- queues --------------------------------------------------------------------------------------------------------
 
@@ -389,10 +419,9 @@ class State:
             trees.setdefault(id(cq.node.root), self.tree_of(cq))
         for members in trees.values():
             for cq in members:
-                if cq.active and (cq.queue.inadmissible or cq.queue.inadmissible_hashes):
-                    self.journal.note_once(cq)
-                    cq.queue.wake(partial(self._may_wake, cq))
-                    if cq.queue.active:
+                if cq.active and cq.queue.may_wake:
+                    cq.queue.wake(self.now, cache(partial(self.selects_namespace, cq)))
+                    if cq.queue.active_count:
                         self.ready[cq.name] = cq
 
     def selected_namespaces(self, cq: ClusterQueueState) -> set[str]:
@@ -402,15 +431,11 @@ class State:
     def wake_deselected(self, cq: ClusterQueueState, namespaces: AbstractSet[str]) -> None:
         """These namespaces are not selected any more. `wake_inadmissible` passes their workloads over; they are looked
         at this once, or the reason that they name would stay the one from before."""
-        if not namespaces or not cq.queue.inadmissible:
+        if not namespaces or not cq.queue.inadmissible_count:
             return
-        self.journal.note_once(cq)
-        cq.queue.wake(lambda info: info.backoff_expired(self.now) and info.workload.namespace in namespaces)
-        if cq.queue.active:
+        cq.queue.wake(self.now, namespaces.__contains__)
+        if cq.queue.active_count:
             self.ready[cq.name] = cq
-
-    def _may_wake(self, cq: ClusterQueueState, info: WorkloadInfo) -> bool:
-        return info.backoff_expired(self.now) and self.namespace_matches(info, cq)
 
     def namespace_matches(self, info: WorkloadInfo, cq: ClusterQueueState) -> bool:
         """Whether the ClusterQueue selects the workload's namespace."""
@@ -425,7 +450,7 @@ class State:
     def ready_queues(self) -> Iterator[ClusterQueueState]:
         """The active ClusterQueues that have an active workload."""
         for name, cq in list(self.ready.items()):
-            if not cq.queue.active:
+            if not cq.queue.active_count:
                 del self.ready[name]
             elif cq.active:
                 yield cq

@@ -88,7 +88,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
     """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible."""
-    active, inadmissible = len(cq.queue.active), len(cq.queue.inadmissible)
+    active, inadmissible = cq.queue.active_count, cq.queue.inadmissible_count
     return ClusterQueueStatus(
         cq.name,
         cq.spec.cohort_name,
@@ -117,8 +117,7 @@ def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
             info.key,
             position,
             not cq.active or info.queue_state is QueueState.INADMISSIBLE,
-            info.outcome[0] if info.outcome else PendingReason.PENDING_EVALUATION,
-            info.outcome[1] if info.outcome else "",
+            *(cq.queue.outcome(info) or (PendingReason.PENDING_EVALUATION, "")),
         )
         for position, info in enumerate(cq.queue.in_order())
     )

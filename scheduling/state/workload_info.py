@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import Enum, auto
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scheduling.model.configuration import Configuration
 from scheduling.model.placement import Placement, PodDeviceRequest
@@ -26,6 +26,9 @@ from scheduling.model.vocabulary import (
 )
 from scheduling.model.workload import Admission, PodSet, Workload
 from scheduling.quota.cells import CellAmounts
+
+if TYPE_CHECKING:
+    from scheduling.state.pending_queue import EqualWorkloads
 
 _COMPARED_FIELDS = (
     "affinity",
@@ -142,15 +145,21 @@ class SchedulingHash:
         return isinstance(other, SchedulingHash) and self._hash == other._hash and self._value == other._value
 
 
+QueueItem = tuple[tuple[int, float, str, str], int, "WorkloadInfo"]
+"""In a queue: order, ticket, workload."""
+
+
 class WorkloadInfo:
     """The core's own record of a workload. Fields other than those set in `__init__` follow its place."""
 
     __slots__ = (
         "_exceeded",
+        "_place",
         "_scheduling_hash",
         "admission",
         "admitted",
         "asks_for_topology",
+        "bucket",
         "changes",
         "cluster_queue",
         "evicted",
@@ -167,10 +176,10 @@ class WorkloadInfo:
         "preempted_at",
         "priority",
         "queue_key",
-        "queue_state",
         "requeue_at",
         "requeued_false",
         "reserved_at",
+        "ticket",
         "timestamp",
         "topology_usage",
         "uid",
@@ -193,7 +202,10 @@ class WorkloadInfo:
         self.uid = workload.uid
         self.queue_key = workload.queue_key
         self.cluster_queue = ""
-        self.queue_state = QueueState.NOWHERE
+        self.bucket: EqualWorkloads | None = None
+        """Its equals in the queue where it waits; written by the queue, like `ticket`."""
+        self.ticket = 0
+        self._place = QueueState.NOWHERE
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
         self.order = (-self.priority, self.timestamp, self.uid, self.key)
@@ -223,6 +235,15 @@ class WorkloadInfo:
         state = workload.requeue_state
         self.requeue_at = state.requeue_at if state else None
         self.requeued_false = workload.is_false(ConditionType.REQUEUED)
+
+    @property
+    def queue_state(self) -> QueueState:
+        """Where it is."""
+        return self._place if self.bucket is None else self.bucket.state
+
+    @queue_state.setter
+    def queue_state(self, place: QueueState) -> None:
+        self._place = place
 
     def set_status(self, workload: Workload, configuration: Configuration) -> None:
         """Take over the status of a version of the workload that holds quota."""
@@ -258,7 +279,7 @@ class WorkloadInfo:
 
     def restore(self, values: tuple[object, ...]) -> None:
         """Go back to a snapshot."""
-        for name, value in zip(WorkloadInfo.__slots__, values, strict=True):
+        for name, value in zip(_NOTED, values, strict=True):
             setattr(self, name, value)
 
     def backoff_expired(self, now: float) -> bool:
@@ -305,7 +326,9 @@ class WorkloadInfo:
         return self._scheduling_hash
 
 
-_SNAPSHOT = attrgetter(*WorkloadInfo.__slots__)
+_NOTED = tuple(name for name in WorkloadInfo.__slots__ if name not in ("bucket", "ticket"))
+"""What a snapshot holds: the place in a queue is put back by the queue."""
+_SNAPSHOT = attrgetter(*_NOTED)
 
 
 def owner_fields(workload: Workload) -> tuple[object, ...]:
