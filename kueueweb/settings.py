@@ -1,5 +1,6 @@
 """The one settings file: every value is a literal or read by `env` from a variable that docs/operations.md lists."""
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "kueueweb.api.middleware.session_limits",
+    "accounts.api.audited.audited",
     "kueueweb.api.middleware.no_store",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -115,9 +117,11 @@ TEMPLATES: list[dict[str, Any]] = [
 # --- Where rows and messages live -------------------------------------------------------------------------------------
 
 # A web process serves requests from a few threads, each with its own connection, so a pool would add nothing.
+_database = env.database("DATABASE_URL", lenient=DEMO)
 DATABASES = {
     "default": {
-        **env.database("DATABASE_URL", lenient=DEMO),
+        **_database,
+        "OPTIONS": {"application_name": env.process_name(sys.argv), **_database.get("OPTIONS", {})},
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
         "TEST": {"TEMPLATE": "template0"},
@@ -220,6 +224,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 300.0,
         "options": {"queue": "push", "expires": 300},
     },
+    "stream-audit": {
+        "task": "scheduler.tasks.stream_audit",
+        "schedule": 2.0,
+        "options": {"queue": "push", "expires": 2},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 
@@ -227,6 +236,7 @@ CELERY_BEAT_SCHEDULE = {
 # it, so it is none of our own secrets; without it none of them is asked.
 ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
+AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", default=400, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------
 
@@ -306,6 +316,14 @@ USE_I18N = False
 
 LOG_FORMAT = env.choice("LOG_FORMAT", default="console", choices=("console", "json"))
 LOG_LEVEL = env.choice("LOG_LEVEL", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+# Where the audit is written as lines of JSON, beside the table: a file, or the log of the worker that streams it.
+AUDIT_LOG = env.text("AUDIT_LOG", default="stderr" if LOG_FORMAT == "json" else "none")
+_audit_handler: dict[str, Any] = {
+    "none": {"class": "logging.NullHandler"},
+    "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+}.get(AUDIT_LOG) or {
+    "class": "logging.handlers.WatchedFileHandler", "filename": AUDIT_LOG, "formatter": "line", "delay": True,
+}  # fmt: skip
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -313,9 +331,13 @@ LOGGING: dict[str, Any] = {
         LOG_FORMAT: {
             "console": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
             "json": {"()": "kueueweb.logs.json_formatter"},
-        }[LOG_FORMAT]
+        }[LOG_FORMAT],
+        "line": {"format": "%(message)s"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT},
+        "audit": _audit_handler,
+    },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "kubernetes": {"level": "WARNING"},
@@ -323,5 +345,6 @@ LOGGING: dict[str, Any] = {
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.beat": {"level": "WARNING"},
         "uvicorn.access": {"level": "WARNING"},
+        "kueueweb.audit": {"handlers": ["audit"], "level": "INFO", "propagate": False},
     },
 }

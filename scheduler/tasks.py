@@ -10,11 +10,13 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import celeryd_after_setup, worker_shutdown
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import Cluster
+from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
 from gpus.services.telemetry import roll_up
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.partitions import maintain_partitions
@@ -121,3 +123,11 @@ def maintain() -> None:
     with connection.cursor() as cursor:
         maintain_partitions(cursor)
     drop_old_history(timezone.now())
+    forget_audit(settings.AUDIT_RETENTION_DAYS)
+
+
+@shared_task(name="scheduler.tasks.stream_audit")
+def stream_audit() -> None:
+    """Write the audit's new lines to its log."""
+    while write_unsent() == MAX_LINES_AT_ONCE:
+        continue

@@ -6,8 +6,10 @@ from django.utils import timezone
 from knox.auth import TokenAuthentication as KnoxTokenAuthentication
 from rest_framework.authentication import get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import SAFE_METHODS
 
-from accounts.services.tokens import note_use
+from accounts.services.actor import act_as
+from accounts.services.tokens import note_use, token_name
 
 _SCHEMES = (b"token", b"bearer")
 
@@ -18,7 +20,12 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the
     def authenticate(self, request: Any) -> Any:
         """The user and the token; None without either word. Raises AuthenticationFailed."""
         scheme, _, token = get_authorization_header(request).partition(b" ")
-        return self.authenticate_header_value(scheme, token)
+        found = self.authenticate_header_value(scheme, token)
+        if found is not None:
+            # The name costs a query, and only what changes something says it.
+            name = "" if request.method in SAFE_METHODS else token_name(found[1])
+            act_as(found[0].get_username(), f"token {name}".strip())
+        return found
 
     def authenticate_header_value(self, scheme: bytes, token: bytes) -> Any:
         """The same, of the header's two words."""

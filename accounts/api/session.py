@@ -17,8 +17,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.throttling import AddressLoginThrottle, LoginThrottle, NameLoginThrottle
-from accounts.models import Cluster, ClusterMode, Role
+from accounts.models import AuditVerb, Cluster, ClusterMode, Role
 from accounts.services.access import access_of
+from accounts.services.actor import act_as
+from accounts.services.audit import record
 
 
 class InvalidCredentials(APIException):
@@ -117,6 +119,7 @@ class PasswordView(APIView):
         if not isinstance(user, User):
             raise InvalidCredentials
         LoginThrottle().forget(request, self)
+        act_as(user.get_username(), "password")
         return user
 
 
@@ -141,6 +144,7 @@ class LogoutView(APIView):
     def post(self, request: Request) -> Response:
         """Log out."""
         if isinstance(request.auth, AuthToken):
+            record(AuditVerb.LOGOUT, "Session", name=request.auth.user.get_username())
             request.auth.delete()
         else:
             logout(request)

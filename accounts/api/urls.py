@@ -1,8 +1,8 @@
-"""The addresses of sessions and tokens."""
+"""The addresses of sessions, tokens and the audit."""
 
 from django.urls import path
 
-from accounts.api import session, tokens
+from accounts.api import audit, session, tokens
 
 urlpatterns = [
     path("session/", session.SessionView.as_view()),
@@ -10,5 +10,7 @@ urlpatterns = [
     path("auth/logout/", session.LogoutView.as_view()),
     path("auth/token/", tokens.TokenView.as_view()),
     path("auth/tokens/", tokens.TokenListView.as_view()),
+    path("audit/", audit.AuditListView.as_view()),
+    path("audit/export/", audit.AuditExportView.as_view()),
     path("auth/tokens/<uuid:id>/", tokens.TokenDetailView.as_view()),
 ]

@@ -1,6 +1,7 @@
 """Clusters, namespaces, roles and tokens."""
 
 from accounts.models.audit import AuditFinding
+from accounts.models.audit_record import AuditRecord, AuditVerb
 from accounts.models.base import ClusterObject, NamespacedObject
 from accounts.models.cluster import Cluster, ClusterMode
 from accounts.models.namespace import Namespace
@@ -9,6 +10,8 @@ from accounts.models.token import TokenDetails
 
 __all__ = [
     "AuditFinding",
+    "AuditRecord",
+    "AuditVerb",
     "Cluster",
     "ClusterMode",
     "ClusterObject",

@@ -14,8 +14,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from accounts.exceptions import NotPermitted
 from accounts.models import Role, RoleBinding
 
-Verb = Literal["view", "submit", "protect"]
-"""`view` reads; `submit` creates, changes and ends; `protect` exempts a workload from preemption."""
+Verb = Literal["view", "submit", "protect", "audit"]
+"""`view` reads; `submit` creates, changes and ends; `protect` exempts from preemption; `audit` reads who did what."""
 
 SUBMITTABLE_KINDS: Final = {"Job", "Pod", "Deployment", "Workload"}
 """What a submitter may write in its namespaces. The kinds of jobs that operators bring are added at the start."""
@@ -36,7 +36,7 @@ OPEN_KINDS: Final = frozenset(
 """What everybody who has any role may read: one cannot ask for a flavor or a priority without knowing its name."""
 
 _RANK: Final[Mapping[str, int]] = {Role.VIEWER: 1, Role.SUBMITTER: 2, Role.ADMIN: 3}
-_NEEDED: Final[Mapping[Verb, int]] = {"view": 1, "submit": 2, "protect": 3}
+_NEEDED: Final[Mapping[Verb, int]] = {"view": 1, "submit": 2, "protect": 3, "audit": 4}
 _ALL: Final = ""
 
 

@@ -56,6 +56,12 @@ def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, A
     return found.values("id", "name", "last_used", created=F("token__created"), expiry=F("token__expiry"))
 
 
+def token_name(token: AuthToken) -> str:
+    """What its owner calls it; without a name, its id."""
+    details = TokenDetails.objects.filter(token=token).first()
+    return str(details) if details else ""
+
+
 def revoke_token(user: AbstractBaseUser, token_id: UUID) -> None:
     """One token of the user is void. Raises NotFound for one that is not there, or is somebody else's."""
     deleted, _ = AuthToken.objects.filter(user_id=user.pk, details__id=token_id).delete()

@@ -9,6 +9,7 @@ import {
   retainSearchParams,
 } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
+import { parseAuditFilters } from "@/lib/audit-filters";
 import { parseDecisionFilters } from "@/lib/decision-filters";
 import { parseGpuFilters } from "@/lib/gpu-filters";
 import { parseWorkloadFilters } from "@/lib/workload-filters";
@@ -94,6 +95,13 @@ const decisionsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/decisions"), "DecisionsRoute"),
 });
 
+const auditRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/audit",
+  validateSearch: parseAuditFilters,
+  component: lazyRouteComponent(() => import("@/routes/audit"), "AuditRoute"),
+});
+
 const notFoundRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "$",
@@ -110,6 +118,7 @@ const routeTree = rootRoute.addChildren([
     clusterQueueRoute,
     gpusRoute,
     decisionsRoute,
+    auditRoute,
     notFoundRoute,
   ]),
 ]);

@@ -26,6 +26,7 @@ from tests.users import EPOCH
 
 FROZEN = Path(__file__).parents[1] / "query_counts.json"
 ENDPOINTS = (
+    "audit/",
     "auth/tokens/",
     "cluster-queues/",
     "cluster-queues/queue-0/",

@@ -38,6 +38,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster. */
+        get: operations["audit_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit/export/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The same as a file, with the same filters, however many lines there are. */
+        get: operations["audit_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/auth/login/": {
         parameters: {
             query?: never;
@@ -1214,6 +1248,42 @@ export interface components {
             name: string;
             message: string;
         };
+        /** @description Who did what to which object, when and from where. */
+        AuditRecord: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** @description Empty: nobody was logged in, or a process acted by itself. */
+            username: string;
+            /** @description `session`, `password`, or `token` and its name. */
+            credential: string;
+            /** @description Which process wrote it, with which account of the database. */
+            process: string;
+            address: string;
+            user_agent: string;
+            /** @description As the answer had it in X-Request-ID. */
+            request_id: string;
+            /** @description Method and path. */
+            request: string;
+            verb: components["schemas"]["VerbEnum"];
+            kind: string;
+            /** @description Empty for what belongs to no cluster. */
+            cluster: string;
+            namespace: string;
+            name: string;
+            /** @description What changed, as it was; null for what was created. */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /** @description What changed, as it is; null for what was deleted. */
+            after: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Why, as the request said in X-Audit-Reason. */
+            reason: string;
+            /** @description Why it was refused. */
+            message: string;
+        };
         /** @description Whether a workload that has to borrow may preempt. */
         BorrowWithinCohort: {
             policy?: components["schemas"]["PolicyEnum"];
@@ -2249,6 +2319,11 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
+        PaginatedAuditRecordList: {
+            results: components["schemas"]["AuditRecord"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
         PaginatedClusterList: {
             results: components["schemas"]["Cluster"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -2985,6 +3060,17 @@ export interface components {
             username: string;
             is_cluster_admin: boolean;
         };
+        /**
+         * @description * `create` - create
+         *     * `update` - update
+         *     * `delete` - delete
+         *     * `login` - login
+         *     * `logout` - logout
+         *     * `failed-login` - failed-login
+         *     * `refused` - refused
+         * @enum {string}
+         */
+        VerbEnum: "create" | "update" | "delete" | "login" | "logout" | "failed-login" | "refused";
         /** @description A workload that would be preempted to make room. */
         Victim: {
             /** @description namespace/name. Empty where it is not yours to see. */
@@ -3322,6 +3408,186 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AdmissionCheck"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    audit_list: {
+        parameters: {
+            query?: {
+                address?: string;
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description In any case. */
+                kind?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+                name?: string;
+                namespace?: string;
+                request_id?: string;
+                /** @description Part of the object's name. */
+                search?: string;
+                since?: string;
+                until?: string;
+                username?: string;
+                /**
+                 * @description * `create` - create
+                 *     * `update` - update
+                 *     * `delete` - delete
+                 *     * `login` - login
+                 *     * `logout` - logout
+                 *     * `failed-login` - failed-login
+                 *     * `refused` - refused
+                 */
+                verb?: "create" | "delete" | "failed-login" | "login" | "logout" | "refused" | "update";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedAuditRecordList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    audit_export: {
+        parameters: {
+            query?: {
+                /** @description Lines of JSON (the default) or CSV. */
+                as?: "csv" | "jsonl";
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

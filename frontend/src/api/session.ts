@@ -46,6 +46,11 @@ export function isClusterAdmin(session: Session): boolean {
   return session.user?.is_cluster_admin ?? false;
 }
 
+/** Whether the user may read who did what. */
+export function mayAudit(session: Session): boolean {
+  return isClusterAdmin(session);
+}
+
 /** Whether the user may submit to, cancel and hold in a namespace. */
 export function maySubmit(session: Session, namespace: string): boolean {
   if (isClusterAdmin(session)) return true;

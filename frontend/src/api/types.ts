@@ -29,6 +29,7 @@ export type Node = Schemas["Node"];
 export type Decision = Schemas["Decision"];
 /** What an apply did, or with a dry run would do. */
 export type ApplyResult = Schemas["ApplyResult"];
+export type AuditRecord = Schemas["AuditRecord"];
 export type Overview = Schemas["Overview"];
 export type Explanation = Schemas["Explanation"];
 export type FlavorVerdict = Schemas["FlavorVerdict"];

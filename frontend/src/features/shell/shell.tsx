@@ -4,6 +4,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { Link, Outlet, useLocation } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { useLive } from "@/api/cluster";
+import { mayAudit } from "@/api/session";
 import type { Session } from "@/api/types";
 import { Icon, type IconName } from "@/components/icon";
 import { ClusterSwitcher } from "./cluster-switcher";
@@ -20,6 +21,8 @@ const PAGES = [
   { to: "/gpus", label: "GPUs", icon: "gpus" },
   { to: "/decisions", label: "Decisions", icon: "decisions" },
 ] as const satisfies { to: string; label: string; icon: IconName }[];
+
+const AUDIT = { to: "/audit", label: "Audit", icon: "audit" } as const;
 
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
@@ -59,7 +62,7 @@ export function Shell({ session }: { session: Session }) {
       <AppShell.Navbar className={classes.navbar}>
         <ScrollArea>
           <nav aria-label="Pages">
-            {PAGES.map((page) => (
+            {[...PAGES, ...(mayAudit(session) ? [AUDIT] : [])].map((page) => (
               <Link
                 key={page.to}
                 to={page.to}

@@ -1,0 +1,149 @@
+"""The audit over REST: a list with filters, and an export of what the filters leave."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import orjson
+from django.db.models import QuerySet
+from django.http import StreamingHttpResponse
+from django_filters import rest_framework as filters
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.csv_lines import csv_lines
+from accounts.api.scope import ClusterView
+from accounts.models import AuditRecord, AuditVerb
+from accounts.services.audit import line
+
+_FIELDS: Final = (
+    "id", "at", "username", "credential", "process", "address", "user_agent", "request_id", "request", "verb", "kind",
+    "cluster_name", "namespace", "name", "before", "after", "reason", "message",
+)  # fmt: skip
+_AT_ONCE: Final = 2000
+
+
+class AuditRecordSerializer(serializers.Serializer[Any]):
+    """Who did what to which object, when and from where."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    username = serializers.CharField(help_text="Empty: nobody was logged in, or a process acted by itself.")
+    credential = serializers.CharField(help_text="`session`, `password`, or `token` and its name.")
+    process = serializers.CharField(help_text="Which process wrote it, with which account of the database.")
+    address = serializers.CharField()
+    user_agent = serializers.CharField()
+    request_id = serializers.CharField(help_text="As the answer had it in X-Request-ID.")
+    request = serializers.CharField(help_text="Method and path.")
+    verb = serializers.ChoiceField([verb.value for verb in AuditVerb])
+    kind = serializers.CharField()
+    cluster = serializers.CharField(help_text="Empty for what belongs to no cluster.")
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+    before = serializers.DictField(allow_null=True, help_text="What changed, as it was; null for what was created.")
+    after = serializers.DictField(allow_null=True, help_text="What changed, as it is; null for what was deleted.")
+    reason = serializers.CharField(help_text="Why, as the request said in X-Audit-Reason.")
+    message = serializers.CharField(help_text="Why it was refused.")
+
+
+class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `audit/`."""
+
+    username = filters.CharFilter()
+    verb = filters.ChoiceFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
+    kind = filters.CharFilter(lookup_expr="iexact", help_text="In any case.")
+    namespace = filters.CharFilter()
+    name = filters.CharFilter()
+    request_id = filters.CharFilter()
+    address = filters.CharFilter()
+    search = filters.CharFilter(field_name="name", lookup_expr="icontains", help_text="Part of the object's name.")
+    since = filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
+    until = filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
+
+    class Meta:
+        model = AuditRecord
+        fields: list[str] = []
+
+
+class AuditView(ClusterView):
+    """What the list and the export share: lines of this cluster, and those that belong to none."""
+
+    serializer_class = AuditRecordSerializer
+    queryset = AuditRecord.objects.none()
+    filterset_class = AuditFilter
+    keyset = ("-id",)
+    kind = "AuditRecord"
+
+    def rows(self) -> QuerySet[AuditRecord, Any]:
+        """What the filters leave of what this user may read. Raises NotPermitted."""
+        self.access.require("audit", self.kind)
+        found = AuditRecord.objects.filter(cluster_name__in=[self.cluster.name, ""])
+        return self.filter_queryset(found).values(*_FIELDS)
+
+
+class AuditListView(AuditView):
+    """`audit/`."""
+
+    @extend_schema(responses=AuditRecordSerializer(many=True), operation_id="audit_list")
+    def get(self, request: Request) -> Response:
+        """Changes, logins and refused attempts, the newest first: of this cluster, and what belongs to no cluster."""
+        page = self.paginate_queryset(self.rows()) or []
+        return self.get_paginated_response([_json(row) for row in page])
+
+
+class AuditExportView(AuditView):
+    """`audit/export/`."""
+
+    pagination_class = None
+
+    @extend_schema(
+        operation_id="audit_export",
+        parameters=[
+            OpenApiParameter("as", str, enum=["jsonl", "csv"], description="Lines of JSON (the default) or CSV.")
+        ],
+        responses={(200, "application/x-ndjson"): OpenApiTypes.STR, (200, "text/csv"): OpenApiTypes.STR},
+    )
+    def get(self, request: Request) -> StreamingHttpResponse:
+        """The same as a file, with the same filters, however many lines there are."""
+        as_csv = request.query_params.get("as", "jsonl") == "csv"
+        write = _csv if as_csv else _json_lines
+        kind, ending = ("text/csv; charset=utf-8", "csv") if as_csv else ("application/x-ndjson", "jsonl")
+        answer = StreamingHttpResponse(write(_in_steps(self.rows())), content_type=kind)
+        answer.headers["Content-Disposition"] = f'attachment; filename="audit-{self.cluster.name}.{ending}"'
+        return answer
+
+
+def _in_steps(rows: QuerySet[AuditRecord, Any]) -> Iterator[dict[str, Any]]:
+    """The rows by keyset: no query holds the database for as long as the reader takes."""
+    last: int | None = None
+    while True:
+        found = list((rows if last is None else rows.filter(id__lt=last)).order_by("-id")[:_AT_ONCE])
+        yield from found
+        if len(found) < _AT_ONCE:
+            return
+        last = found[-1]["id"]
+
+
+def _json_lines(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    for row in rows:
+        yield orjson.dumps(line(row), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z)
+
+
+def _csv(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    columns = ["cluster" if name == "cluster_name" else name for name in _FIELDS]
+    return csv_lines(columns, (_cells(_json(row), columns) for row in rows))
+
+
+def _cells(row: dict[str, Any], columns: list[str]) -> list[str]:
+    write: dict[str, Callable[[Any], str]] = {
+        "at": lambda value: value.isoformat(),
+        "before": lambda value: "" if value is None else orjson.dumps(value).decode(),
+        "after": lambda value: "" if value is None else orjson.dumps(value).decode(),
+    }
+    return [write.get(name, str)(row[name]) for name in columns]
+
+
+def _json(row: dict[str, Any]) -> dict[str, Any]:
+    return {("cluster" if key == "cluster_name" else key): value for key, value in row.items()}

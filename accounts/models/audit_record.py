@@ -1,0 +1,52 @@
+"""Who did what, when and from where."""
+
+from enum import StrEnum
+
+from django.db import models
+
+
+class AuditVerb(StrEnum):
+    """What was done, or tried."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    LOGIN = "login"
+    LOGOUT = "logout"
+    FAILED_LOGIN = "failed-login"
+    REFUSED = "refused"
+
+
+class AuditRecord(models.Model):
+    """One line of the audit. Triggers write it (`scheduler/migrations/0006`), and another refuses to change it.
+
+    Columns that say who acts have defaults in the database: what the request told it (`accounts.services.actor`), and
+    the process otherwise.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField()
+    username = models.CharField(max_length=150, help_text="Empty: nobody is logged in, or a process acts by itself.")
+    credential = models.CharField(max_length=150, help_text="session, password, or token and its name.")
+    process = models.CharField(max_length=128, help_text="The process, and the account of the database.")
+    address = models.CharField(max_length=64)
+    user_agent = models.CharField(max_length=256)
+    request_id = models.CharField(max_length=64)
+    request = models.TextField(help_text="Method and path.")
+    verb = models.CharField(max_length=16, choices=[(verb.value, verb.value) for verb in AuditVerb])
+    kind = models.CharField(max_length=63)
+    cluster_name = models.CharField(max_length=63)
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=512)
+    before = models.JSONField(null=True, help_text="What changed, as it was; null for what was created.")
+    after = models.JSONField(null=True, help_text="What changed, as it is; null for what was deleted.")
+    reason = models.TextField(help_text="Why, as the user says.")
+    message = models.TextField(help_text="Why it was refused.")
+
+    class Meta:
+        managed = False  # its table is made by a migration; `manage.py flush` must not be able to empty it
+        db_table = "accounts_auditrecord"
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.username} {self.verb} {self.kind} {self.name}"

@@ -1,0 +1,89 @@
+"""Who acts in this request, told to the database, so that its triggers can write it into the audit with each change.
+
+The setting `kueueweb.actor` belongs to the connection, not to a transaction: a request has several of them, and the
+user is known before the first begins. It ends with the request.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import orjson
+from django.db import DatabaseError, connection
+
+
+@dataclass(slots=True)
+class Actor:
+    """Who asks for what, from where. `username` is empty until the request has shown who it is."""
+
+    username: str = ""
+    credential: str = ""
+    """`session`, `password`, or `token` and its name."""
+    address: str = ""
+    user_agent: str = ""
+    request_id: str = ""
+    request: str = ""
+    """Method and path."""
+    reason: str = ""
+
+
+_actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
+_told: ContextVar[bool] = ContextVar("told", default=False)
+_SAFE_METHODS: Final = ("GET ", "HEAD ", "OPTIONS ")
+
+
+@contextmanager
+def acting(actor: Actor) -> Iterator[Actor]:
+    """Within it, changes are this actor's, from the moment that `act_as` names the user."""
+    token, told = _actor.set(actor), _told.set(False)
+    try:
+        yield actor
+    finally:
+        if _told.get():
+            _forget()
+        _actor.reset(token)
+        _told.reset(told)
+
+
+def current_actor() -> Actor | None:
+    """The actor of this request; None outside requests."""
+    return _actor.get()
+
+
+def act_as(username: str, credential: str) -> None:
+    """The request has shown who it is. Only requests that may change something tell the database: it costs a query."""
+    actor = _actor.get()
+    if actor is None:
+        return
+    actor.username, actor.credential = username, credential
+    if not actor.request.startswith(_SAFE_METHODS):
+        tell_actor()
+
+
+def tell_actor() -> None:
+    """From now on, what is written on this connection is the present actor's."""
+    actor = _actor.get()
+    if actor is not None:
+        _told.set(True)
+        _set(orjson.dumps(asdict(actor)).decode())
+
+
+def renew_actor(**_: Any) -> None:
+    """Receiver of `connection_created`: a connection that breaks within a request is followed by one that knows."""
+    if _told.get():
+        tell_actor()
+
+
+def _set(text: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('kueueweb.actor', %s, false)", [text])
+
+
+def _forget() -> None:
+    try:
+        if connection.connection is not None:
+            _set("")
+    except DatabaseError:
+        connection.close()  # the next request must not inherit it

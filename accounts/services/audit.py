@@ -1,0 +1,77 @@
+"""The audit: lines that no trigger writes, its log, and its end after the retention. Triggers write all changes."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection, transaction
+from django.http import HttpRequest
+
+from accounts.models import AuditRecord, AuditVerb
+from accounts.services.actor import act_as, tell_actor
+
+MAX_LINES_AT_ONCE: Final = 1000
+_INSERT: Final = """
+INSERT INTO accounts_auditrecord (verb, kind, cluster_name, namespace, name, message) VALUES (%s, %s, %s, %s, %s, %s)
+"""
+_TAKE_UNSENT: Final = """
+DELETE FROM accounts_auditunsent WHERE record_id IN
+    (SELECT record_id FROM accounts_auditunsent ORDER BY record_id LIMIT %s FOR UPDATE SKIP LOCKED)
+RETURNING record_id
+"""
+
+_log = logging.getLogger("kueueweb.audit")
+
+
+def record(
+    verb: AuditVerb, kind: str, *, cluster: str = "", namespace: str = "", name: str = "", message: str = ""
+) -> None:
+    """Write one line; who acts, and from where, the database fills in."""
+    tell_actor()
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, [verb, kind, cluster, namespace, name, message])
+
+
+def forget_audit(days: int) -> int:
+    """Delete the lines that are older; returns how many there were."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT kueueweb_forget_audit(%s)", [days])
+        return int(cursor.fetchone()[0])
+
+
+def write_unsent() -> int:
+    """Log committed lines that have not been logged, at most MAX_LINES_AT_ONCE of them; returns how many.
+
+    A crash in the middle repeats lines and loses none.
+    """
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_TAKE_UNSENT, [MAX_LINES_AT_ONCE])
+            ids = [row[0] for row in cursor.fetchall()]
+        for row in AuditRecord.objects.filter(id__in=ids).order_by("id").values():
+            _log.info("%s", orjson.dumps(line(row), option=orjson.OPT_UTC_Z).decode())
+    return len(ids)
+
+
+def line(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as the log and the export write it: what is empty is left out."""
+    return {"cluster" if key == "cluster_name" else key: value for key, value in row.items() if value not in ("", None)}
+
+
+def record_login(sender: Any, request: HttpRequest | None, user: AbstractBaseUser, **_: Any) -> None:
+    """Receiver of `user_logged_in`."""
+    act_as(user.get_username(), "password")
+    record(AuditVerb.LOGIN, "Session", name=user.get_username())
+
+
+def record_logout(sender: Any, request: HttpRequest | None, user: AbstractBaseUser | None, **_: Any) -> None:
+    """Receiver of `user_logged_out`."""
+    if user is not None:
+        record(AuditVerb.LOGOUT, "Session", name=user.get_username())
+
+
+def record_failed_login(sender: Any, credentials: dict[str, Any], **_: Any) -> None:
+    """Receiver of `user_login_failed`."""
+    record(AuditVerb.FAILED_LOGIN, "Session", name=str(credentials.get("username", ""))[:150])

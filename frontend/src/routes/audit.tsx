@@ -1,0 +1,18 @@
+import { getRouteApi } from "@tanstack/react-router";
+import { AuditPage } from "@/features/audit/audit-page";
+import { isTyping } from "@/lib/history";
+
+const route = getRouteApi("/app/audit");
+
+export function AuditRoute() {
+  const filters = route.useSearch();
+  const navigate = route.useNavigate();
+  return (
+    <AuditPage
+      filters={filters}
+      onFilter={(search) =>
+        void navigate({ search, replace: isTyping(filters, search, ["search", "username", "kind"]) })
+      }
+    />
+  );
+}

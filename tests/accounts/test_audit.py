@@ -1,0 +1,326 @@
+"""S8: who changed what, when and from where; in one table that nobody can change, whatever path a change takes."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.core.management import call_command
+from django.db import DatabaseError, InternalError, ProgrammingError, connection, transaction
+from django.test import Client
+
+from accounts.models import AuditRecord, Cluster, Namespace
+from accounts.services.audit import forget_audit, write_unsent
+from accounts.services.tokens import create_token
+from tests.api_client import SchemaClient
+from tests.factories import make_cluster_queue, make_node
+from tests.users import EPOCH, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def start(live_services: None) -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def first() -> int:
+    """Records of this test have larger ids: nothing can empty the table between tests."""
+    newest = AuditRecord.objects.first()
+    return newest.id if newest else 0
+
+
+@pytest.fixture
+def place(first: int) -> Cluster:
+    cluster = Cluster.objects.create(name="default")
+    for name in ("team-a", "team-b"):
+        Namespace.objects.create(cluster=cluster, name=name, created_at=EPOCH)
+    make_cluster_queue(cluster, "research")
+    return cluster
+
+
+def tool(name: str, token_name: str = "laptop") -> SchemaClient:
+    """A client with a token, as tools have it."""
+    user = User.objects.filter(username=name).first() or make_user(name)
+    client = SchemaClient()
+    client.credentials(
+        HTTP_AUTHORIZATION=f"Bearer {create_token(user, token_name)[0]}",
+        HTTP_USER_AGENT="curl/8",
+        HTTP_X_AUDIT_REASON="ticket 7",
+        HTTP_X_REQUEST_ID="req-1",
+        REMOTE_ADDR="10.1.2.3",
+    )
+    return client
+
+
+def records(**filters: Any) -> list[AuditRecord]:
+    return list(AuditRecord.objects.filter(**filters).order_by("id"))
+
+
+def newest() -> int:
+    found = AuditRecord.objects.first()
+    assert found is not None
+    return found.id
+
+
+def test_an_edit_of_a_quota_says_who_where_why_and_from_what_to_what(place: Cluster) -> None:
+    client = tool("alice")
+    start = newest()
+    body = client.get("/api/v1/cluster-queues/research/").json()
+    body["resource_groups"][0]["flavors"][0]["resources"][0]["nominal_quota"] = 20
+    answer = client.put(
+        "/api/v1/cluster-queues/research/",
+        {"resource_groups": body["resource_groups"], "labels": {"a": "b"}},
+        format="json",
+    )
+    assert answer.status_code == 200, answer.json()
+    assert answer.headers["X-Request-ID"] == "req-1"
+    (row,) = records(id__gt=start)
+    assert (row.username, row.credential, row.address) == ("alice", "token laptop", "10.1.2.3")
+    assert (row.user_agent, row.reason, row.request_id) == ("curl/8", "ticket 7", "req-1")
+    assert (row.verb, row.kind, row.cluster_name, row.name) == ("update", "ClusterQueue", "default", "research")
+    assert row.request == "PUT /api/v1/cluster-queues/research/"
+    assert row.before is not None
+    assert row.after is not None
+    (cell,) = row.before["quotas"].values()
+    (changed,) = row.after["quotas"].values()
+    assert cell["nominal_quota"] != changed["nominal_quota"]
+    assert row.after["labels"] == {"a": "b"}
+
+
+def test_what_changes_nothing_is_not_recorded(place: Cluster) -> None:
+    client = tool("alice")
+    body = client.get("/api/v1/cluster-queues/research/").json()
+    start = newest()
+    same = {"resource_groups": body["resource_groups"]}
+    client.put("/api/v1/cluster-queues/research/", same, format="json")
+    first_edit = len(records(id__gt=start))
+    assert client.put("/api/v1/cluster-queues/research/", same, format="json").status_code == 200
+    assert len(records(id__gt=start)) == first_edit
+
+
+def test_the_next_request_on_the_connection_is_not_the_last_ones(place: Cluster) -> None:
+    assert tool("alice").delete("/api/v1/cluster-queues/research/").status_code in (204, 409)
+    start = newest()
+    Namespace.objects.create(cluster=place, name="by-nobody", created_at=EPOCH)
+    (row,) = records(id__gt=start)
+    assert (row.username, row.request, row.address) == ("", "", "")
+    assert "database account" in row.process
+
+
+def test_sql_and_commands_are_recorded_with_their_process(place: Cluster) -> None:
+    start = newest()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE queues_flavorquota SET nominal_quota = 99")
+    user = make_user("bob")
+    call_command("shell", "--no-imports", "--command", "pass", verbosity=0)
+    user.set_password("a-new-long-secret")
+    user.save()
+    rows = records(id__gt=start)
+    assert [(row.verb, row.kind, row.name) for row in rows] == [
+        ("update", "ClusterQueue", "research"),
+        ("create", "User", "bob"),
+        ("create", "RoleBinding", "bob/submitter"),
+        ("update", "User", "bob"),
+    ]
+    assert rows[-1].after == {"password": "***"}
+    assert all(row.process and not row.username for row in rows)
+    assert "pbkdf2" not in json.dumps([row.after for row in rows]) + json.dumps([row.before for row in rows])
+
+
+def test_tokens_are_recorded_and_their_secrets_are_not(place: Cluster) -> None:
+    start = newest()
+    user = make_user("bob")
+    token, details = create_token(user, "ci")
+    details.token.delete()
+    lines = [(row.verb, row.kind, row.name) for row in records(id__gt=start, kind="Token")]
+    assert lines == [("create", "Token", "bob/ci"), ("delete", "Token", "bob/ci")]
+    said = "".join(str(vars(row)) for row in records(id__gt=start))
+    assert token not in said
+    assert details.token_id not in said
+
+
+def test_credentials_in_addresses_are_hidden(place: Cluster) -> None:
+    start = newest()
+    Cluster.objects.filter(pk=place.pk).update(telemetry_urls=["http://me:secret@10.0.0.7/metrics"])
+    (row,) = records(id__gt=start)
+    assert row.after == {"telemetry_urls": ["http://***@10.0.0.7/metrics"]}
+
+
+def test_submissions_changes_and_ends_of_workloads_are_recorded(place: Cluster) -> None:
+    client = tool("bob")
+    start = newest()
+    body = {
+        "namespace": "team-a",
+        "name": "w",
+        "queue_name": "research-local",
+        "pod_sets": [{"count": 1, "requests": {"cpu": "1"}}],
+    }
+    assert client.post("/api/v1/workloads/", body, format="json").status_code == 201
+    assert client.post("/api/v1/workloads/hold/", {"workloads": ["team-a/w"]}, format="json").status_code in (200, 400)
+    assert client.delete("/api/v1/workloads/team-a/w/").status_code in (200, 202, 204)
+    rows = records(id__gt=start, kind="Workload")
+    assert rows[0].verb == "create"
+    assert rows[-1].verb == "delete"
+    assert {(row.username, row.namespace, row.name) for row in rows} == {("bob", "team-a", "w")}
+
+
+def test_what_our_own_workers_do_is_not_recorded(place: Cluster) -> None:
+    node = make_node(place, "n")
+    start = newest()
+    with connection.cursor() as cursor:
+        cursor.execute("SET application_name = 'kueueweb service celery worker scheduler'")
+        cursor.execute("UPDATE gpus_node SET cordoned = true")
+        cursor.execute("SET application_name = 'psql'")
+        assert records(id__gt=start) == []
+        cursor.execute("UPDATE gpus_node SET cordoned = false")
+        cursor.execute("RESET application_name")
+    (row,) = records(id__gt=start)
+    assert (row.kind, row.name, row.before, row.after) == ("Node", node.name, {"cordoned": True}, {"cordoned": False})
+
+
+def test_logins_failed_logins_and_logouts_are_recorded(place: Cluster) -> None:
+    make_user("bob")
+    start = newest()
+    client = SchemaClient()
+    assert client.post("/api/v1/auth/login/", {"username": "bob", "password": "wrong"}).status_code == 401
+    assert client.post("/api/v1/auth/login/", {"username": "bob", "password": "bob-secret"}).status_code == 200
+    assert client.post("/api/v1/auth/logout/").status_code == 204
+    rows = records(id__gt=start)
+    assert [(row.verb, row.kind, row.name) for row in rows] == [
+        ("failed-login", "Session", "bob"),
+        ("login", "Session", "bob"),
+        ("logout", "Session", "bob"),
+    ]
+    assert rows[0].username == ""
+    assert rows[1].username == "bob"
+    assert "wrong" not in "".join(str(vars(row)) for row in rows)
+
+
+def test_refused_attempts_are_recorded_writes_always_and_reads_once_a_minute(place: Cluster) -> None:
+    client = tool("bob")
+    start = newest()
+    for _ in range(2):
+        assert client.delete("/api/v1/cluster-queues/research/").status_code == 403
+        assert client.get("/api/v1/audit/").status_code == 403
+    rows = records(id__gt=start)
+    assert [(row.verb, row.request.split()[0], row.username) for row in rows] == [
+        ("refused", "DELETE", "bob"),
+        ("refused", "GET", "bob"),
+        ("refused", "DELETE", "bob"),
+    ]
+    assert "may not" in rows[0].message
+    assert rows[0].name == "research"
+
+
+def test_the_admin_is_recorded(place: Cluster) -> None:
+    boss = User.objects.create_superuser("boss", password="boss-secret")
+    client = Client()
+    client.force_login(boss)
+    start = newest()
+    made = client.post("/admin/auth/group/add/", {"name": "physics"})
+    assert made.status_code == 302
+    (row,) = records(id__gt=start, kind="Group")
+    assert (row.username, row.credential, row.name) == ("boss", "session", "physics")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE accounts_auditrecord SET username = 'x'",
+        "DELETE FROM accounts_auditrecord",
+        "TRUNCATE accounts_auditrecord",
+        "SET LOCAL kueueweb.forget_audit_before = '2999-01-01'; DELETE FROM accounts_auditrecord",
+    ],
+)
+def test_nobody_changes_the_audit(place: Cluster, statement: str) -> None:
+    with (
+        pytest.raises((InternalError, ProgrammingError, DatabaseError), match="audit cannot be changed"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement)
+
+
+def test_only_the_retention_forgets(place: Cluster) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO accounts_auditrecord (at, verb, kind, name) "
+            "VALUES (now() - interval '500 days', 'create', 'Cluster', 'ancient')"
+        )
+    there = AuditRecord.objects.count()
+    assert forget_audit(400) == 1
+    assert AuditRecord.objects.count() == there - 1
+    assert records(name="ancient") == []
+
+
+def export(client: SchemaClient, query: str) -> bytes:
+    answer: Any = client.get(f"/api/v1/audit/export/?{query}")
+    return b"".join(answer.streaming_content)
+
+
+def test_an_admin_reads_filters_pages_and_exports(place: Cluster) -> None:
+    client = tool("alice")
+    start = newest()
+    for name in ("=cmd()", "g2"):
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO auth_group (name) VALUES (%s)", [name])
+    page = client.get("/api/v1/audit/?kind=group&limit=1").json()
+    assert [row["name"] for row in page["results"]] == ["g2"]
+    following = client.get(f"/api/v1/audit/?kind=group&limit=1&after={page['next']}").json()
+    assert [row["name"] for row in following["results"]] == ["=cmd()"]
+    assert following["results"][0]["id"] > start
+    lines = export(client, "kind=Group&verb=create&name=g2")
+    assert json.loads(lines.splitlines()[0])["after"] == {"name": "g2"}
+    table = export(client, "as=csv&kind=Group").decode()
+    assert [row["name"] for row in csv.DictReader(io.StringIO(table))][:2] == ["g2", "'=cmd()"]
+
+
+def test_the_log_has_each_line_once_as_json(place: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    while write_unsent():
+        continue
+    make_user("bob")
+    caplog.clear()
+    assert write_unsent() == 2
+    assert write_unsent() == 0
+    found = [json.loads(entry.getMessage()) for entry in caplog.records if entry.name == "kueueweb.audit"]
+    assert [(line["kind"], line["name"]) for line in found] == [("User", "bob"), ("RoleBinding", "bob/submitter")]
+
+
+UNRECORDED = {
+    "accounts_auditfinding": "what the auditor of the books finds",
+    "accounts_auditrecord": "the audit itself",
+    "auth_permission": "made by migrations",
+    "django_admin_log": "the admin's own log",
+    "django_content_type": "made by migrations",
+    "django_session": "logins and log-outs are recorded",
+    "gpus_containersample": "measured",
+    "gpus_deviceallocation": "decided, or found in the cluster",
+    "gpus_devicesample": "measured",
+    "knox_authtoken": "recorded as accounts_tokendetails, which has its name",
+    "queues_flavorquota": "recorded with the ClusterQueue or Cohort",
+    "queues_pod": "found in the cluster",
+    "queues_podset": "made with its workload, and changed with its job",
+    "queues_resourcegroup": "recorded with the ClusterQueue or Cohort",
+    "queues_workloadevent": "what happened to a workload, itself a record",
+    "scheduler_change": "notes for the engine",
+    "scheduler_decision": "decided",
+    "scheduler_lease": "who leads",
+    "scheduler_schedulingcycle": "decided",
+}
+
+
+def test_every_table_is_recorded_or_says_why_not() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT tgrelid::regclass::text FROM pg_trigger WHERE tgname LIKE 'kueueweb_audit%'")
+        recorded = {row[0] for row in cursor.fetchall()}
+    tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
+    assert tables - recorded == set(UNRECORDED)
