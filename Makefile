@@ -39,6 +39,10 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
+.PHONY: test-monitoring
+test-monitoring: ## evaluate the alerts of deploy/monitoring with Prometheus' promtool
+	@scripts/promtool
+
 .PHONY: lint
 lint: $(VENV)/.dev ## style, types, import rules, drift of migrations and schema
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from kueueweb import env
+from kueueweb import __version__, env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -209,6 +209,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 2.0,
         "options": {"queue": "push", "expires": 2},
     },
+    "join-metric-counts": {
+        "task": "scheduler.tasks.join_metric_counts",
+        "schedule": 30.0,
+        "options": {"queue": "push", "expires": 30},
+    },
     "apply-retention": {
         "task": "scheduler.tasks.apply_retention",
         "schedule": 30.0,
@@ -235,6 +240,8 @@ CELERY_BEAT_SCHEDULE = {
 # Signs what webhook admission checks are asked, so that they can tell our questions from anybody's. The receivers know
 # it, so it is none of our own secrets; without it none of them is asked.
 ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
+RELEASE = __version__
+METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", default=400, minimum=1)
 

@@ -5,8 +5,9 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.permissions import IsAuthenticated
 
-from kueueweb.api import errors, frontend, metrics
+from kueueweb.api import errors, frontend
 from kueueweb.api.admin_login import admin_login
+from scheduler.api.metrics.views import MetricsView
 
 _api: list[URLPattern | URLResolver] = [
     path("", include("accounts.api.urls")),
@@ -21,7 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(_api)),
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
-    path("metrics", metrics.MetricsView.as_view()),
+    path("metrics", MetricsView.as_view()),
     re_path(r"^(?:api|ws|static|admin)(?:/|$)", errors.not_found),
     re_path(r"", frontend.index),
 ]

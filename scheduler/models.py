@@ -1,5 +1,6 @@
 """What the engine keeps: its to-do list, its lease, and a log of what it decided that is never rewritten."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Case, CharField, F, Func, Value, When
 from django.db.models.functions import Now
@@ -99,3 +100,20 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.namespace}/{self.workload_name}: {self.reason}"
+
+
+class MetricCount(models.Model):
+    """A step of a Prometheus counter or histogram. What is exposed is the sum of all rows of a metric and its labels.
+
+    Triggers and batches only insert, so that nobody waits for anybody; housekeeping joins rows of the same labels.
+    """
+
+    cluster_id = models.BigIntegerField()
+    metric = models.CharField(max_length=64)
+    labels = ArrayField(models.TextField(), default=list)
+    bucket = models.SmallIntegerField(default=0)
+    count = models.BigIntegerField()
+    total = models.FloatField(default=0.0)
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.labels}: {self.count}"

@@ -19,6 +19,7 @@ from accounts.models import Cluster
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
 from gpus.services.telemetry import roll_up
 from scheduler.checks.webhook import ask_pending
+from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.housekeeping.telemetry import sample_cluster
@@ -95,6 +96,12 @@ def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer."""
     for found in _scheduled(None):
         ask_pending(found)
+
+
+@shared_task(name="scheduler.tasks.join_metric_counts")
+def join_metric_counts() -> None:
+    """Keep few rows of counts, whatever was counted."""
+    join_counts()
 
 
 @shared_task(name="scheduler.tasks.apply_retention")

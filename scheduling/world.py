@@ -45,9 +45,11 @@ from scheduling.state.state import State
 from scheduling.state.status import (
     ClusterQueueStatus,
     CohortStatus,
+    PendingCounts,
     PendingPosition,
     cluster_queue_status,
     cohort_status,
+    pending_counts,
     pending_positions,
 )
 from scheduling.state.workload_info import QueueState, WorkloadInfo
@@ -557,6 +559,16 @@ class World:
         """Who waits in a ClusterQueue, in queue order, the inadmissible ones included (Kueue's visibility API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
+
+    def pending_counts(self, cluster_queue: str) -> PendingCounts:
+        """How many wait in a ClusterQueue, by LocalQueue; raises KeyError."""
+        self._refresh()
+        return pending_counts(self._state.cluster_queues[cluster_queue])
+
+    def fair_sharing_usage(self) -> dict[str, float]:
+        """The past usage that orders each LocalQueue, by its key; empty without admission fair sharing."""
+        history = self._state.history
+        return {} if history is None else {key: history.usage(key) for key in sorted(self._state.local_queues)}
 
     def device_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
         """What decided slices take of a device now: slots, MiB, percent of cores."""

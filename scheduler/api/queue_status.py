@@ -13,11 +13,12 @@ from redis import RedisError
 
 from accounts.models import Cluster
 from accounts.redis_client import redis_client
+from queues.models import LocalQueue
 from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers, snapshot_key
 from scheduler.models import Lease
 from scheduler.store import objects
 from scheduler.store.configuration import read_configuration
-from scheduling.model.vocabulary import ConditionStatus, ConditionType
+from scheduling.model.vocabulary import ConditionStatus, ConditionType, LocalQueueReason, StopPolicy
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
 from scheduling.world import World
 
@@ -140,3 +141,15 @@ def _counts(cluster: Cluster) -> dict[str, dict[str, int]]:
             queue: {"pending": pending, "inadmissible": 0, "reserving": reserving, "admitted": admitted}
             for queue, pending, reserving, admitted in cursor.fetchall()
         }
+
+
+def local_queue_reason(row: LocalQueue, numbers: Numbers) -> tuple[bool, str, str]:
+    """Kueue's rule: stopped, or its ClusterQueue is missing or inactive."""
+    name = row.cluster_queue_name
+    if row.stop_policy != StopPolicy.NONE:
+        return False, LocalQueueReason.STOPPED, "LocalQueue is stopped"
+    if name not in numbers.cluster_queues:
+        return False, LocalQueueReason.CLUSTER_QUEUE_DOES_NOT_EXIST, f"ClusterQueue {name} doesn't exist"
+    if not numbers.cluster_queues[name]["active"]:
+        return False, LocalQueueReason.CLUSTER_QUEUE_IS_INACTIVE, f"ClusterQueue {name} is inactive"
+    return True, LocalQueueReason.READY, "Can submit new workloads to ClusterQueue"

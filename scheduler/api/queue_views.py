@@ -16,8 +16,8 @@ from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from queues.services.visibility import visibility_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
-from scheduler.api.queue_status import Numbers, read_numbers
-from scheduling.model.vocabulary import ConditionStatus, LocalQueueReason, StopPolicy
+from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
+from scheduling.model.vocabulary import ConditionStatus
 
 _LOCAL_COUNTS: Final = """
     SELECT namespace, queue_name,
@@ -107,7 +107,7 @@ class _LocalQueues(KindView):
         return [
             KINDS[self.kind].to_json(row)
             | counts.get((row.namespace, row.name), none)
-            | {"conditions": [_active(row, *_local_queue_reason(row, numbers))]}
+            | {"conditions": [_active(row, *local_queue_reason(row, numbers))]}
             for row in rows
         ]
 
@@ -142,18 +142,6 @@ def _queue_status(row: ClusterQueue, numbers: Numbers) -> dict[str, Any]:
         "admitted": entry["admitted"],
         "conditions": [_active(row, entry["active"], entry["reason"], entry["message"])],
     }
-
-
-def _local_queue_reason(row: LocalQueue, numbers: Numbers) -> tuple[bool, str, str]:
-    """Kueue's rule: stopped, or its ClusterQueue is missing or inactive."""
-    name = row.cluster_queue_name
-    if row.stop_policy != StopPolicy.NONE:
-        return False, LocalQueueReason.STOPPED, "LocalQueue is stopped"
-    if name not in numbers.cluster_queues:
-        return False, LocalQueueReason.CLUSTER_QUEUE_DOES_NOT_EXIST, f"ClusterQueue {name} doesn't exist"
-    if not numbers.cluster_queues[name]["active"]:
-        return False, LocalQueueReason.CLUSTER_QUEUE_IS_INACTIVE, f"ClusterQueue {name} is inactive"
-    return True, LocalQueueReason.READY, "Can submit new workloads to ClusterQueue"
 
 
 def _active(row: Any, active: bool, reason: str, message: str) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from gpus.vendors import VENDORS
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped, set_aside
 from scheduler.leader.timers import Timers
+from scheduler.live.gauges import QueueGauges
 from scheduler.live.publisher import LiveFrames
 from scheduler.store.batch import Batch
 from scheduler.store.batch_builder import BatchBuilder
@@ -96,6 +97,7 @@ class Engine:
         self.world = World()
         self.rows = RowIndex(self.cluster_id, self.world)
         self.frames = LiveFrames(self.cluster_name, self.epoch)
+        self._gauges = QueueGauges(self.cluster_name, self.epoch)
         self._clock = clock
         self._save = save
         self._batch_seconds = batch_seconds
@@ -156,6 +158,7 @@ class Engine:
                 break
         self._keep_house()
         self.frames.publish(self.world, self.rows, self._clock())
+        self._gauges.publish(self.world)
         return Run(batches, cycles, admitted, preempted, refused, more)
 
     def _batch(self, deadline: float) -> BatchBuilder | None:
@@ -168,6 +171,7 @@ class Engine:
         self._decide(builder, now, min(deadline, time.monotonic() + self._batch_seconds))
         builder.unfinished = not self._settled or len(changes.ids) > 0
         batch = builder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
+        batch.refusals = self._refused_in_a_row
         if not batch and not changes:
             self.world.commit(point)
             self._timers.replace(builder.deadlines)

@@ -69,6 +69,15 @@ class CycleRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """A cycle that had heads. `result`, as Kueue's metrics have it: `success` if it admitted or evicted a workload,
+    else `inadmissible`."""
+
+    result: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceRow:
     """Where a device is stored."""
 
@@ -93,6 +102,9 @@ class Batch:
     events: list[EventRow] = field(default_factory=list)
     decisions: list[DecisionRow] = field(default_factory=list)
     cycles: list[CycleRow] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    refusals: int = 0
+    """How many batches were refused since the last one that was written."""
     devices: dict[tuple[str, str], DeviceRow] = field(default_factory=dict)
     """(node, uuid) -> the device, for every device that the batch touches."""
     replaced: dict[str, tuple[FinishedReason, str]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scheduler.store.batch import Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
+from scheduler.store.batch import Attempt, Batch, CycleRow, DecisionRow, EventRow, WorkloadWrite
 from scheduler.store.placements import held_slices
 from scheduler.store.row_index import (
     Place,
@@ -67,6 +67,7 @@ class BatchBuilder:
         self._events: list[EventRow] = []
         self._decisions: list[DecisionRow] = []
         self._cycles: list[CycleRow] = []
+        self._attempts: list[Attempt] = []
         self.writes: list[WorkloadWrite] = []
         self.released_ids: list[int] = []
         self._devices: set[Place] = set()
@@ -184,6 +185,9 @@ class BatchBuilder:
         self.reconcile([preemption.workload for preemption in result.preemptions])
         self.reconcile([eviction.workload for eviction in result.evictions])
         self.reconcile([admission.workload for admission in result.admissions])
+        if result.heads:
+            took = bool(result.admissions or result.preemptions or result.evictions)
+            self._attempts.append(Attempt("success" if took else "inadmissible", seconds))
         if result.decided:
             self._cycles.append(
                 CycleRow(
@@ -329,6 +333,7 @@ class BatchBuilder:
             events=self._events,
             decisions=self._decisions,
             cycles=self._cycles,
+            attempts=self._attempts,
             replaced=self.replaced,
             consumed=self._consumed,
             devices={place: device for place in self._devices if (device := self._rows.device_row(*place))},

@@ -18,6 +18,7 @@ from accounts.transactions import unnoticed_transaction
 from queues.services.workloads import record_replaced
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.changes import forget_changes
+from scheduler.store.counts import write_counts
 from scheduler.store.lease import fence
 from scheduler.store.placements import held_slices
 from scheduler.store.rows import delete_workloads, write_devices, write_log, write_pod_sets, write_workloads
@@ -47,6 +48,7 @@ def save(batch: Batch) -> None:
                 write_pod_sets(cursor, batch.workloads)
                 write_devices(cursor, batch)
                 write_log(cursor, batch)
+                write_counts(cursor, batch)
                 _finish_replaced(batch)
                 delete_workloads(cursor, batch.deleted_ids)
             forget_changes(batch.change_ids)

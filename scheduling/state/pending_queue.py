@@ -133,6 +133,10 @@ class PendingQueue:
         """How many are inadmissible."""
         return len(self._waiting) - self.active_count
 
+    def equals(self, state: QueueState) -> list[EqualWorkloads]:
+        """Those of that state, equal ones together."""
+        return [found for by_queue in self._buckets[state].values() for found in by_queue.values() if found.size]
+
     @property
     def may_wake(self) -> bool:
         """Whether an event could change anything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduling.model.vocabulary import ClusterQueueReason, PendingReason
@@ -44,6 +45,15 @@ class ClusterQueueStatus:
     admitted: int
     weighted_share: float
     usage: tuple[Usage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCounts:
+    """Who waits in a ClusterQueue, counted as (active, inadmissible): by LocalQueue (its key), and how many distinct
+    scheduling hashes there are."""
+
+    local_queues: Mapping[str, tuple[int, int]]
+    hashes: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,21 @@ def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
         sum(info.admitted for info in cq.workloads.values()),
         dominant_resource_share(cq.node).weighted,
         usage_of(cq.node),
+    )
+
+
+def pending_counts(cq: ClusterQueueState) -> PendingCounts:
+    """Who waits, by LocalQueue. While the ClusterQueue is inactive, everyone counts as inadmissible."""
+    active, inadmissible = (cq.queue.equals(state) for state in (QueueState.ACTIVE, QueueState.INADMISSIBLE))
+    if not cq.active:
+        active, inadmissible = [], active + inadmissible
+    counts: dict[str, list[int]] = {}
+    for position, equals in enumerate((active, inadmissible)):
+        for found in equals:
+            counts.setdefault(found.queue_key, [0, 0])[position] += found.size
+    hashes = (len({found.scheduling_hash for found in equals}) for equals in (active, inadmissible))
+    return PendingCounts(
+        {key: (counts[key][0], counts[key][1]) for key in sorted(counts)}, (next(hashes), next(hashes))
     )
 
 

@@ -1,0 +1,198 @@
+"""Counters and histograms: which stored counts each family sums up, and over which of their labels.
+
+Every count of a workload carries (ClusterQueue, namespace, LocalQueue, priority class), and evictions (reason, cause)
+after these, so Kueue's family of ClusterQueues and that of LocalQueues are two sums of one count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from django.db import connection
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+
+from scheduler.store.counts import ATTEMPT_BOUNDS
+
+_CLUSTER_QUEUE: Final = {"cluster_queue": 0, "priority_class": 3}
+_LOCAL_QUEUE: Final = {"name": 2, "namespace": 1, "priority_class": 3}
+_EVICTION: Final = {"reason": 4, "underlying_cause": 5}
+
+STEP_BOUNDS: Final = (1.0, 2.5, *(5.0 * 2**power for power in range(14)))
+"""Upper bounds in seconds of what the triggers count (migration `metric_counts`); a family may show fewer of them."""
+_CREATION_BOUNDS: Final = tuple(0.01 * 2**power for power in range(11))
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFamily:
+    """A counter, or with `bounds` a histogram: of which stored count, and which of its labels under which names."""
+
+    name: str
+    documentation: str
+    metric: str
+    labels: Mapping[str, int]
+    bounds: Sequence[float] = ()
+
+
+def _both(
+    name: str, documentation: str, metric: str, extra: Mapping[str, int] | None = None, bounds: int = 0, local: int = 0
+) -> tuple[CountedFamily, CountedFamily]:
+    """Kueue's family of ClusterQueues and that of LocalQueues, with that many buckets."""
+    extra = extra or {}
+    return (
+        CountedFamily(f"kueue_{name}", documentation, metric, {**_CLUSTER_QUEUE, **extra}, STEP_BOUNDS[:bounds]),
+        CountedFamily(
+            f"kueue_local_queue_{name}",
+            documentation,
+            metric,
+            {**_LOCAL_QUEUE, **extra},
+            STEP_BOUNDS[: local or bounds],
+        ),
+    )
+
+
+FAMILIES: Final[tuple[CountedFamily, ...]] = (
+    CountedFamily("kueue_admission_attempts_total", "Scheduling cycles by result.", "attempt", {"result": 0}),
+    CountedFamily(
+        "kueue_admission_attempt_duration_seconds",
+        "How long a scheduling cycle took.",
+        "attempt",
+        {"result": 0},
+        ATTEMPT_BOUNDS,
+    ),
+    *_both("quota_reserved_workloads_total", "Reservations of quota.", "quota_reserved"),
+    *_both("quota_reserved_wait_time_seconds", "From queued to the reservation of quota.", "quota_reserved", bounds=14),
+    *_both("admitted_workloads_total", "Admissions.", "admitted"),
+    *_both("admission_wait_time_seconds", "From queued to admitted.", "admitted", bounds=16, local=14),
+    *_both(
+        "admission_checks_wait_time_seconds",
+        "From the reservation of quota to admitted, of workloads with admission checks.",
+        "checks_passed",
+        bounds=14,
+    ),
+    *_both("ready_wait_time_seconds", "From queued to ready pods.", "ready", bounds=14),
+    *_both(
+        "admitted_until_ready_wait_time_seconds", "From admitted to ready pods.", "ready_after_admission", bounds=14
+    ),
+    *_both("finished_workloads_total", "Workloads that finished.", "finished"),
+    *_both("execution_time_seconds", "How long a finished workload ran, all its runs together.", "executed", bounds=16),
+    *_both("evicted_workloads_total", "Evictions.", "evicted", _EVICTION),
+    CountedFamily(
+        "kueue_evicted_workloads_once_total",
+        "Workloads that were evicted for a reason and a cause for the first time.",
+        "evicted_once",
+        _CLUSTER_QUEUE | _EVICTION,
+    ),
+    CountedFamily(
+        "kueue_preempted_workloads_total",
+        "Workloads that were preempted, by the ClusterQueue that preempted them.",
+        "preempted",
+        {"preempting_cluster_queue": 0, "reason": 1},
+    ),
+    CountedFamily(
+        "kueue_workload_eviction_latency_seconds",
+        "From an eviction to the release of the quota.",
+        "released",
+        {"cluster_queue": 0, "reason": 4},
+        STEP_BOUNDS[:14],
+    ),
+    CountedFamily(
+        "kueue_pods_ready_to_evicted_time_seconds",
+        "From ready pods to an eviction.",
+        "evicted_when_ready",
+        {"cluster_queue": 0} | _EVICTION,
+        STEP_BOUNDS[:14],
+    ),
+    CountedFamily(
+        "kueue_replaced_workload_slices_total",
+        "Workload slices of elastic jobs that a newer slice replaced.",
+        "slice_replaced",
+        {"cluster_queue": 0},
+    ),
+    CountedFamily(
+        "kueue_workload_creation_latency_seconds",
+        "From a job's creation to its workload's.",
+        "created",
+        {"job_kind": 0},
+        _CREATION_BOUNDS,
+    ),
+    CountedFamily(
+        "kueueweb_refused_batches_total",
+        "Batches of decisions that were not written since something had changed meanwhile.",
+        "batch_refused",
+        {},
+    ),
+)
+
+_SUMS: Final = """
+    SELECT cluster.name, counted.metric, counted.labels, counted.bucket, sum(counted.count)::bigint, sum(counted.total)
+    FROM scheduler_metriccount AS counted JOIN accounts_cluster AS cluster ON cluster.id = counted.cluster_id
+    GROUP BY 1, 2, 3, 4
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A sum of stored counts."""
+
+    cluster: str
+    labels: Sequence[str]
+    bucket: int
+    count: int
+    seconds: float
+
+
+Counts = Mapping[str, Sequence[Count]]
+
+
+def read_counts() -> Counts:
+    """The stored counts by their metric: one statement, so that a scrape never sees half of what was joined."""
+    counts: dict[str, list[Count]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_SUMS)
+        for cluster, metric, labels, bucket, count, seconds in cursor.fetchall():
+            counts[metric].append(Count(cluster, labels, bucket, count, seconds))
+    return counts
+
+
+def counted_families(counts: Counts) -> Iterator[Metric]:
+    """Every counter and histogram."""
+    for family in FAMILIES:
+        rows = counts.get(family.metric, ())
+        yield _histogram(family, rows) if family.bounds else _counter(family, rows)
+
+
+def _labels(family: CountedFamily, row: Count) -> tuple[str, ...]:
+    return (row.cluster, *(row.labels[index] for index in family.labels.values()))
+
+
+def _counter(family: CountedFamily, rows: Iterable[Count]) -> Metric:
+    metric = CounterMetricFamily(family.name, family.documentation, labels=("cluster", *family.labels))
+    sums: dict[tuple[str, ...], int] = defaultdict(int)
+    for row in rows:
+        sums[_labels(family, row)] += row.count
+    for labels, count in sorted(sums.items()):
+        metric.add_metric(labels, count)
+    return metric
+
+
+def _histogram(family: CountedFamily, rows: Iterable[Count]) -> Metric:
+    metric = HistogramMetricFamily(family.name, family.documentation, labels=("cluster", *family.labels))
+    sums: dict[tuple[str, ...], list[int]] = {}
+    seconds: dict[tuple[str, ...], float] = defaultdict(float)
+    for row in rows:
+        labels = _labels(family, row)
+        buckets = sums.setdefault(labels, [0] * (len(family.bounds) + 1))
+        buckets[min(row.bucket, len(family.bounds))] += row.count
+        seconds[labels] += row.seconds
+    for labels, buckets in sorted(sums.items()):
+        names = [*map(_bound, family.bounds), "+Inf"]
+        metric.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), seconds[labels])
+    return metric
+
+
+def _bound(bound: float) -> str:
+    return f"{round(bound, 6):g}" if bound != int(bound) else str(int(bound))

@@ -1,0 +1,78 @@
+"""Gauges of the product itself: who leads, how far behind each part of it is, and whether its books balance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from django.db import connection
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from accounts.models import AuditFinding, Cluster
+from scheduler.api.queue_status import leads
+from scheduler.models import Lease
+
+# In seconds: the oldest note that no batch has seen, and the oldest decision that the cluster has not heard of.
+_LAGS: Final = """
+    SELECT cluster.name,
+        coalesce((
+            SELECT extract(epoch FROM now() - min(noted_at)) FROM scheduler_change WHERE cluster_id = cluster.id
+        ), 0)::float8,
+        coalesce((
+            SELECT extract(epoch FROM now() - min(updated_at)) FROM queues_workload
+            WHERE cluster_id = cluster.id AND push_sequence > pushed_sequence
+        ), 0)::float8,
+        (SELECT count(*) FROM queues_workload WHERE cluster_id = cluster.id AND push_sequence > pushed_sequence),
+        (
+            SELECT count(*) FROM queues_workload
+            WHERE cluster_id = cluster.id AND push_error <> '' AND status <> 'Finished'
+        )
+    FROM accounts_cluster AS cluster ORDER BY cluster.name
+"""
+
+
+def engine_families() -> Iterator[Metric]:
+    """Every gauge of the product itself."""
+    yield from _leaders()
+    yield _audits()
+    yield from _lags()
+
+
+def _leaders() -> Iterator[Metric]:
+    alive = GaugeMetricFamily("kueueweb_scheduler_leads", "1 while a scheduler leads.", labels=["cluster"])
+    epochs = GaugeMetricFamily(
+        "kueueweb_scheduler_epoch", "Goes up with each change of the leader.", labels=["cluster"]
+    )
+    leases = {lease.cluster_id: lease for lease in Lease.objects.all()}
+    for cluster in Cluster.objects.order_by("name"):
+        lease = leases.get(cluster.pk)
+        alive.add_metric([cluster.name], leads(lease))
+        epochs.add_metric([cluster.name], lease.epoch if lease else 0)
+    yield from (alive, epochs)
+
+
+def _audits() -> Metric:
+    wrong = GaugeMetricFamily(
+        "kueueweb_audit_violations", "Rules of the books that do not hold.", labels=["cluster", "check"]
+    )
+    found = AuditFinding.objects.filter(confirmed=True).order_by().values_list("cluster__name", "check_name")
+    for (cluster, check), count in sorted(Counter(found).items()):
+        wrong.add_metric([cluster, check], count)
+    return wrong
+
+
+def _lags() -> Iterator[Metric]:
+    names = {
+        "kueueweb_queue_lag_seconds": "Age of the oldest change that the scheduler has not taken in.",
+        "kueueweb_push_lag_seconds": "Age of the oldest decision that the cluster has not heard of.",
+        "kueueweb_unpushed_workloads": "Workloads with a decision that the cluster has not heard of.",
+        "kueueweb_push_errors": "Workloads whose last decision the cluster refused.",
+    }
+    families = [GaugeMetricFamily(name, text, labels=["cluster"]) for name, text in names.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(_LAGS)
+        for cluster, *values in cursor.fetchall():
+            for family, value in zip(families, values, strict=True):
+                family.add_metric([cluster], value)
+    yield from families

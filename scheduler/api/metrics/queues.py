@@ -1,0 +1,332 @@
+"""Gauges of queues and cohorts, under Kueue's names: from the scheduler's numbers, and from rows where they say it.
+
+Amounts are in whole units (cpu in cores, memory in bytes). A limit that is not set is +Inf, and an infinite share
+is NaN, as in Kueue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+from django.db import connection
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from redis import RedisError
+
+from accounts.models import Cluster
+from accounts.redis_client import redis_client
+from queues.models import LocalQueue
+from scheduler.api.metrics.counts import Counts
+from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
+from scheduler.live.gauges import gauges_key
+from scheduling.model.vocabulary import ClusterQueueReason, LocalQueueReason
+
+_WORKLOADS: Final = """
+    SELECT cluster.name, workload.cluster_queue_name, workload.namespace, workload.queue_name,
+        count(*) FILTER (WHERE status = 'Finished'),
+        count(*) FILTER (WHERE status <> 'Finished' AND quota_reserved_at IS NOT NULL),
+        count(*) FILTER (WHERE status <> 'Finished' AND quota_reserved_at IS NOT NULL AND admitted_at IS NOT NULL)
+    FROM queues_workload AS workload JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
+    GROUP BY 1, 2, 3, 4
+"""
+_UNADMITTED: Final = """
+    SELECT cluster.name, workload.cluster_queue_name, workload.namespace, workload.queue_name, workload.reason, count(*)
+    FROM queues_workload AS workload JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
+    WHERE workload.status <> 'Finished' AND (workload.quota_reserved_at IS NULL OR workload.admitted_at IS NULL)
+    GROUP BY 1, 2, 3, 4, 5
+"""
+_HELD: Final = """
+    SELECT cluster.name, workload.cluster_queue_name, workload.namespace, workload.queue_name,
+        pod_set.flavors ->> usage.key, usage.key, sum(usage.value::numeric)::bigint,
+        coalesce(sum(usage.value::numeric) FILTER (WHERE workload.admitted_at IS NOT NULL), 0)::bigint
+    FROM queues_workload AS workload
+        JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
+        JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
+        jsonb_each_text(pod_set.resource_usage) AS usage
+    WHERE workload.status <> 'Finished' AND workload.quota_reserved_at IS NOT NULL AND pod_set.flavors ? usage.key
+    GROUP BY 1, 2, 3, 4, 5, 6
+"""
+_WAITING: Final = """
+    SELECT cluster.name, workload.cluster_queue_name, request.key, sum(request.value::numeric * pod_set.count)
+    FROM queues_workload AS workload
+        JOIN accounts_cluster AS cluster ON cluster.id = workload.cluster_id
+        JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id,
+        jsonb_each_text(pod_set.requests) AS request
+    WHERE workload.status <> 'Finished' AND workload.quota_reserved_at IS NULL AND workload.active
+    GROUP BY 1, 2, 3
+"""
+
+_Rows = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFacts:
+    """All that the gauges of queues are made of, read once per scrape."""
+
+    numbers: Mapping[str, Numbers]
+    gauges: Mapping[str, Mapping[str, Any]]
+    """Cluster -> what its leader counted (`scheduler.live.gauges`); absent while nobody leads."""
+    local_queues: Sequence[LocalQueue]
+    counts: Counts
+    workloads: _Rows = field(default=())
+    unadmitted: _Rows = field(default=())
+    held: _Rows = field(default=())
+    waiting: _Rows = field(default=())
+
+
+def read_queue_facts(counts: Counts) -> QueueFacts:
+    """The numbers of every cluster now."""
+    clusters = list(Cluster.objects.all())
+    numbers = {cluster.name: read_numbers(cluster) for cluster in clusters}
+    with connection.cursor() as cursor:
+        rows = []
+        for statement in (_WORKLOADS, _UNADMITTED, _HELD, _WAITING):
+            cursor.execute(statement)
+            rows.append(cursor.fetchall())
+    local_queues = list(LocalQueue.objects.select_related("cluster").order_by("cluster", "namespace", "name"))
+    return QueueFacts(numbers, _leaders_gauges(numbers), local_queues, counts, *rows)
+
+
+def _leaders_gauges(numbers: Mapping[str, Numbers]) -> dict[str, Mapping[str, Any]]:
+    live = [cluster for cluster, found in numbers.items() if found.source == "live"]
+    if not live:
+        return {}
+    try:
+        kept = redis_client().mget([gauges_key(cluster) for cluster in live])
+    except RedisError:
+        return {}
+    return {cluster: orjson.loads(each) for cluster, each in zip(live, kept, strict=True) if each is not None}
+
+
+def queue_families(facts: QueueFacts) -> Iterator[Metric]:
+    """Every gauge of queues and cohorts."""
+    yield from _pending(facts)
+    yield from _workload_gauges(facts)
+    yield from _unadmitted(facts)
+    yield from _statuses(facts)
+    yield from _cells(facts)
+    yield from _held(facts)
+    yield from _cohorts(facts)
+    yield from _hierarchy(facts)
+
+
+def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"kueue_{name}", documentation, labels=("cluster", *labels))
+
+
+def _entries(facts: QueueFacts, part: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for cluster, found in facts.numbers.items():
+        for name, entry in getattr(found, part).items():
+            yield cluster, name, entry
+
+
+def _pending(facts: QueueFacts) -> Iterator[Metric]:
+    pending = _gauge("pending_workloads", "Workloads that wait.", "cluster_queue", "status")
+    for cluster, name, entry in _entries(facts, "cluster_queues"):
+        pending.add_metric([cluster, name, "active"], entry["pending"])
+        pending.add_metric([cluster, name, "inadmissible"], entry["inadmissible"])
+    hashes = _gauge(
+        "pending_scheduling_hashes", "Sorts of workloads that wait, equal ones counted once.", "cluster_queue", "status"
+    )
+    local = _gauge("local_queue_pending_workloads", "Workloads that wait.", "name", "namespace", "status")
+    usage = _gauge(
+        "local_queue_admission_fair_sharing_usage",
+        "Past usage, which orders the LocalQueue.",
+        "name",
+        "namespace",
+        "cluster_queue",
+    )
+    led_to = {(row.cluster.name, row.key): row.cluster_queue_name for row in facts.local_queues}
+    for cluster, found in facts.gauges.items():
+        for queue, counted in found["hashes"].items():
+            for status, count in zip(("active", "inadmissible"), counted, strict=True):
+                hashes.add_metric([cluster, queue, status], count)
+        for by_local_queue in found["local_queues"].values():
+            for key, counted in by_local_queue.items():
+                namespace, _, name = key.partition("/")
+                for status, count in zip(("active", "inadmissible"), counted, strict=True):
+                    local.add_metric([cluster, name, namespace, status], count)
+        for key, value in found["fair_sharing"].items():
+            namespace, _, name = key.partition("/")
+            labels = [cluster, name, namespace, led_to.get((cluster, key), "")]
+            usage.add_metric(labels, math.nan if value is None else value)  # JSON has no infinity: a queue of weight 0
+    yield from (pending, hashes, local, usage)
+
+
+def _workload_gauges(facts: QueueFacts) -> Iterator[Metric]:
+    texts = {
+        "finished_workloads": "Finished workloads that are still there.",
+        "reserving_active_workloads": "Workloads that hold quota.",
+        "admitted_active_workloads": "Workloads that run.",
+    }
+    known = {(row.cluster.name, row.namespace, row.name): row for row in facts.local_queues}
+    for position, (name, text) in enumerate(texts.items()):
+        by_queue: Counter[tuple[str, str]] = Counter()
+        by_local_queue: Counter[tuple[str, str, str]] = Counter(dict.fromkeys(known, 0))
+        for cluster, queue, namespace, local_queue, *numbers in facts.workloads:
+            by_queue[cluster, queue] += numbers[position]
+            by_local_queue[cluster, namespace, local_queue] += numbers[position]
+        family = _gauge(name, text, "cluster_queue")
+        for cluster, queue, _ in _entries(facts, "cluster_queues"):
+            family.add_metric([cluster, queue], by_queue[cluster, queue])
+        yield family
+        family = _gauge(f"local_queue_{name}", text, "name", "namespace")
+        for (cluster, namespace, local_queue), count in sorted(by_local_queue.items()):
+            family.add_metric([cluster, local_queue, namespace], count)
+        yield family
+
+
+def _unadmitted(facts: QueueFacts) -> Iterator[Metric]:
+    text = "Workloads that are not admitted, by the reason that they give."
+    queues = _gauge("unadmitted_workloads", text, "cluster_queue", "reason", "underlying_cause")
+    local = _gauge(
+        "local_queue_unadmitted_workloads", text, "name", "namespace", "cluster_queue", "reason", "underlying_cause"
+    )
+    sums: Counter[tuple[str, ...]] = Counter()
+    for cluster, queue, namespace, local_queue, reason, count in facts.unadmitted:
+        sums[cluster, queue, reason, ""] += count
+        local.add_metric([cluster, local_queue, namespace, queue, reason, ""], count)
+    for labels, count in sorted(sums.items()):
+        queues.add_metric(labels, count)
+    yield from (queues, local)
+
+
+def _statuses(facts: QueueFacts) -> Iterator[Metric]:
+    queues = _gauge("cluster_queue_status", "1 for the status that it has.", "cluster_queue", "status")
+    for cluster, name, entry in _entries(facts, "cluster_queues"):
+        terminating = entry["reason"] == ClusterQueueReason.TERMINATING
+        status = "terminating" if terminating else "active" if entry["active"] else "pending"
+        for each in ("pending", "active", "terminating"):
+            queues.add_metric([cluster, name, each], each == status)
+    local = _gauge("local_queue_status", "1 for whether it is active.", "name", "namespace", "active")
+    for row in facts.local_queues:
+        reason = local_queue_reason(row, facts.numbers[row.cluster.name])[1]
+        for each, is_so in (("True", True), ("False", False), ("Unknown", None)):
+            active = reason == LocalQueueReason.READY
+            local.add_metric([row.cluster.name, row.name, row.namespace, each], active is is_so)
+    yield from (queues, local)
+
+
+def _cells(facts: QueueFacts) -> Iterator[Metric]:
+    labels = ("cohort", "cluster_queue", "flavor", "resource")
+    families = {
+        "used": _gauge("cluster_queue_resource_reservation", "Quota that is held.", *labels),
+        "nominal": _gauge("cluster_queue_nominal_quota", "Quota of its own.", *labels),
+        "borrowing_limit": _gauge("cluster_queue_borrowing_limit", "What it may borrow.", *labels),
+        "lending_limit": _gauge("cluster_queue_lending_limit", "What it may lend.", *labels),
+    }
+    share = _gauge(
+        "cluster_queue_weighted_share", "Dominant resource share over its weight.", "cluster_queue", "cohort"
+    )
+    for cluster, name, entry in _entries(facts, "cluster_queues"):
+        share.add_metric([cluster, name, entry["cohort"]], _share(entry["weighted_share"]))
+        for cell in entry["usage"]:
+            values = [cluster, entry["cohort"], name, cell["flavor"], cell["resource"]]
+            for part, family in families.items():
+                family.add_metric(values, _units(cell["resource"], cell[part]))
+    yield share
+    yield from families.values()
+
+
+def _held(facts: QueueFacts) -> Iterator[Metric]:
+    usage = _gauge(
+        "cluster_queue_resource_usage",
+        "What admitted workloads hold.",
+        *("cohort", "cluster_queue", "flavor", "resource"),
+    )
+    pending = _gauge("cluster_queue_resource_pending", "What waiting workloads ask for.", "cluster_queue", "resource")
+    labels = ("name", "namespace", "flavor", "resource")
+    local_held = _gauge("local_queue_resource_reservation", "Quota that is held.", *labels)
+    local_used = _gauge("local_queue_resource_usage", "What admitted workloads hold.", *labels)
+    sums: dict[tuple[str, str, str, str], int] = defaultdict(int)
+    for cluster, queue, namespace, local_queue, flavor, resource, held, used in facts.held:
+        sums[cluster, queue, flavor, resource] += used
+        local = [cluster, local_queue, namespace, flavor, resource]
+        local_held.add_metric(local, _units(resource, held))
+        local_used.add_metric(local, _units(resource, used))
+    for cluster, name, entry in _entries(facts, "cluster_queues"):
+        for cell in entry["usage"]:
+            used = sums[cluster, name, cell["flavor"], cell["resource"]]
+            values = [cluster, entry["cohort"], name, cell["flavor"], cell["resource"]]
+            usage.add_metric(values, _units(cell["resource"], used))
+    for cluster, queue, resource, amount in facts.waiting:
+        pending.add_metric([cluster, queue, resource], _units(resource, int(amount)))
+    yield from (usage, pending, local_held, local_used)
+
+
+def _cohorts(facts: QueueFacts) -> Iterator[Metric]:
+    labels = ("cohort", "flavor", "resource")
+    share = _gauge("cohort_weighted_share", "Dominant resource share over its weight.", "cohort")
+    quota = _gauge("cohort_subtree_quota", "Quota of all below.", *labels)
+    held = _gauge("cohort_subtree_resource_reservations", "What is held below.", *labels)
+    for cluster, name, entry in _entries(facts, "cohorts"):
+        share.add_metric([cluster, name], _share(entry["weighted_share"]))
+        for cell in entry["usage"]:
+            values = [cluster, name, cell["flavor"], cell["resource"]]
+            quota.add_metric(values, _units(cell["resource"], cell["subtree_quota"]))
+            held.add_metric(values, _units(cell["resource"], cell["used"]))
+    yield from (share, quota, held)
+
+
+def _hierarchy(facts: QueueFacts) -> Iterator[Metric]:
+    """Who is below whom, and what is summed over it. A queue that moves takes what was counted of it along."""
+    cohort_info = _gauge(
+        "cohort_info", "1; joins a cohort to those above it.", "cohort", "parent_cohort", "root_cohort"
+    )
+    queue_info = _gauge(
+        "cluster_queue_info", "1; joins a queue to its cohorts.", "cluster_queue", "parent_cohort", "root_cohort"
+    )
+    active = _gauge("cohort_subtree_admitted_active_workloads", "Workloads that run below.", "cohort")
+    above: dict[tuple[str, str], tuple[str, ...]] = {}
+    running: Counter[tuple[str, str]] = Counter()
+    for cluster, name, entry in _entries(facts, "cohorts"):
+        path = _path(facts.numbers[cluster].cohorts, name)
+        running[cluster, name] += 0
+        cohort_info.add_metric([cluster, name, entry["parent"], path[-1]], 1)
+    for cluster, name, entry in _entries(facts, "cluster_queues"):
+        path = _path(facts.numbers[cluster].cohorts, entry["cohort"])
+        above[cluster, name] = path
+        queue_info.add_metric([cluster, name, entry["cohort"], path[-1] if path else ""], 1)
+        for cohort in path:
+            running[cluster, cohort] += entry["admitted"]
+    for labels, count in sorted(running.items()):
+        active.add_metric(labels, count)
+    yield from (cohort_info, queue_info, active, _cohort_admissions(facts, above))
+
+
+def _path(cohorts: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The cohort and those above it; a circle, which admits nothing, ends where it closes."""
+    path: list[str] = []
+    while name and name not in path:
+        path.append(name)
+        name = cohorts[name]["parent"] if name in cohorts else ""
+    return tuple(path)
+
+
+def _cohort_admissions(facts: QueueFacts, above: Mapping[tuple[str, str], Sequence[str]]) -> Metric:
+    family = CounterMetricFamily(
+        "kueue_cohort_subtree_admitted_workloads_total",
+        "Admissions below.",
+        labels=("cluster", "cohort", "priority_class"),
+    )
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for row in facts.counts.get("admitted", ()):
+        for cohort in above.get((row.cluster, row.labels[0]), ()):
+            sums[row.cluster, cohort, row.labels[3]] += row.count
+    for labels, count in sorted(sums.items()):
+        family.add_metric(labels, count)
+    return family
+
+
+def _share(share: float | str) -> float:
+    return math.nan if share == "Infinity" else float(share)
+
+
+def _units(resource: str, amount: int | None) -> float:
+    if amount is None:
+        return math.inf
+    return amount / 1000 if resource == "cpu" else float(amount)

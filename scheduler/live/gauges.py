@@ -1,0 +1,56 @@
+"""What only the World knows and only metrics ask for, kept in Redis for whoever answers the next scrape."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Final
+
+import orjson
+from redis import RedisError
+
+from accounts.redis_client import redis_client
+from scheduling.world import World
+
+_log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS: Final = 10.0
+"""Between two counts; longer where one takes long, so that counting takes a hundredth of the time at most."""
+_KEPT_SECONDS: Final = 120
+
+
+def gauges_key(cluster: str) -> str:
+    """Where the gauges of a cluster are kept in Redis."""
+    return f"kueueweb:gauges:{cluster}"
+
+
+class QueueGauges:
+    """Counts, now and then, who waits in each queue of a cluster."""
+
+    def __init__(self, cluster: str, epoch: int) -> None:
+        self._cluster = cluster
+        self._epoch = epoch
+        self._due_at = 0.0
+
+    def publish(self, world: World) -> None:
+        """Count, if it is time for that. Without Redis the metrics are missing, and nothing else is."""
+        started = time.monotonic()
+        if started < self._due_at:
+            return
+        kept = orjson.dumps({"epoch": self._epoch, **count_queues(world)})
+        self._due_at = time.monotonic() + max(INTERVAL_SECONDS, 100 * (time.monotonic() - started))
+        try:
+            redis_client().set(gauges_key(self._cluster), kept, ex=_KEPT_SECONDS)
+        except RedisError as error:
+            _log.warning("cluster %s: the queues' gauges were not kept: %s", self._cluster, error)
+
+
+def count_queues(world: World) -> dict[str, Any]:
+    """`local_queues`: ClusterQueue -> LocalQueue's key -> [active, inadmissible]; `hashes`: ClusterQueue -> the same;
+    `fair_sharing`: LocalQueue's key -> the usage that orders it, where admission fair sharing does."""
+    counts = {name: world.pending_counts(name) for name in world.cluster_queue_names()}
+    return {
+        "local_queues": {name: found.local_queues for name, found in counts.items()},
+        "hashes": {name: found.hashes for name, found in counts.items()},
+        "fair_sharing": world.fair_sharing_usage(),
+    }

@@ -1,0 +1,53 @@
+"""What a batch adds to Prometheus' counters and histograms, in the batch's own transaction.
+
+So a counter says what was decided and committed, whichever leader did it, and a refused batch counts nothing. The steps
+in a workload's life are counted by triggers where its row changes (see the migration `metric_counts`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from typing import Any, Final
+
+import orjson
+
+from scheduler.store.batch import Batch
+from scheduling.model.vocabulary import DecisionKind
+
+ATTEMPT_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds of the buckets of a cycle's duration in seconds (Kueue takes Prometheus' own)."""
+
+_Key = tuple[str, tuple[str, ...], int]
+
+_INSERT: Final = """
+INSERT INTO scheduler_metriccount (cluster_id, metric, labels, bucket, count, total)
+SELECT %s, v.metric, ARRAY(SELECT jsonb_array_elements_text(v.labels::jsonb)), v.bucket, v.count, v.total
+FROM unnest(%s::text[], %s::text[], %s::int[], %s::bigint[], %s::float8[]) AS v(metric, labels, bucket, count, total)
+"""
+
+
+def write_counts(cursor: Any, batch: Batch) -> None:
+    """Count the cycles of a batch and the preemptions that they decided."""
+    counts: dict[_Key, list[float]] = defaultdict(lambda: [0, 0.0])
+    for attempt in batch.attempts:
+        bucket = bisect_left(ATTEMPT_BOUNDS, attempt.seconds)
+        _add(counts, ("attempt", (attempt.result,), bucket), attempt.seconds)
+    for decision in batch.decisions:
+        if decision.action == DecisionKind.PREEMPT:
+            by = decision.detail["preemptor_cluster_queue"]
+            _add(counts, ("preempted", (by, decision.reason), 0))
+    if batch.refusals:
+        _add(counts, ("batch_refused", (), 0), times=batch.refusals)
+    if counts:
+        rows = [(metric, _json(labels), bucket, *value) for (metric, labels, bucket), value in counts.items()]
+        cursor.execute(_INSERT, [batch.cluster_id, *(list(column) for column in zip(*rows, strict=True))])
+
+
+def _add(counts: dict[_Key, list[float]], key: _Key, seconds: float = 0.0, times: int = 1) -> None:
+    counts[key][0] += times
+    counts[key][1] += seconds
+
+
+def _json(labels: tuple[str, ...]) -> str:
+    return orjson.dumps(labels).decode()

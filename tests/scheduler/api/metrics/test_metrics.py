@@ -1,0 +1,275 @@
+"""/metrics, read as Prometheus reads it: names, types and labels, and what was counted by whichever leader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.db.models import F
+from django.utils import timezone
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from accounts.models import Cluster
+from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
+from queues.models import Job, Workload
+from queues.services.workloads import hold, record_finished, record_pods_ready, record_stopped, release
+from scheduler.housekeeping.metric_counts import join_counts
+from scheduler.models import Lease, MetricCount
+from tests.api_client import SchemaClient
+from tests.engines import start
+from tests.factories import START, make_cluster, make_cluster_queue, make_cohort, make_node, make_workload
+from tests.scheduler.api.metrics.kueue_families import COUNTER, KUEUE_FAMILIES, NOT_GIVEN
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster(cluster: Cluster) -> Cluster:
+    """With the namespace `team`."""
+    return make_cluster(cluster.name)
+
+
+Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(client: SchemaClient) -> tuple[dict[str, Metric], Samples]:
+    """The families by name, and every sample by its name and labels, without `cluster`, `replica_role` and `zone`."""
+    response = client.get("/metrics")
+    assert response.headers["Content-Type"].startswith("text/plain")
+    families = {
+        # The parser takes `_total` off a counter's name, where Kueue may have a gauge of that name too.
+        f"{family.name}_total" if family.type == COUNTER else family.name: family
+        for family in text_string_to_metric_families(response.content.decode())
+    }
+    return families, {
+        (sample.name, _without_constants(sample.labels)): sample.value
+        for family in families.values()
+        for sample in family.samples
+    }
+
+
+def _without_constants(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    assert labels["cluster"] == "default" if "cluster" in labels else True
+    return frozenset((name, value) for name, value in labels.items() if name not in {"cluster", "replica_role", "zone"})
+
+
+def value(samples: Samples, name: str, /, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
+
+
+def a_life(cluster: Cluster) -> None:
+    """One is preempted, runs again, and is preempted again by the same one, which ran ready and was held meanwhile."""
+    make_cohort(cluster, "company")
+    make_cohort(cluster, "lab", parent_name="company")
+    make_cluster_queue(
+        cluster, quotas={"default-flavor": {"cpu": 4000}}, cohort_name="lab", within_cluster_queue="LowerPriority"
+    )
+    low = make_workload(cluster, "low", {"cpu": "3"}, priority_class_name="low", priority=-1)
+    low.job = Job.objects.create(
+        cluster=cluster, kind="Job", namespace="team", name="low", manifest={}, created_at=START - timedelta(seconds=3)
+    )
+    low.save()
+    start(cluster).run()
+    make_workload(cluster, "high", {"cpu": "2"}, priority=100)
+    engine = start(cluster)  # another leader
+    engine.run()
+    record_stopped(cluster, [("team", "low")])
+    engine.run()
+    record_pods_ready(cluster, [("team", "high")])
+    hold(cluster, [("team", "high")], actor="bob")
+    engine.run()
+    record_stopped(cluster, [("team", "high")])
+    start(cluster).run()  # and another
+    release(cluster, [("team", "high")], actor="bob")
+
+
+def test_every_family_of_kueues_has_its_type_and_labels(vera: SchemaClient, cluster: Cluster) -> None:
+    a_life(cluster)
+    record_finished(cluster, [("team", "low")])
+    families, _ = scrape(vera)
+    ours = {name.removeprefix("kueue_"): family for name, family in families.items() if name.startswith("kueue_")}
+    for name, (type_, labels) in KUEUE_FAMILIES.items():
+        family = ours.pop(name)
+        assert family.type == type_, name
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} - {"cluster", "replica_role"} == set(labels), name
+            assert sample.labels["replica_role"] == "standalone"
+    assert not ours, "families that Kueue does not have, under its prefix"
+    assert not set(NOT_GIVEN) & set(KUEUE_FAMILIES)
+
+
+def test_counters_say_what_was_decided_under_all_leaders(vera: SchemaClient, cluster: Cluster) -> None:
+    a_life(cluster)
+    engine = start(cluster)
+    engine.run()
+    record_finished(cluster, [("team", "low")])
+    _, samples = scrape(vera)
+    low = {"cluster_queue": "main", "priority_class": "low"}
+    high = {"cluster_queue": "main", "priority_class": ""}
+    assert value(samples, "kueue_quota_reserved_workloads_total", **low) == 2
+    assert value(samples, "kueue_admitted_workloads_total", **low) == 2
+    assert value(samples, "kueue_admitted_workloads_total", **high) == 1
+    by = {"namespace": "team", "name": "queue", "priority_class": "low"}
+    assert value(samples, "kueue_local_queue_admitted_workloads_total", **by) == 2
+    preempted = {"reason": "Preempted", "underlying_cause": ""}
+    assert value(samples, "kueue_evicted_workloads_total", **low, **preempted) == 2
+    assert value(samples, "kueue_evicted_workloads_once_total", **low, **preempted) == 1
+    held = {"reason": "Deactivated", "underlying_cause": ""}
+    assert value(samples, "kueue_evicted_workloads_total", **high, **held) == 1
+    assert value(samples, "kueue_evicted_workloads_once_total", **high, **held) == 1
+    by_whom = {"preempting_cluster_queue": "main", "reason": "InClusterQueue"}
+    assert value(samples, "kueue_preempted_workloads_total", **by_whom) == 2
+    assert value(samples, "kueue_finished_workloads_total", **low) == 1
+    assert value(samples, "kueue_execution_time_seconds_count", **low) == 1
+    assert value(samples, "kueue_pods_ready_to_evicted_time_seconds_count", cluster_queue="main", **held) == 1
+    assert value(samples, "kueue_cohort_subtree_admitted_workloads_total", cohort="company", priority_class="low") == 2
+    assert value(samples, "kueue_admission_attempts_total", result="success") >= 3
+
+
+def test_waits_begin_when_a_workload_was_queued_and_fill_the_buckets(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    make_workload(cluster, "one")  # queued at START, decided 1,000 s later
+    start(cluster).run()
+    families, samples = scrape(vera)
+    labels = {"cluster_queue": "main", "priority_class": ""}
+    assert value(samples, "kueue_admission_wait_time_seconds_sum", **labels) == 1000
+    assert value(samples, "kueue_admission_wait_time_seconds_bucket", **labels, le="640") == 0
+    assert value(samples, "kueue_admission_wait_time_seconds_bucket", **labels, le="1280") == 1
+    assert value(samples, "kueue_admission_wait_time_seconds_bucket", **labels, le="+Inf") == 1
+    family = families["kueue_admission_wait_time_seconds"]
+    bounds = [sample.labels["le"] for sample in family.samples if sample.name.endswith("_bucket")]
+    assert bounds == ["1", "2.5", "5", "10", "20", "40", "80", "160", "320", "640", "1280", "2560", "5120", "10240",
+                      "20480", "40960", "+Inf"]  # fmt: skip
+
+
+def test_a_value_on_a_bound_belongs_to_its_bucket(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    make_workload(cluster, "one", created_at=START + timedelta(seconds=1000 - 320))
+    start(cluster).run()
+    _, samples = scrape(vera)
+    labels = {"cluster_queue": "main", "priority_class": ""}
+    assert value(samples, "kueue_admission_wait_time_seconds_bucket", **labels, le="160") == 0
+    assert value(samples, "kueue_admission_wait_time_seconds_bucket", **labels, le="320") == 1
+
+
+def test_joining_changes_nothing_that_is_shown(vera: SchemaClient, cluster: Cluster) -> None:
+    a_life(cluster)
+    before = {key: found for key, found in scrape(vera)[1].items() if "_total" in key[0] or "_seconds_" in key[0]}
+    rows = MetricCount.objects.count()
+    join_counts()
+    join_counts()
+    after = {key: found for key, found in scrape(vera)[1].items() if "_total" in key[0] or "_seconds_" in key[0]}
+    assert after == before
+    assert MetricCount.objects.count() < rows
+
+
+def test_a_batch_that_is_refused_counts_nothing_but_its_refusal(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    one = make_workload(cluster, "one")
+
+    def meanwhile() -> None:
+        Workload.objects.filter(pk=one.pk).update(priority=F("priority") + 1)
+
+    start(cluster, meanwhile=meanwhile).run()
+    _, samples = scrape(vera)
+    assert value(samples, "kueue_admitted_workloads_total", cluster_queue="main", priority_class="") == 1
+    assert value(samples, "kueueweb_refused_batches_total") == 1
+
+
+def test_gauges_of_queues(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster, "research", {"v100": {"cpu": (4500, 2000, None)}}, cohort_name="company")
+    make_workload(cluster, "runs", {"cpu": "4"})
+    make_workload(cluster, "waits", {"cpu": "3"}, priority=-1)
+    start(cluster).run()
+    Lease.objects.update(renewed_at=None)  # nobody leads: the numbers are those of the rows
+    _, samples = scrape(vera)
+    cell = {"cluster_queue": "research", "cohort": "company", "flavor": "v100", "resource": "cpu"}
+    assert value(samples, "kueue_cluster_queue_nominal_quota", **cell) == 4.5
+    assert value(samples, "kueue_cluster_queue_borrowing_limit", **cell) == 2
+    assert value(samples, "kueue_cluster_queue_lending_limit", **cell) == math.inf
+    assert value(samples, "kueue_cluster_queue_resource_reservation", **cell) == 4
+    assert value(samples, "kueue_cluster_queue_resource_usage", **cell) == 4
+    queue = {"cluster_queue": "research"}
+    assert value(samples, "kueue_unadmitted_workloads", **queue, reason="WaitingForQuota", underlying_cause="") == 1
+    assert value(samples, "kueue_cluster_queue_status", **queue, status="active") == 1
+    assert value(samples, "kueue_cluster_queue_status", **queue, status="pending") == 0
+    assert value(samples, "kueue_local_queue_status", name="queue", namespace="team", active="True") == 1
+    local = {"name": "queue", "namespace": "team", "flavor": "v100", "resource": "cpu"}
+    assert value(samples, "kueue_local_queue_resource_usage", **local) == 4
+    assert value(samples, "kueue_cohort_subtree_admitted_active_workloads", cohort="company") == 1
+    assert value(samples, "kueue_cohort_info", cohort="company", parent_cohort="", root_cohort="company") == 1
+    assert value(samples, "kueueweb_scheduler_leads") == 0
+    assert value(samples, "kueueweb_queue_lag_seconds") == 0
+
+
+def test_what_the_leader_counts_is_in_the_next_scrape(vera: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    for name in ("big", "bigger"):
+        make_workload(cluster, name, {"cpu": "11"})
+    start(cluster).run()
+    _, samples = scrape(vera)
+    assert value(samples, "kueueweb_scheduler_leads") == 1
+    local = {"name": "queue", "namespace": "team"}
+    assert value(samples, "kueue_local_queue_pending_workloads", **local, status="inadmissible") == 2
+    assert value(samples, "kueue_local_queue_pending_workloads", **local, status="active") == 0
+    assert value(samples, "kueue_pending_scheduling_hashes", cluster_queue="main", status="inadmissible") == 1
+
+
+class TestDevices:
+    """Under HAMi's names, with its labels."""
+
+    DEVICE: Mapping[str, Any] = {"node": "n1", "device_uuid": "n1-0", "device_index": "0", "device_type": "V100"}
+
+    @pytest.fixture
+    def device(self, cluster: Cluster) -> Device:
+        node = make_node(cluster, "n1", [{"type": "V100", "used_slots": 1, "used_memory_mib": 4000}])
+        device = node.devices.get()
+        workload = make_workload(cluster, "one")
+        DeviceAllocation.objects.create(
+            cluster=cluster, node=node, device=device, device_uuid=device.uuid, workload=workload, namespace="team",
+            pod_name="one-0", memory_mib=4000, cores_percent=30, created_at=START,
+        )  # fmt: skip
+        return device
+
+    def test_what_is_granted(self, vera: SchemaClient, device: Device) -> None:
+        _, samples = scrape(vera)
+        assert value(samples, "hami_gpu_memory_limit_bytes", **self.DEVICE) == 16_000 * 2**20
+        assert value(samples, "hami_gpu_shared_count", **self.DEVICE) == 1
+        assert value(samples, "hami_node_gpu_memory_allocated_ratio", **self.DEVICE) == 0.25
+        pod = {"namespace": "team", "node": "n1", "pod": "one-0", "container_index": "0", "device_uuid": "n1-0"}
+        assert value(samples, "hami_vgpu_memory_allocated_bytes", **pod) == 4000 * 2**20
+        assert value(samples, "hami_vgpu_core_allocated_ratio", **pod) == 30
+
+    def test_what_is_used_as_long_as_the_reading_is_fresh(self, vera: SchemaClient, device: Device) -> None:
+        pod = {"namespace": "team", "pod_name": "one-0", "container": "main"}
+        now = timezone.now()
+        DeviceSample.objects.create(device=device, at=now, memory_used_mib=100)
+        ContainerSample.objects.create(device=device, at=now, last_kernel_seconds=7, **pod)
+        old = now - timedelta(minutes=5)
+        ContainerSample.objects.create(device=device, at=old, memory_used_mib=5, **pod)
+        families, samples = scrape(vera)
+        assert value(samples, "hami_host_gpu_memory_used_bytes", **self.DEVICE) == 100 * 2**20
+        container = {
+            "namespace": "team", "pod": "one-0", "container": "main", "vdevice_index": "0", "device_uuid": "n1-0"
+        }  # fmt: skip
+        assert value(samples, "hami_container_last_kernel_elapsed_seconds", **container) == 7
+        assert not families["hami_vgpu_memory_used_bytes"].samples
+
+    def test_older_names_only_where_they_are_asked_for(
+        self, vera: SchemaClient, device: Device, settings: LazySettings
+    ) -> None:
+        assert "GPUDeviceMemoryLimit" not in scrape(vera)[0]
+        settings.METRICS_LEGACY_HAMI_NAMES = True
+        _, samples = scrape(vera)
+        old = {"nodeid": "n1", "deviceuuid": "n1-0", "deviceidx": "0", "devicetype": "V100"}
+        assert value(samples, "GPUDeviceMemoryLimit", **old) == 16_000 * 2**20
+
+
+def test_not_for_tenants(bob: SchemaClient, db: None) -> None:
+    assert bob.get("/metrics").status_code == 403
+    assert SchemaClient().get("/metrics").status_code == 401
