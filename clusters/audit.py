@@ -23,12 +23,16 @@ from clusters.jobs.objects import JOB_UID_LABEL, MANAGED_LABEL, WORKLOAD_UID_LAB
 from clusters.jobs.running import JOB_KINDS
 from gpus.models import DeviceAllocation
 from gpus.services.counters import miscounts, recount
+from gpus.vendors import VENDORS
 from queues.models import Job, Workload
 from queues.services.workloads import record_finished, settle_endings
+from scheduling.devices.requests.requests import device_resource_names
+from scheduling.model.quantity import format_amount
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
+_DEVICES: Final = device_resource_names(VENDORS)
 _LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _PATIENCE: Final = timedelta(seconds=60)
 """What takes longer than this is not on its way, it is stuck."""
@@ -43,8 +47,10 @@ class Check(StrEnum):
     """The counters of a device are the sums of its slices."""
     SLICES = "slices"
     """Every decided slice has an owner that holds quota."""
+    NODES = "nodes"
+    """No node is promised to more pods than it takes."""
     PODS = "pods"
-    """Every pod of ours belongs to a workload that holds what it uses."""
+    """Every pod of ours belongs to a workload that holds what it uses, on a node that it was given."""
     TOLD = "told"
     """The cluster has heard every decision."""
     ENDING = "ending"
@@ -153,6 +159,33 @@ def _slices(cluster: Cluster, now: datetime) -> Iterator[Violation]:
         yield Violation(Check.SLICES, f"{node}/{uuid}#{pk}", said, _namespace(key), node, pk)
 
 
+def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
+    """Cards are counted elsewhere (`_counters`); what others use of a node, or take of it later, is no promise."""
+    for name, resource, held, allocatable in _query(
+        """
+        WITH placed AS (
+            SELECT place.node, pod_set.requests || '{"pods": 1}' AS requests, count(*) AS pods
+            FROM queues_workload AS workload JOIN queues_podset AS pod_set ON pod_set.workload_id = workload.id
+            CROSS JOIN jsonb_array_elements_text(pod_set.nodes) AS place(node)
+            WHERE workload.cluster_id = %s AND workload.status <> 'Finished'
+                AND workload.quota_reserved_at IS NOT NULL AND place.node IS NOT NULL
+            GROUP BY place.node, pod_set.requests
+        ), held AS (
+            SELECT placed.node, request.key AS resource, sum(placed.pods * request.value::numeric) AS amount
+            FROM placed CROSS JOIN jsonb_each_text(placed.requests) AS request
+            WHERE request.key <> ALL(%s) GROUP BY placed.node, request.key
+        )
+        SELECT node.name, held.resource, held.amount, (node.allocatable ->> held.resource)::numeric
+        FROM held JOIN gpus_node AS node ON node.cluster_id = %s AND node.name = held.node
+        WHERE held.amount > (node.allocatable ->> held.resource)::numeric
+        ORDER BY node.name, held.resource
+        """,
+        [cluster.pk, sorted(_DEVICES), cluster.pk],
+    ):
+        amounts = f"{format_amount(resource, int(held))} of {format_amount(resource, int(allocatable))}"
+        yield Violation(Check.NODES, f"{name}/{resource}", f"{amounts} {resource} are promised to pods", node=name)
+
+
 def _told(cluster: Cluster, now: datetime) -> Iterator[Violation]:
     for pk, key, missing in _query(
         """
@@ -183,7 +216,7 @@ def _ending(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 _RULES: Final[Sequence[Callable[[Cluster, datetime], Iterator[Violation]]]] = (
-    _quota, _counters, _slices, _told, _ending,
+    _quota, _counters, _slices, _nodes, _told, _ending,
 )  # fmt: skip
 
 
@@ -191,8 +224,10 @@ def _pods(cluster: Cluster, pods: Sequence[JsonObject]) -> Iterator[Violation]:
     """Pods with our labels, beside the rows: anyone can write a label, so a stranger's pod shows up here too."""
     uids = {uid for pod in pods if (uid := uid_label(pod, WORKLOAD_UID_LABEL))}
     holding = Workload.objects.filter(cluster=cluster, uid__in=uids, quota_reserved_at__isnull=False)
-    rows = holding.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "uid")
-    held = {(namespace, str(uid)) for namespace, uid in rows}
+    rows = holding.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "uid", "pod_sets__nodes")
+    held: dict[tuple[str, str], set[str]] = {}
+    for namespace, uid, nodes in rows:
+        held.setdefault((namespace, str(uid)), set()).update(filter(None, nodes or ()))
     jobs = {uid for pod in pods if (uid := uid_label(pod, JOB_UID_LABEL))}
     known = set(map(str, Job.objects.filter(cluster=cluster, uid__in=jobs).values_list("uid", flat=True)))
     for pod in pods:
@@ -201,6 +236,11 @@ def _pods(cluster: Cluster, pods: Sequence[JsonObject]) -> Iterator[Violation]:
         subject = f"{namespace}/{metadata['name']}"
         if uid and (namespace, uid) not in held and node:
             yield Violation(Check.PODS, subject, "the pod lives, and no workload holds what it uses", namespace, node)
+        elif node and held.get((namespace, uid)) and node not in held[namespace, uid]:
+            given = ", ".join(sorted(held[namespace, uid]))
+            yield Violation(
+                Check.PODS, subject, f"the pod is on {node}, and its workload was given {given}", namespace, node
+            )
         elif not uid and uid_label(pod, JOB_UID_LABEL) not in known:
             yield Violation(Check.PODS, subject, "the pod names a job that is not known here", namespace, node)
 
@@ -236,7 +276,7 @@ def _heal(cluster: Cluster, client: ClusterClient, violation: Violation, now: da
         case Check.ENDING:
             _end_if_gone(cluster, client, violation.key, now)
             settle_endings(cluster, now=now)
-        case Check.QUOTA | Check.PODS:
+        case Check.QUOTA | Check.NODES | Check.PODS:
             pass  # which side is right is for a person to see
 
 

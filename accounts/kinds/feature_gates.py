@@ -1,4 +1,4 @@
-"""Kueue's feature gates and one of ours: the ones that are read here, and those whose subject is decided for good."""
+"""Kueue's feature gates and two of ours: the ones that are read here, and those whose subject is decided for good."""
 
 from typing import Final
 
@@ -8,7 +8,10 @@ DISABLE_WAIT_FOR_PODS_READY: Final = "DisableWaitForPodsReady"
 STRICT_KUEUE_LIFECYCLE: Final = "StrictKueueLifecycle"
 """Ours: a workload lives as under Kueue also where ours is better for its user (docs/scheduling.md)."""
 
-HONOURED: Final = frozenset({BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE})
+PLACE_ALL_PODS: Final = "PlaceAllPods"
+"""Ours, and on unless set to false: pods without devices are placed on the cluster's nodes too."""
+
+HONOURED: Final = frozenset({BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE, PLACE_ALL_PODS})
 
 KNOWN: Final = HONOURED | frozenset((
     "AdmissionFairSharing", "AdmissionGatedBy", "AssignQueueLabelsForPods", "CleanupProvisioningRequestsOnEviction",

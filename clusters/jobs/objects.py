@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Any, Final
 from uuid import UUID
 
@@ -74,7 +75,8 @@ class PodSetAdmission:
     * count: the admitted number of pods.
     * node_labels, tolerations: of its flavors, merged.
     * nodes: the node of each replica where we chose them, "" for one that an elastic job gave up; empty where the
-      cluster's own scheduler does.
+      cluster's own scheduler does. hosts: their host names, where these are not the nodes' names.
+    * with_devices: its pods get devices from us too, so nobody else may bind them.
     * topology: the domains that its pods were assigned, if any; topology_request: how they state their ranks.
     * updates: what its admission checks add to its pods.
     """
@@ -87,6 +89,19 @@ class PodSetAdmission:
     topology: TopologyAssignment | None = None
     topology_request: TopologyRequest | None = None
     updates: tuple[PodSetUpdate, ...] = ()
+    hosts: Mapping[str, str] = dataclass_field(default_factory=dict)
+    with_devices: bool = True
+
+    def host(self, node: str) -> str:
+        """By which value of the host name's label pods are tied to a node."""
+        return self.hosts.get(node, node)
+
+    @property
+    def tied_to(self) -> str:
+        """The host that all pods can be tied to in their template; "" where each has its own, or may get another."""
+        if self.with_devices or self.topology is not None or len(set(self.nodes)) != 1:
+            return ""
+        return self.host(self.nodes[0])
 
     @property
     def replicas(self) -> Sequence[int]:
@@ -239,7 +254,11 @@ def ungated_pod(
     kept = [gate for gate in gates if gate["name"] != PLACEMENT_GATE and gate["name"] not in KUEUE_GATES]
     if len(kept) == len(gates):
         return None
-    chosen = {HOSTNAME_LABEL: node} if node else {**pod_set.node_labels, **_added(pod_set, "node_selector"), **domain}
+    chosen = (
+        {HOSTNAME_LABEL: pod_set.host(node)}
+        if node
+        else {**pod_set.node_labels, **_added(pod_set, "node_selector"), **domain}
+    )
     spec: JsonObject = {
         "schedulingGates": kept,
         "nodeSelector": {**(pod["spec"].get("nodeSelector") or {}), **chosen},
@@ -255,18 +274,23 @@ def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: Po
     metadata, spec = template["metadata"], template["spec"]
     own = _with_updates(metadata.get("labels") or {}, pod_set, "labels")
     labels = {**own, **common_labels(source), **admission_labels(workload, pod_set)}
+    host = "" if source.elastic else pod_set.tied_to
     selector = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
+    if host:
+        selector = _merged_selector(selector, {HOSTNAME_LABEL: host})
     spec["nodeSelector"] = _with_updates(selector, pod_set, "node_selector")
     tolerations = (*pod_set.tolerations, *_added_tolerations(pod_set))
     spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), tolerations)
-    gated = source.elastic or bool(pod_set.nodes) if source.found_in_cluster else False
-    if gated or (pod_set.topology is not None and not pod_set.nodes):
+    placed = bool(pod_set.nodes) and not host
+    gated = source.elastic or placed if source.found_in_cluster else False
+    to_others = placed and not pod_set.with_devices
+    if gated or to_others or (pod_set.topology is not None and not pod_set.nodes):
         # The name of a running template's scheduler can't be changed; a gate can be added while it is suspended.
-        # And pods that only get a topology domain from us are another scheduler's to bind.
+        # And pods that only get a node or a topology domain from us are another scheduler's to bind.
         spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
-    elif pod_set.nodes:
+    elif placed:
         spec["schedulerName"] = SCHEDULER_NAME
-    if pod_set.nodes:
+    if pod_set.nodes and pod_set.with_devices:
         labels[HAMI_WEBHOOK_LABEL] = "ignore"
     for field in ("nodeSelector", "tolerations"):
         if not spec[field]:

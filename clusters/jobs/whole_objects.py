@@ -18,6 +18,7 @@ from clusters.jobs.framework.manifest import dig
 from clusters.jobs.framework.pod_set_info import PodSetInfo, info_of_pod_set
 from clusters.jobs.objects import (
     HAMI_WEBHOOK_LABEL,
+    HOSTNAME_LABEL,
     PLACEMENT_GATE,
     AdmittedWorkload,
     CannotStart,
@@ -94,14 +95,15 @@ def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmissio
     """What is merged into the template of a pod set."""
     info = PodSetInfo(pod_set.name, pod_set.count)
     labels = {**common_labels(source), **admission_labels(workload, pod_set)}
-    if pod_set.nodes:
+    if pod_set.nodes and pod_set.with_devices:
         labels[HAMI_WEBHOOK_LABEL] = "ignore"
-    gated = bool(pod_set.nodes) or pod_set.topology is not None
+    host = "" if source.elastic else pod_set.tied_to
+    gated = (bool(pod_set.nodes) and not host) or pod_set.topology is not None
     try:
         info.add(
             annotations={keys.WORKLOAD: workload.name},
             labels=labels,
-            node_selector=pod_set.node_labels,
+            node_selector={**pod_set.node_labels, HOSTNAME_LABEL: host} if host else pod_set.node_labels,
             tolerations=[dict(each) for each in pod_set.tolerations],
             scheduling_gates=[{"name": PLACEMENT_GATE}] if gated else [],
         )

@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from accounts.models import Cluster
 from clusters.client import PODS, ClusterClient, ClusterError, ClusterUnreachable, JsonObject
 from clusters.jobs.objects import (
+    HOSTNAME_LABEL,
     JOB_UID_LABEL,
     POD_SET_LABEL,
     WORKLOAD_UID_LABEL,
@@ -26,7 +27,7 @@ from clusters.jobs.objects import (
     ungated_pod,
     waits_for_us,
 )
-from clusters.push.desired_state import FlavorNodes, Slices, admitted_workload, runs, with_jobs
+from clusters.push.desired_state import FlavorNodes, Places, Slices, admitted_workload, places_of, runs, with_jobs
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
 from clusters.push.topology_domains import TopologyDomains
@@ -59,13 +60,14 @@ class Binder:
         self._vendors = configured_vendors(cluster.device_plugin_configuration.get("settings") or {}, VENDORS)
         self._locks = NodeLocks(client, clock)
         self._domains = TopologyDomains(())
+        self._places = Places()
 
     def bind(self, pods: Sequence[JsonObject]) -> int:
         """Binds those that wait for us and may run; how many. `pods` are all live pods that are ours."""
         waiting = [pod for pod in pods if waits_for_us(pod)]
         if not waiting:
             return 0
-        rows, slices = self._decided(waiting)
+        rows, slices, self._places = self._decided(waiting)
         bound = 0
         replicas = Replicas(pods)
         self._domains = TopologyDomains(pods)
@@ -83,7 +85,7 @@ class Binder:
                 _log.warning("Pod %s/%s is not bound yet: %s", metadata["namespace"], metadata["name"], error)
         return bound
 
-    def _decided(self, waiting: Sequence[JsonObject]) -> tuple[dict[str, Workload], Slices]:
+    def _decided(self, waiting: Sequence[JsonObject]) -> tuple[dict[str, Workload], Slices, Places]:
         """The workloads that these pods may belong to and their slices, as of one moment.
 
         A workload may be evicted and admitted elsewhere between two statements; nodes and slices of two decisions
@@ -92,7 +94,7 @@ class Binder:
         with transaction.atomic(durable=True), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             rows = self._rows(waiting)
-            return rows, Slices(row.pk for row in rows.values())
+            return rows, Slices(row.pk for row in rows.values()), places_of(self._cluster, rows.values())
 
     def _rows(self, waiting: Sequence[JsonObject]) -> dict[str, Workload]:
         """The admitted workloads that these pods may belong to, by uid."""
@@ -121,7 +123,7 @@ class Binder:
 
     def _bind_one(self, pod: JsonObject, row: Workload, replicas: Replicas, slices: Slices) -> int:
         pod_set = _pod_set(row, (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
-        workload = admitted_workload(row, self._flavors)
+        workload = admitted_workload(row, self._flavors, self._places)
         admission = next((found for found in workload.pod_sets if found.name == pod_set.name), workload.pod_sets[0])
         workload = replace(workload, pod_sets=(admission,))
         replica = replicas.assign(pod, str(row.uid), admission)
@@ -131,6 +133,8 @@ class Binder:
         if not node:
             domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
             return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
+        if not admission.with_devices and pod["spec"].get("schedulingGates"):
+            return self._hand_over(pod, workload, admission, replica, {HOSTNAME_LABEL: admission.host(node)})
         placement = slices.placement(row, pod_set, replica, node)
         devices = slices.devices.get(node)
         hami = pod_annotations(placement, self._vendors, self._clock(), manifest=pod, devices=devices)
@@ -165,13 +169,12 @@ class Binder:
         replica: int,
         domain: Mapping[str, str],
     ) -> int:
-        """No node was decided: the cluster's own scheduler places the pod, on its flavors' nodes and in its topology
-        domain."""
+        """No device was decided: the cluster's own scheduler binds the pod, on its flavors' nodes and in its topology
+        domain, or on its node. It looks at what we do not read: ports, volumes, other pods."""
         ungate = ungated_pod(pod, admission, "", domain)
         if ungate is None:
             return 0
-        self._patch(pod, placed_pod(pod, workload, replica, {}))
-        self._patch(pod, ungate)
+        self._patch(pod, {**ungate, **placed_pod(pod, workload, replica, {})})
         return 1
 
     def _annotate(self, pod: JsonObject, patch: JsonObject) -> None:

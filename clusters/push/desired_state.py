@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import QuerySet
 
 from accounts.models import Cluster
-from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission
+from clusters.jobs.objects import HOSTNAME_LABEL, AdmittedWorkload, JobSource, PodSetAdmission
 from clusters.jobs.running import JOB_KINDS
 from gpus.manifests import configured_vendors
-from gpus.models import AllocationSource, DeviceAllocation
+from gpus.models import AllocationSource, DeviceAllocation, Node
 from gpus.models import Device as DeviceRow
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
@@ -79,7 +79,29 @@ def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...]
     return sources
 
 
-def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) -> AdmittedWorkload:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What beside their rows tells how pods of some workloads are tied to their nodes: which pod sets, by the key of
+    their workload and by name, hold slices, and the host names of nodes that are called otherwise."""
+
+    with_devices: frozenset[tuple[int, str]] = frozenset()
+    hosts: Mapping[str, str] = field(default_factory=dict)
+
+
+def places_of(cluster: Cluster, workloads: Iterable[Workload]) -> Places:
+    """Two queries, none where no pod was placed; the pod sets must be prefetched."""
+    pod_sets = [pod_set for workload in workloads for pod_set in workload.pod_sets.all() if pod_set.nodes]
+    if not pod_sets:
+        return Places()
+    slices = DeviceAllocation.objects.filter(source=AllocationSource.DECIDED)
+    slices = slices.filter(workload_id__in={pod_set.workload_id for pod_set in pod_sets})
+    names = {node for pod_set in pod_sets for node in pod_set.nodes if node}
+    labelled = Node.objects.filter(cluster=cluster, name__in=names).values_list("name", "labels")
+    hosts = {name: labels[HOSTNAME_LABEL] for name, labels in labelled if labels.get(HOSTNAME_LABEL, name) != name}
+    return Places(frozenset(slices.order_by().values_list("workload_id", "pod_set").distinct()), hosts)
+
+
+def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes], places: Places) -> AdmittedWorkload:
     """A workload with its admission; its pod sets must be prefetched."""
     checks = [read_check_state(state) for state in workload.admission_check_states]
     return AdmittedWorkload(
@@ -87,11 +109,13 @@ def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes]) ->
         uid=str(workload.uid),
         queue_name=workload.queue_name,
         cluster_queue_name=workload.cluster_queue_name,
-        pod_sets=tuple(_pod_set(row, flavors, checks) for row in workload.pod_sets.all()),
+        pod_sets=tuple(_pod_set(row, flavors, checks, places) for row in workload.pod_sets.all()),
     )
 
 
-def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes], checks: Sequence[AdmissionCheckState]) -> PodSetAdmission:
+def _pod_set(
+    row: PodSet, flavors: Mapping[str, FlavorNodes], checks: Sequence[AdmissionCheckState], places: Places
+) -> PodSetAdmission:
     labels: dict[str, str] = {}
     tolerations: list[Mapping[str, Any]] = []
     for name in sorted(set(row.flavors.values())):
@@ -110,6 +134,8 @@ def _pod_set(row: PodSet, flavors: Mapping[str, FlavorNodes], checks: Sequence[A
         read_topology_assignment(row.topology_assignment),
         TopologyRequest.from_manifest(row.topology_request),
         tuple(updates_of(checks, row.name)),
+        places.hosts,
+        (row.workload_id, row.name) in places.with_devices,
     )
 
 

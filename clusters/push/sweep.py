@@ -51,11 +51,13 @@ from clusters.jobs.running import JOB_KINDS, OPERATED_KINDS, Stopping
 from clusters.jobs.whole_objects import new_object, start_patch, stop_patch
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
+    Places,
     admitted_workload,
     device_vendors,
     flavors_of,
     job_source,
     member_sources,
+    places_of,
     runs,
     with_jobs,
 )
@@ -121,6 +123,7 @@ class _Sweep:
         self._applied: set[str] = set()
         self._listed: dict[str, dict[tuple[str, str], JsonObject]] = {}
         self._members: dict[int, list[JobSource]] = {}
+        self._places = Places()
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), UTC)
@@ -203,6 +206,7 @@ class _Sweep:
 
     def _look_up(self, rows: Sequence[Workload]) -> None:
         """For many jobs of a kind one list costs less than asking for each; few are asked for when it is their turn."""
+        self._places = places_of(self._cluster, rows)
         counts = Counter(row.job.kind for row in rows if row.job is not None)
         groups = [row.job.pk for row in rows if row.job is not None and row.job.kind == POD_GROUP]
         self._members = member_sources(groups, self._vendors)
@@ -245,7 +249,7 @@ class _Sweep:
             return
         if there is None and source.found_in_cluster:
             return  # whoever made it has deleted it: the watcher sees to its workload
-        workload = admitted_workload(row, self._flavors)
+        workload = admitted_workload(row, self._flavors, self._places)
         if source.kind.rules is not None:
             self._start_whole(source, workload, source.kind.rules, there)
             return

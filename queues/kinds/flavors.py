@@ -71,6 +71,13 @@ RESOURCE_FLAVOR: Final = Kind(
             older={"v1alpha2": None},
             frozen=lambda old, new: bool(old) and old != new,
         ),
+        Field(
+            "quota_only",
+            "",
+            Boolean(),
+            annotation="kueueweb.io/quota-only",
+            help="Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides.",
+        ),
     ),
     check=_check_topology,
     users=users.of_flavor,

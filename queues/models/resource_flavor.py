@@ -14,6 +14,9 @@ class ResourceFlavor(ClusterObject):
         default=list, blank=True, help_text="[{key, operator, value, effect, tolerationSeconds}]"
     )
     topology_name = models.CharField(max_length=253, blank=True)
+    quota_only = models.BooleanField(
+        default=False, db_default=False, help_text="Beyond Kueue: pods without devices are not placed on its nodes."
+    )
 
     class Meta:
         ordering = ["name"]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from accounts.kinds.feature_gates import BALANCED_PLACEMENT, DISABLE_WAIT_FOR_PODS_READY, STRICT_KUEUE_LIFECYCLE
+from accounts.kinds.feature_gates import (
+    BALANCED_PLACEMENT,
+    DISABLE_WAIT_FOR_PODS_READY,
+    PLACE_ALL_PODS,
+    STRICT_KUEUE_LIFECYCLE,
+)
 from scheduling.lifecycle.retention import Retention
 from scheduling.model.configuration import (
     DEFAULT_PREEMPTION_STRATEGIES,
@@ -46,6 +51,7 @@ def read_configuration(manifest: Mapping[str, Any]) -> Configuration:
         ),
         balanced_placement=bool(gates.get(BALANCED_PLACEMENT, False)),
         strict_kueue_lifecycle=strict,
+        places_all_pods=bool(gates.get(PLACE_ALL_PODS, True)),
     )
 
 

@@ -60,6 +60,7 @@ class Rule(StrEnum):
     QUOTA = "Quota"
     TOPOLOGY = "Topology"
     DEVICES = "Devices"
+    NODES = "Nodes"
     NAMESPACE_QUOTA = "NamespaceQuota"
     QUEUE_ORDER = "QueueOrder"
 
@@ -71,12 +72,14 @@ _RULES = {
     RefusalKind.LACKS: Rule.QUOTA,
     RefusalKind.TOPOLOGY: Rule.TOPOLOGY,
     RefusalKind.DEVICES: Rule.DEVICES,
+    RefusalKind.NODES: Rule.NODES,
     RefusalKind.NAMESPACE_QUOTA: Rule.NAMESPACE_QUOTA,
     RefusalKind.NO_TOPOLOGY: Rule.TOPOLOGY_FLAVOR,
 }
 _REMEDIES = {
     Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, when its ResourceQuota is raised, or when it asks "
     "for less.",
+    Rule.NODES: "It starts when nodes have room for its pods, or when it asks for less.",
     Rule.DEVICES: "It starts when devices that hold its pods become free, or when it asks for less.",
     Rule.TOPOLOGY: "It starts when enough room becomes free within the topology that it asks for.",
     Rule.QUOTA: "It starts when that much becomes free.",
@@ -388,7 +391,7 @@ class _Search:
         if any(need.lacking for need in needs):
             return Rule.QUOTA, ""
         if nodes is not None:
-            return (Rule.NAMESPACE_QUOTA if nodes.namespace_quota else Rule.DEVICES), nodes.message
+            return _rule_of_nodes(nodes), nodes.message
         for refusal in self._refusals:
             if refusal.kind is RefusalKind.TOPOLOGY and refusal.flavor == slot.name:
                 return Rule.TOPOLOGY, _sentence(refusal.text)
@@ -473,6 +476,12 @@ def _victim(target: Target) -> Victim:
 def _sentence(text: str) -> str:
     """With a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
+
+
+def _rule_of_nodes(nodes: NodeFilters) -> Rule:
+    if nodes.by_room:
+        return Rule.NODES
+    return Rule.NAMESPACE_QUOTA if nodes.namespace_quota else Rule.DEVICES
 
 
 __all__ = ["Explanation", "FlavorVerdict", "NodeFilters", "RefusedBy", "ResourceNeed", "Rule", "WaitState", "explain"]

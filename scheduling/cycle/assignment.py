@@ -43,6 +43,8 @@ class RefusalKind(IntEnum):
     NAMESPACE_QUOTA = 6
     """The namespace's ResourceQuota leaves too little of the devices."""
     NO_TOPOLOGY = 7
+    NODES = 8
+    """No node takes pods that ask for no devices."""
     """A pod set needs one flavor with a topology, and got none or several."""
 
 
@@ -67,6 +69,7 @@ SEVERITY = {
     PendingReason.WAITING_FOR_QUOTA: 3,
     PendingReason.TOPOLOGY_PLACEMENT_FAILED: 2,
     PendingReason.WAITING_FOR_DEVICES: 1,
+    PendingReason.WAITING_FOR_NODES: 1,
 }
 """How bad a reason is."""
 
@@ -159,10 +162,12 @@ class Assignment:
 
     @property
     def reason_without_victims(self) -> PendingReason:
-        """Why a workload waits that only preemption could let in, and that finds no victim: for devices where nothing
-        else is short."""
+        """Why a workload waits that only preemption could let in, and that finds no victim: for devices, or for nodes,
+        where nothing else is short."""
         kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
-        devices = bool(kinds) and kinds <= {RefusalKind.DEVICES, RefusalKind.NAMESPACE_QUOTA}
+        if kinds == {RefusalKind.NODES}:
+            return PendingReason.WAITING_FOR_NODES
+        devices = bool(kinds) and kinds <= {RefusalKind.DEVICES, RefusalKind.NODES, RefusalKind.NAMESPACE_QUOTA}
         return PendingReason.WAITING_FOR_DEVICES if devices else PendingReason.WAITING_FOR_QUOTA
 
     def cells_to_preempt(self) -> set[Cell]:

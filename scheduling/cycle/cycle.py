@@ -28,6 +28,7 @@ from scheduling.state.state import State
 from scheduling.state.workload_info import LastAssignment, TopologyCharge, WorkloadInfo
 
 _IMMEDIATE = frozenset({RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION})
+_FOR_ROOM = frozenset({PendingReason.WAITING_FOR_DEVICES, PendingReason.WAITING_FOR_NODES})
 _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
 
 
@@ -360,8 +361,9 @@ class Cycle:
             kind = DecisionKind.INADMISSIBLE
             self._moved = True
             cq.queue.set_inadmissible(info, delayed=not info.backoff_expired(state.now))
-            if entry.reason is PendingReason.WAITING_FOR_DEVICES or (
-                reason is RequeueReason.NO_CANDIDATES and state.has_devices and info.asks_for_devices
+            if entry.reason in _FOR_ROOM or (
+                reason is RequeueReason.NO_CANDIDATES
+                and (state.places_all_pods or (state.has_devices and info.asks_for_devices))
             ):  # nobody is preempted for quota either while there would be no place
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:

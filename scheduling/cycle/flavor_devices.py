@@ -1,12 +1,15 @@
-"""Quota and devices in one decision: a flavor with quota but without a place for the pods does not fit.
+"""Quota and nodes in one decision: a flavor with quota but without a place for the pods does not fit.
 
-Concerns workloads whose pods ask for devices, and only while some node has registered devices; otherwise quota alone
-decides. All pods of all pod sets of such a workload are placed, or none.
+Concerns workloads whose pods ask for devices, while some node has registered devices, and with PlaceAllPods all others
+too, while there are nodes; otherwise quota alone decides. All pods of all pod sets of a workload are placed, or none.
+Left to the cluster's own scheduler are pods without devices in flavors where quota alone is to decide (`quota_only`).
+Those with rules that are not looked at here (`PodTemplate.has_unread_rules`) must find a place as well, and hold none:
+they may have to run elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -41,7 +44,9 @@ class NoPlace(NamedTuple):
     def refusal(self, flavor: str = "") -> Refusal:
         """This as the refusal of a flavor, or of the whole assignment."""
         text = f"flavor {flavor}: {self.text}" if flavor else self.text
-        return Refusal(self.kind, PendingReason.WAITING_FOR_DEVICES, flavor, text=text)
+        for_nodes = self.kind is RefusalKind.NODES
+        reason = PendingReason.WAITING_FOR_NODES if for_nodes else PendingReason.WAITING_FOR_DEVICES
+        return Refusal(self.kind, reason, flavor, text=text)
 
 
 class DeviceAssigner:
@@ -51,12 +56,31 @@ class DeviceAssigner:
         self._state = state
 
     def concerns(self, info: WorkloadInfo) -> bool:
-        """Whether the workload's pods must be placed on devices."""
+        """Whether some of the workload's pods must be placed."""
         return any(self.concerns_pod_set(pod_set) for pod_set in info.pod_sets)
 
     def concerns_pod_set(self, pod_set: PodSetRequests) -> bool:
-        """Whether the pods must be placed on devices."""
+        """Whether the pods must be placed: on devices, or on nodes with room for them."""
+        if self._state.places_all_pods:
+            return pod_set.count > 0
+        return self._asks(pod_set)
+
+    @property
+    def places_by_room(self) -> bool:
+        """Whether pods without devices are placed too."""
+        return self._state.places_all_pods
+
+    def _asks(self, pod_set: PodSetRequests) -> bool:
         return self._state.has_devices and self._request(pod_set).asks_for_devices
+
+    def _by_room(self, pod_set: PodSetRequests) -> bool:
+        """Whether the pods ask for no devices, and are placed all the same."""
+        return self._state.places_all_pods and not self._asks(pod_set)
+
+    def _is_left_alone(self, pod_set: PodSetRequests, flavors: Iterable[str]) -> bool:
+        """Whether the cluster's own scheduler finds a node for the pods, and quota alone decides here."""
+        specs = self._state.flavors
+        return self._by_room(pod_set) and any(name in specs and specs[name].quota_only for name in flavors)
 
     def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
         """Whether pods in the flavor are placed in a second pass, after the admission checks. Those of an elastic job
@@ -94,19 +118,37 @@ class DeviceAssigner:
 
     def filters(self, info: WorkloadInfo, flavors: Sequence[str]) -> NodeFilters | None:
         """What keeps the workload's pods off the nodes of these flavors; None if all have a place. Topology apart."""
-        pod_sets = [self.to_place(info, ps, flavors, ps.count, None) for ps in info.pod_sets if ps.count]
+        pod_sets = [
+            self.to_place(info, pod_set, flavors, pod_set.count, None)
+            for pod_set in info.pod_sets
+            if pod_set.count and not self._is_left_alone(pod_set, flavors)
+        ]
         return self._state.fleet.filters(pod_sets)
 
-    def room_for(self, pod_set: PodSetRequests) -> dict[str, int] | None:
-        """The most of its pods that each node's devices could take; None for pods that ask for no devices."""
-        devices = self._request(pod_set)
-        if not self._state.has_devices or not devices.asks_for_devices:
-            return None
-        return self._state.fleet.most_pods(devices, without=list(self._state.simulation.removed))
-
-    def room(self, assignment: Assignment) -> Room:
+    def device_room(self, assignment: Assignment) -> Room:
         """The most pods that each node's devices could take, by pod set, for those that ask for devices."""
-        rooms = {result.name: self.room_for(result.pod_set) for result in assignment.pod_sets}
+        without = list(self._state.simulation.removed)
+        return {
+            result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=without)
+            for result in assignment.pod_sets
+            if self._asks(result.pod_set)
+        }
+
+    def room_for(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Collection[str]) -> dict[str, int] | None:
+        """The most of its pods that each node, or its devices, could take; None for pods that are not placed here."""
+        without = list(self._state.simulation.removed)
+        if self._asks(pod_set):
+            return self._state.fleet.most_pods(self._request(pod_set), without=without)
+        if not self._by_room(pod_set) or self._is_left_alone(pod_set, flavors):
+            return None
+        return self._state.fleet.room(self.to_place(info, pod_set, flavors, 1, None), without=without)
+
+    def room(self, info: WorkloadInfo, assignment: Assignment) -> Room:
+        """The most pods that each node could take, by pod set, for those that are placed here."""
+        rooms = {
+            result.name: self.room_for(info, result.pod_set, [choice.flavor for choice in result.flavors.values()])
+            for result in assignment.pod_sets
+        }
         return {name: room for name, room in rooms.items() if room is not None}
 
     def unlimited_room(self) -> dict[str, int]:
@@ -128,7 +170,7 @@ class DeviceAssigner:
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
         """A test whether the pods find a place with the workloads gone that the simulation has removed then; None when
-        devices are not concerned."""
+        nothing is to be placed."""
         if assignment.delayed or not self.concerns(info):
             return None
         return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
@@ -137,9 +179,18 @@ class DeviceAssigner:
         """Whether the pods have a place now; a new one is taken when the one found before is gone."""
         if assignment.delayed or not self.concerns(info):
             return True
+        placement = assignment.placement
+        if placement is not None and not info.asks_for_devices and self._state.fleet.still_takes(placement):
+            return True
         found = self.find(info, assignment)
-        assignment.placement = None if isinstance(found, PlacementRefusal) else found
-        return assignment.placement is not None
+        assignment.placement = None if isinstance(found, PlacementRefusal) else self.kept_of(info, found)
+        return not isinstance(found, PlacementRefusal)
+
+    def kept_of(self, info: WorkloadInfo, found: Placement) -> Placement | None:
+        """What of a placement is held: not the places of pods without devices that may have to run elsewhere."""
+        free = {ps.name for ps in info.pod_sets if ps.pod_set.template.has_unread_rules and self._by_room(ps)}
+        pods = tuple(pod for pod in found.pods if pod.pod_set not in free) if free else found.pods
+        return (found if len(pods) == len(found.pods) else Placement(pods)) if pods else None
 
     def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
         """A place for every pod, or why there is none. Workloads that the simulation has removed count as gone; but the
@@ -171,6 +222,8 @@ class DeviceAssigner:
         self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
     ) -> list[PodSetToPlace]:
         """The pods of a pod set from the `first` on: all together, or those of each topology domain on their own."""
+        if self._is_left_alone(result.pod_set, flavors):
+            return []
         found: list[PodSetToPlace] = []
         for count, nodes in self._shares(result, result.gained, dict.fromkeys(flavors), first):
             found.append(self.to_place(info, result.pod_set, flavors, count, nodes, first))
@@ -201,11 +254,12 @@ class DeviceAssigner:
         template = pod_set.pod_set.template
         checks = info.workload.admission_checks
         selector, added = added_selection(checks, pod_set.name) if checks else ({}, ())
+        by_room = self._by_room(pod_set)
         return PodSetToPlace(
             name=pod_set.name,
             count=count,
             requests=pod_set.node_requests,
-            devices=self._request(pod_set),
+            devices=_without_devices(self._request(pod_set)) if by_room else self._request(pod_set),
             node_selector={**template.node_selector, **selector},
             affinity=template.affinity,
             tolerations=(*template.tolerations, *added),
@@ -214,7 +268,16 @@ class DeviceAssigner:
             allowed_nodes=nodes,
             namespace=info.workload.namespace,
             first_replica=first,
+            by_room=by_room,
         )
+
+
+def _without_devices(request: PodDeviceRequest) -> PodDeviceRequest:
+    """The same containers while no node has registered devices: what they ask for are resources as any other."""
+    if not request.asks_for_devices:
+        return request
+    init, containers = len(request.init_containers), len(request.containers)
+    return replace(request, init_containers=((),) * init, containers=((),) * containers)
 
 
 def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
@@ -230,6 +293,8 @@ def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
 def describe(refusal: PlacementRefusal) -> NoPlace:
     """The refusal as a sentence, with the nearest node's own words."""
     kind = RefusalKind.DEVICES if refusal.quota is None else RefusalKind.NAMESPACE_QUOTA
+    if refusal.by_room:
+        kind = RefusalKind.NODES
     if refusal.nearest_node is None or refusal.nearest_reason in refusal.message:
         return NoPlace(refusal.message, kind)
     return NoPlace(f"{refusal.message} ({refusal.nearest_node}: {refusal.nearest_reason})", kind)

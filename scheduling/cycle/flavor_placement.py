@@ -38,7 +38,7 @@ class PlacementAssigner:
             return
         found = self._find(info, assignment)
         if isinstance(found, Placement):
-            assignment.placement = found
+            assignment.placement = self._devices.kept_of(info, found)
         else:
             self._devices.refuse(cq, assignment, found)
 
@@ -71,8 +71,13 @@ class PlacementAssigner:
         return isinstance(found, Placement)
 
     def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
-        """A place for every pod, its leaves recorded in the assignment; else why there is none."""
-        rooms = Rooms(self._devices.room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
+        """A place for every pod, its leaves recorded in the assignment; else why there is none.
+
+        How much room nodes have for pods without devices is asked when the leaves that the topology knows to be free
+        turn out too small: seldom, and it costs the choice of leaves its memory.
+        """
+        knows_all = not self._devices.places_by_room
+        rooms = Rooms(self._devices.device_room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
         refused: NoPlace | None = None
         for _ in range(ATTEMPTS):
             requests = self._topology.requests(assignment, rooms)
@@ -85,7 +90,11 @@ class PlacementAssigner:
             if isinstance(found, Placement):
                 return found
             refused = describe(found)
-            if not requests or not self._cap(rooms, assignment, found):
+            if not requests:
+                break
+            if not knows_all:
+                rooms, knows_all = Rooms(self._devices.room(info, assignment)), True
+            elif not self._cap(rooms, assignment, found):
                 break
         return refused or NoPlace("")
 

@@ -28,11 +28,11 @@ from scheduling.topology.usage import LeafUsage
 
 
 def failed_hosts(workload: Workload) -> tuple[str, ...]:
-    """The unhealthy nodes that the workload's topology assignments name or where it holds devices, in the order in
+    """The unhealthy nodes that the workload's topology assignments name or where it was placed, in the order in
     which they failed."""
     if workload.admission is None:
         return ()
-    holding = {pod.node for pod in workload.placement.pods if pod.slices} if workload.placement is not None else set()
+    holding = {pod.node for pod in workload.placement.pods} if workload.placement is not None else set()
     hosts = holding | {
         domain.values[-1]
         for assignment in workload.admission.pod_set_assignments
@@ -128,7 +128,8 @@ class NodeReplacer:
             pod_set = pod_sets[assignment.name]
             checks = info.workload.admission_checks
             request = topology_request(pod_set, self._state.device_resources(), checks)
-            request = replace(request, room=self._devices.room_for(pod_set))
+            room = self._devices.room_for(info, pod_set, [*assignment.flavors.values()])
+            request = replace(request, room=room)
             found = replace_failed_node(flavor, request, before, host, taken)
             if isinstance(found, TopologyFailure):
                 return found

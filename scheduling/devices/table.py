@@ -148,16 +148,16 @@ class DeviceTable:
             self.healthy[row, column] = usable and device.vendor not in node.unhealthy_vendors
             self.cordoned[row, column] = device.cordoned
 
-    def add_requests(self, node: str, requests: Mapping[str, int], sign: int) -> None:
-        """Take (sign 1) or give back (-1) one pod and what it asks of its node."""
+    def add_requests(self, node: str, requests: Mapping[str, int], pods: int) -> None:
+        """Take so many pods, and what each asks of its node, or give them back (less than 0)."""
         row = self.rows.get(node)
         if row is None:
             return
         for name, amount in requests.items():
             column = self._columns.get(name)
             if column is not None and name != PODS:
-                self.free[column, row] -= sign * amount
-        self.free[self._columns[PODS], row] -= sign
+                self.free[column, row] -= pods * amount
+        self.free[self._columns[PODS], row] -= pods
         self.changes.note(row)
 
     def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
@@ -338,6 +338,28 @@ class DeviceTable:
                 return np.zeros(room.shape, dtype=np.bool_)
             room &= self.free[column, rows] >= amount
         return room
+
+    def pods_per_row(self, requests: Mapping[str, int], rows: slice | Integers) -> Integers:
+        """How many pods that ask for so much (devices apart) each of the rows has room for."""
+        room: Integers = self.free[self._columns[PODS], rows]
+        for name, amount in requests.items():
+            if amount <= 0 or name == PODS:
+                continue
+            column = self._columns.get(name)
+            if column is None:
+                return np.zeros(room.shape, dtype=np.int64)
+            room = np.minimum(room, self.free[column, rows] // amount)
+        return np.maximum(room, 0)
+
+    def is_overfull(self, node: str) -> bool:
+        """Whether more is taken of a node than it has, devices apart; a node that is not known is."""
+        row = self.rows.get(node)
+        return row is None or bool((self.free[:, row] < 0).any())
+
+    def most_free(self, resource: str, rows: Integers) -> int:
+        """The most that one of the rows has left of a resource; 0 where none has any."""
+        column = self._columns.get(resource)
+        return max(0, int(self.free[column, rows].max())) if column is not None and len(rows) else 0
 
     def missing_resources(self, requests: Mapping[str, int], rows: Integers) -> tuple[list[str], Integers]:
         """Resource names, and per row the number of the first, by name, that it has too little of, or -1."""

@@ -20,6 +20,7 @@ _OF_THE_SCHEDULER = frozenset(
         PendingReason.WAITING_FOR_PODS_READY,
         PendingReason.PENDING_EVALUATION,
         PendingReason.WAITING_FOR_DEVICES,
+        PendingReason.WAITING_FOR_NODES,
     }
 )
 _OURS = ("LocalQueue ", "ClusterQueue ", NAMESPACE_MISMATCH, "Admission is gated by: ")

@@ -64,7 +64,9 @@ class Configuration:
     """What Kueue reads from its Configuration. Absent blocks are None: the feature is off.
 
     `balanced_placement` is Kueue's gate TASBalancedPlacement. `strict_kueue_lifecycle` is a gate of ours,
-    StrictKueueLifecycle: a workload lives as under Kueue also where ours is better for its user.
+    StrictKueueLifecycle: a workload lives as under Kueue also where ours is better for its user. `places_all_pods` is
+    one too, PlaceAllPods: where nodes are known, pods without devices are placed on them as well; Kueue leaves them to
+    the cluster's own scheduler.
     """
 
     fair_sharing: FairSharing | None = None
@@ -75,3 +77,4 @@ class Configuration:
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
     balanced_placement: bool = False
     strict_kueue_lifecycle: bool = False
+    places_all_pods: bool = False

@@ -128,7 +128,8 @@ class PodSetToPlace:
 
     `requests` are what one pod asks of its node, integers in base units, cpu in milli; names of device resources in it
     are ignored (devices are asked for in `devices`). `flavor_labels` and `flavor_tolerations` come from the resource
-    flavors that the pod set was assigned; `allowed_nodes` is the topology domain, None for all nodes.
+    flavors that the pod set was assigned; `allowed_nodes` is the topology domain, None for all nodes. `by_room`: the
+    pods ask for no devices, and go to as few nodes as can be, those without devices first.
     """
 
     name: str
@@ -143,6 +144,7 @@ class PodSetToPlace:
     allowed_nodes: frozenset[str] | None = None
     namespace: str = ""
     first_replica: int = 0
+    by_room: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,8 @@ class NodeFilters:
     message: str
     namespace_quota: bool
     """Whether the namespace's ResourceQuota is in the way."""
+    by_room: bool = False
+    """Whether the pod asks for no devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ class PlacementRefusal:
 
     `reasons` has one entry per candidate node (ready or not) that the flavor and the pod select: HAMi's reason words
     with counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` pods of the gang had found a place.
-    `quota` is the namespace's ResourceQuota where that is in the way.
+    `quota` is the namespace's ResourceQuota where that is in the way. `by_room`: the pod asks for no devices.
     """
 
     pod_set: str
@@ -239,6 +243,7 @@ class PlacementRefusal:
     nearest_node: str | None
     message: str
     quota: QuotaShortage | None = None
+    by_room: bool = False
 
     @property
     def nearest_reason(self) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Self
 from scheduling.model.quantity import parse_quantity
 from scheduling.model.selectors import RequiredNodeAffinity, Toleration, required_node_affinity
 
+DEFAULT_SCHEDULER = "default-scheduler"
+
 Quantities = Mapping[str, int]
 """Resource name -> nano units (see `scheduling.model.quantity`)."""
 
@@ -49,8 +51,9 @@ class PodTemplate:
     """Kubernetes' PodTemplateSpec, reduced to what decides where and whether the pod may run.
 
     `affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `requests` and `limits` are
-    the pod-level resources. `manifest` is the whole template as it was given: device placement reads containers,
-    annotations and security context from it.
+    the pod-level resources. `has_unread_rules`: which node may run the pod also follows from what is not read here:
+    other pods, host ports, volumes, claims, or a scheduler of another name. `manifest` is the whole template as it was
+    given: device placement reads containers, annotations and security context from it.
     """
 
     containers: tuple[Container, ...] = ()
@@ -64,6 +67,7 @@ class PodTemplate:
     affinity: RequiredNodeAffinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     manifest: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    has_unread_rules: bool = field(default=False, compare=False)
 
     @property
     def node_selection(self) -> Hashable:
@@ -89,6 +93,7 @@ class PodTemplate:
             affinity=required_node_affinity(spec),
             tolerations=tuple(Toleration.from_manifest(t) for t in spec.get("tolerations") or ()),
             manifest=manifest,
+            has_unread_rules=_has_unread_rules(spec),
         )
 
     def effective_requests(self) -> dict[str, int]:
@@ -122,6 +127,34 @@ class PodTemplate:
                 return f"container {container.name}: {name}"
         name = _first_above(self.requests, self.limits)
         return f"pod: {name}" if name else None
+
+
+def _has_unread_rules(spec: Mapping[str, Any]) -> bool:
+    scheduler = spec.get("schedulerName") or DEFAULT_SCHEDULER
+    if scheduler != DEFAULT_SCHEDULER or spec.get("resourceClaims"):
+        return True
+    return _is_bound_to_other_pods(spec) or _has_volumes(spec) or _has_host_ports(spec)
+
+
+def _is_bound_to_other_pods(spec: Mapping[str, Any]) -> bool:
+    affinity = spec.get("affinity") or {}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    spread = spec.get("topologySpreadConstraints") or ()
+    return any((affinity.get(kind) or {}).get(required) for kind in ("podAffinity", "podAntiAffinity")) or any(
+        rule.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule" for rule in spread
+    )
+
+
+def _has_volumes(spec: Mapping[str, Any]) -> bool:
+    """Whether volumes may be there on some nodes only."""
+    volumes = spec.get("volumes") or ()
+    return any(volume.get(kind) for volume in volumes for kind in ("persistentVolumeClaim", "ephemeral"))
+
+
+def _has_host_ports(spec: Mapping[str, Any]) -> bool:
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    ports = [port for container in containers for port in container.get("ports") or ()]
+    return any(port.get("hostPort") for port in ports) or bool(spec.get("hostNetwork") and ports)
 
 
 def _is_pod_level(resource: str) -> bool:

@@ -43,13 +43,16 @@ class WorkloadStatus(StrEnum):
 
 
 class PendingReason(StrEnum):
-    """Why QuotaReserved is False (Kueue's reasons, and one of our own: no device holds the pods)."""
+    """Why QuotaReserved is False (Kueue's reasons, and some of our own)."""
 
     PENDING_EVALUATION = "PendingEvaluation"
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     WAITING_FOR_QUOTA = "WaitingForQuota"
     WAITING_FOR_DEVICES = "WaitingForDevices"
+    """Beyond Kueue: no node has the devices that its pods ask for."""
+    WAITING_FOR_NODES = "WaitingForNodes"
+    """Beyond Kueue: its pods ask for no devices, and no node takes them."""
     TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
     WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
     MISCONFIGURED = "Misconfigured"

@@ -46,6 +46,8 @@ from scheduling.model.vocabulary import (
 Manifest = Mapping[str, Any]
 
 BALANCED_PLACEMENT_GATE = "TASBalancedPlacement"
+PLACE_ALL_PODS_GATE = "PlaceAllPods"
+"""Ours. Off unless a scenario sets it: it says what Kueue decides, and Kueue places no pods on nodes."""
 ENDED_PHASES = ("Succeeded", "Failed")
 NO_USAGE: Mapping[str, Mapping[str, int]] = {}
 
@@ -226,11 +228,13 @@ def read_configuration(scenario: Manifest) -> Configuration:
     Configuration."""
     fair, usage_based = scenario.get("fairSharing"), scenario.get("admissionFairSharing")
     strategies = tuple(PreemptionStrategy(s) for s in (fair or {}).get("preemptionStrategies") or ())
+    gates = scenario.get("featureGates") or {}
     return Configuration(
         fair_sharing=FairSharing(strategies or DEFAULT_PREEMPTION_STRATEGIES) if fair is not None else None,
         admission_fair_sharing=_read_admission_fair_sharing(usage_based) if usage_based is not None else None,
-        balanced_placement=bool((scenario.get("featureGates") or {}).get(BALANCED_PLACEMENT_GATE)),
+        balanced_placement=bool(gates.get(BALANCED_PLACEMENT_GATE)),
         transformations=tuple(_read_transformation(rule) for rule in scenario.get("transformations") or ()),
+        places_all_pods=bool(gates.get(PLACE_ALL_PODS_GATE)),
     )
 
 

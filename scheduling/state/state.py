@@ -170,6 +170,11 @@ class State:
             self.topology_flavors.set_node(node)
             self._node_changed(before, node)
 
+    @property
+    def places_all_pods(self) -> bool:
+        """Whether pods without devices are placed on nodes too: so configured, and there are nodes."""
+        return self.configuration.places_all_pods and bool(self.fleet.nodes)
+
     def device_resources(self) -> frozenset[str]:
         """The resources that are placed as devices, not counted per node: none while no node has a device."""
         return self.fleet.settings.device_resources if self.has_devices else frozenset()
@@ -183,10 +188,11 @@ class State:
             self._node_changed(before, None)
 
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
-        """Give those a chance whose flavors reach a node that offers more than before, and everyone when devices begin
-        or cease to count: they do while some node has any."""
+        """Give those a chance whose flavors reach a node that offers more than before, and everyone when devices, or
+        nodes, begin or cease to count: they do while there are any."""
         had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
-        if had_devices != self.has_devices:
+        first_or_last = not self.fleet.nodes or (before is None and len(self.fleet.nodes) == 1)
+        if had_devices != self.has_devices or (self.configuration.places_all_pods and first_or_last):
             self.dirty_queues.update(self.cluster_queues)
         if before is not None and before.external_usage != (after.external_usage if after is not None else {}):
             self.wake_waiting_for_devices()  # a ResourceQuota may have come free, on whatever node
@@ -195,7 +201,7 @@ class State:
         reached = {
             flavor.name
             for flavor in self.flavors.values()
-            if (self.has_devices or flavor.topology_name is not None)
+            if (self.has_devices or self.places_all_pods or flavor.topology_name is not None)
             and matches_node_selector(flavor.node_labels, after.labels)
         }
         for cq in self.cluster_queues.values():

@@ -28,14 +28,16 @@ class SearchCache:
     """What is known of every row of the table for one kind of pod.
 
     `usable` are the rows that may take it whatever is free; `fitting` of these the ones that may take it now: the scan
-    says so, and no walk over their devices said no. `rows` are the candidates that a refusal names. `vendor_scores` is
-    what the vendors add to the node's score for the devices that the pod would get.
+    says so, and no walk over their devices said no. `room` is how many more such pods each row takes, kept for pods
+    without devices only. `rows` are the candidates that a refusal names. `vendor_scores` is what the vendors add to the
+    node's score for the devices that the pod would get.
     """
 
     table: DeviceTable
     usable: Booleans
     rows: Integers
     fitting: Booleans = field(init=False)
+    room: Integers = field(init=False)
     vendor_scores: NDArray[np.float32] = field(init=False)
     _seen: int = -1
     _kinds: dict[Hashable, int] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class SearchCache:
 
     def __post_init__(self) -> None:
         self.fitting = np.zeros(len(self.usable), dtype=np.bool_)
+        self.room = np.zeros(len(self.usable), dtype=np.int64)
         self.vendor_scores = np.zeros(len(self.usable), dtype=np.float32)
         self._scored = np.zeros(len(self.usable), dtype=np.bool_)
         self._which = np.full(len(self.usable), _UNKNOWN, dtype=np.int32)

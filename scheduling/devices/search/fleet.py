@@ -43,12 +43,13 @@ Refused = TypeVar("Refused")
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What one pod holds of one node."""
+    """What one pod, or several alike without slices, hold of one node. `requests` are of each."""
 
     node: str
     slices: tuple[DeviceSlice, ...]
     requests: Mapping[str, int]
     namespace: str
+    pods: int = 1
 
 
 class Fleet:
@@ -170,7 +171,7 @@ class Fleet:
         """Hold a placement. Raises ValueError for a workload that already holds one."""
         if workload_key in self._held:
             raise ValueError(f"{workload_key} already holds a placement")
-        held = tuple(self._pod_as_held(pod) for pod in placement.pods)
+        held = self._as_held(placement.pods)
         self._reservations[workload_key] = placement
         self._held[workload_key] = held
         self._count_decided(held, 1)
@@ -213,19 +214,34 @@ class Fleet:
         tentative: list[_Held] = []
         try:
             for pod_set in pod_sets:
-                search = self._search(pod_set)
-                for replica in range(pod_set.first_replica, pod_set.first_replica + pod_set.count):
-                    pod = search.next_pod(replica)
-                    if pod is None:
-                        return refuse(search, Gang(replica, len(placed), wanted, _slices(tentative)))
-                    placed.append(pod)
-                    held = self._pod_as_held(pod)
-                    tentative.append(held)
-                    self._hold(held, 1)
+                search, found = self._search(pod_set), 0
+                for pods in search.places():
+                    found += len(pods)
+                    placed += pods
+                    together = self._as_held(pods)
+                    tentative += together
+                    self._apply(together, 1)
+                if found < pod_set.count:
+                    gang = Gang(pod_set.first_replica + found, len(placed), wanted, _slices(tentative))
+                    return refuse(search, gang)
         finally:
             for held in reversed(tentative):
                 self._hold(held, -1)
         return Placement(tuple(placed))
+
+    def room(self, pod_set: PodSetToPlace, *, without: Collection[str] = ()) -> dict[str, int]:
+        """Node name -> how many pods of a set that asks for no devices it takes; nodes that take none are left out."""
+        with self._without(without):
+            return self._search(pod_set).room()
+
+    def still_takes(self, placement: Placement) -> bool:
+        """Whether the nodes have room for a placement without slices that was found a moment ago."""
+        held = self._as_held(placement.pods)
+        table = self._ensure_table()
+        self._apply(held, 1)
+        found = not any(each.slices for each in held) and not any(table.is_overfull(each.node) for each in held)
+        self._apply(held, -1)
+        return found
 
     def price(self, pod_set: PodSetToPlace) -> Price | None:
         """What one pod of a set costs at its cheapest place by `bid-price`, whatever its own policy; None if no node
@@ -306,9 +322,25 @@ class Fleet:
 
     def _hold(self, held: _Held, sign: int) -> None:
         table = self.table
-        table.add_slices(held.node, held.slices, sign)
-        table.add_requests(held.node, held.requests, sign)
-        self.quotas.add(held.namespace, held.slices, sign)
+        table.add_requests(held.node, held.requests, sign * held.pods)
+        if held.slices:
+            table.add_slices(held.node, held.slices, sign)
+            self.quotas.add(held.namespace, held.slices, sign)
+
+    def _as_held(self, pods: Sequence[PodPlacement]) -> tuple[_Held, ...]:
+        """What the pods hold; those of one pod set without slices count together on each node."""
+        held: list[_Held] = []
+        alike: dict[tuple[str, str, int], list[PodPlacement]] = {}
+        for pod in pods:
+            if any(pod.containers):
+                held.append(self._pod_as_held(pod))
+            else:
+                alike.setdefault((pod.pod_set, pod.node, id(pod.requests)), []).append(pod)
+        held += [
+            _Held(node, (), members[0].requests, members[0].namespace, len(members))
+            for (_, node, _), members in alike.items()
+        ]
+        return tuple(held)
 
     def _pod_as_held(self, pod: PodPlacement) -> _Held:
         peak = peak_usage(pod.containers, pod.init_container_count, as_hami=self.settings.as_hami)

@@ -263,19 +263,23 @@ class Gang:
     held: tuple[DeviceSlice, ...] = ()
 
 
+def who(pod_set: PodSetToPlace, gang: Gang) -> str:
+    """Which pod found no place, and how many of its gang had found one."""
+    pod = f"pod {gang.replica} of pod set {pod_set.name}"
+    return f"{pod} (after {gang.placed} of {gang.wanted} pods had found a place)" if gang.placed else pod
+
+
 def _sentence(
     pod_set: PodSetToPlace, gang: Gang, nearest: tuple[int, Finding] | None, name: str | None, nodes: int, lack: str
 ) -> str:
-    who = f"pod {gang.replica} of pod set {pod_set.name}"
-    if gang.placed:
-        who += f" (after {gang.placed} of {gang.wanted} pods had found a place)"
+    pod = who(pod_set, gang)
     if nearest is None:
-        return f"No node is a candidate for {who}: none has the labels that its flavor, selector and affinity ask for."
+        return f"No node is a candidate for {pod}: none has the labels that its flavor, selector and affinity ask for."
     devices = nearest[1].devices
     asks = f", which asks for {describe(devices.request)}" if devices is not None else ""
     if nodes == 1:
-        return f"Node {name}, the only candidate, does not take {who}{asks}: {lack}."
-    return f"None of {nodes} nodes takes {who}{asks}; nearest is {name}: {lack}."
+        return f"Node {name}, the only candidate, does not take {pod}{asks}: {lack}."
+    return f"None of {nodes} nodes takes {pod}{asks}; nearest is {name}: {lack}."
 
 
 def _lack(finding: Finding, free_mib: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -15,9 +15,11 @@ from scheduling.devices.fit.outcome import Outcome
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
 from scheduling.devices.policies.ranking import Ranking, Scores
 from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
+from scheduling.devices.search import by_room
 from scheduling.devices.search.cache import SearchCache, SearchCaches
 from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
+from scheduling.devices.search.node_refusals import refused_by, room_refusal
 from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_devices
 from scheduling.devices.table import Booleans, DeviceTable, Floats, Integers
 from scheduling.devices.vendors import vendor_score
@@ -30,7 +32,6 @@ from scheduling.model.placement import (
     PodPlacement,
     PodSetToPlace,
     QuotaShortage,
-    RefusedBy,
 )
 from scheduling.model.vendor import DeviceVendor, FitKind, NodeScore
 
@@ -78,9 +79,10 @@ class PodSetSearch:
         self._pod_set = pod_set
         self._pod = pod_set.devices
         self._quotas = quotas
-        self._requests: Mapping[str, int] = {
-            name: amount for name, amount in pod_set.requests.items() if name not in settings.device_resources
-        }
+        self._requests: Mapping[str, int] = pod_set.requests
+        if not pod_set.by_room:
+            devices = settings.device_resources
+            self._requests = {name: amount for name, amount in pod_set.requests.items() if name not in devices}
         self._node_policy = self._pod.node_policy or settings.node_policy
         device_word = self._pod.device_policy or settings.device_policy
         self._node_ranking = settings.rankings.get(self._node_policy)
@@ -98,12 +100,15 @@ class PodSetSearch:
         ranked = self._device_ranking if not self._exact else None
         basis = ranked.basis() if ranked is not None else ""
         self._shared = self._context.quota is None and basis is not None
+        # One cache serves all topology domains: room on a node is the same in each.
+        self._limited = pod_set.by_room and pod_set.allowed_nodes is not None
+        self._everywhere = replace(pod_set, allowed_nodes=None) if self._limited else pod_set
         self._cache = self._recall(caches, (device_word, basis) if ranked is not None else None)
 
     def _recall(self, caches: SearchCaches, order: Hashable) -> SearchCache:
         """What earlier searches for this kind of pod found out. What depends on a namespace's quota, and so on more
         than one node, or on chance is not remembered."""
-        pod_set = self._pod_set
+        pod_set = self._everywhere
         kind = (
             selection_key(pod_set),
             pod_set.tolerations,
@@ -113,6 +118,7 @@ class PodSetSearch:
             self._pod,
             self._context.policy,
             order,
+            pod_set.by_room,
         )
         cache = caches.of(kind) if self._shared else None
         if cache is None:
@@ -121,6 +127,48 @@ class PodSetSearch:
             if self._shared:
                 caches.keep(kind, cache)
         return cache
+
+    def places(self) -> Iterator[list[PodPlacement]]:
+        """Places for the pods, until one finds none; the caller holds what it got before it asks for more."""
+        first, count = self._pod_set.first_replica, self._pod_set.count
+        if self._pod_set.by_room:
+            yield self._fill(first, count)
+            return
+        for replica in range(first, first + count):
+            pod = self.next_pod(replica)
+            if pod is None:
+                return
+            yield [pod]
+
+    def _fill(self, replica: int, count: int) -> list[PodPlacement]:
+        """Places for as many of `count` pods without devices as there is room for, numbered from `replica`."""
+        self._look_again()
+        pod_set, table = self._pod_set, self._table
+        init = len(self._pod.init_containers)
+        containers = ((),) * (init + len(self._pod.containers))
+        found: list[PodPlacement] = []
+        for row, pods in by_room.fill(self._allowed_room(), table.has_devices, count, self._node_policy):
+            first, node = replica + len(found), table.nodes[row].name
+            found += [
+                PodPlacement(pod_set.name, number, node, containers, init, self._requests, pod_set.namespace)
+                for number in range(first, first + pods)
+            ]
+        return found
+
+    def _allowed_room(self) -> Integers:
+        room, names = self._cache.room, self._pod_set.allowed_nodes
+        if not self._limited or names is None:
+            return room
+        rows = [row for name in names if (row := self._table.rows.get(name)) is not None]
+        allowed = np.zeros_like(room)
+        allowed[rows] = room[rows]
+        return allowed
+
+    def room(self) -> dict[str, int]:
+        """How many of the pods, which ask for no devices, each node takes; those that take none are left out."""
+        self._look_again()
+        nodes, room = self._table.nodes, self._cache.room
+        return {nodes[row].name: int(room[row]) for row in np.flatnonzero(room).tolist()}
 
     def next_pod(self, replica: int) -> PodPlacement | None:
         """The best place for one more pod, with the usage as it is now; None if no node takes it."""
@@ -170,6 +218,10 @@ class PodSetSearch:
 
     def _scan(self, rows: Integers) -> Booleans:
         """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
+        if self._pod_set.by_room:
+            room = np.where(self._cache.usable[rows], self._table.pods_per_row(self._requests, rows), 0)
+            self._cache.room[rows] = room
+            return np.asarray(room > 0, dtype=np.bool_)
         fitting: Booleans = self._cache.usable[rows] & self._table.rows_with_room(self._requests, rows)
         for request in self._asked:
             rules = self._settings.vendors[request.vendor].rules
@@ -228,25 +280,25 @@ class PodSetSearch:
     def refusal(self, gang: Gang) -> PlacementRefusal:
         """Why no node takes the next pod."""
         findings = self._findings()
+        if self._pod_set.by_room:
+            return room_refusal(self._table, self._pod_set, gang, findings)
         shortage = self._quota_shortage(findings, gang)
         return refusal(self._table, self._context.as_hami, self._pod_set, gang, findings, shortage)
 
     def filters(self, gang: Gang) -> NodeFilters:
         """What keeps the next pod off each node."""
         refused = self.refusal(gang)
-        findings = self._findings()
         nodes = len(self._table.nodes)
-        others = nodes - len(findings.rows)
-        not_selected = [RefusedBy(NodeRefusal.NODE_NOT_SELECTED, others)] if others else []
         return NodeFilters(
             pod_set=refused.pod_set,
             replica=refused.replica,
             nodes=nodes,
-            refused=(*not_selected, *findings.refused()),
+            refused=tuple(refused_by(self._table, self._findings())),
             nearest_node=refused.nearest_node,
             nearest_reason=refused.nearest_reason,
             message=refused.message,
             namespace_quota=refused.quota is not None,
+            by_room=refused.by_room,
         )
 
     def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
@@ -263,7 +315,7 @@ class PodSetSearch:
     def _findings(self) -> Findings:
         self._look_again()
         cache = self._cache
-        if not self._shared:
+        if not self._shared or self._limited:
             cache.forget_findings()
         rows = cache.unknown()
         left = np.ones(len(rows), dtype=np.bool_)
@@ -272,7 +324,10 @@ class PodSetSearch:
             cache.refuse(rows[hit], [Finding(reason) for reason in reasons], which[hit])
             left &= ~hit
         cache.refuse(rows[left], *self._device_findings(rows[left]))
-        return cache.findings()
+        found = cache.findings()
+        if self._limited:
+            cache.forget_findings()
+        return found
 
     def _node_refusals(self, rows: Integers) -> Iterator[tuple[Sequence[str], Integers]]:
         """Reasons of the nodes themselves, and per row which of them is its own or -1; the first that applies wins."""
@@ -281,6 +336,8 @@ class PodSetSearch:
         yield [f"{NodeRefusal.INSUFFICIENT_RESOURCE} {name}" for name in names], missing
         if self._asked:
             yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices[rows].astype(np.int64)
+        if self._limited:  # what has room is in another topology domain
+            yield [NodeRefusal.NODE_NOT_SELECTED], np.zeros(len(rows), dtype=np.int64)
         shortage = self._quotas.shortage(self._pod_set.namespace, self._pod)
         if shortage is not None and not self._settings.vendors[shortage.vendor].rules.resource_quota:
             # HAMi asks of these vendors when the pod is created, and of their devices no more.

@@ -36,7 +36,7 @@ KUEUE: dict[type[StrEnum], str] = {
     StopPolicy: "None Hold HoldAndDrain",
 }
 OURS = {
-    PendingReason: {"WaitingForDevices", "PodGroupIncomplete"},
+    PendingReason: {"WaitingForDevices", "WaitingForNodes", "PodGroupIncomplete"},
     EvictionReason: {"DevicesNotAssigned", "Drained"},
     FinishedReason: {"Cancelled"},
 }

@@ -1,0 +1,67 @@
+"""Nodes for pods that ask for no devices: as few of them as can be, chosen by how many such pods each has room for.
+
+Nodes without devices come first, so that the cpu beside cards is left to pods that need the cards. Under `binpack` the
+node goes first that the pods fit with the least room left over, under `spread` the one with the most room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heapreplace
+
+import numpy as np
+
+from scheduling.devices.requests.policy import Policy
+from scheduling.devices.table import Booleans, Integers
+
+_FAR = np.iinfo(np.int64).max
+
+
+def fill(room: Integers, with_devices: Booleans, count: int, policy: str) -> Iterator[tuple[int, int]]:
+    """(row, how many pods go there) for as many of `count` pods as there is room for; `room` is in pods per row."""
+    if count == 1 and policy != Policy.SPREAD:
+        row = _tightest(room, with_devices)
+        if row is not None:
+            yield row, 1
+        return
+    for group in (room * ~with_devices, room * with_devices):
+        rows = np.flatnonzero(group)
+        if count and len(rows):
+            taken = (_evenly if policy == Policy.SPREAD else _packed)(rows.tolist(), group[rows].tolist(), count)
+            for row, pods in taken:
+                count -= pods
+                yield row, pods
+
+
+def _tightest(room: Integers, with_devices: Booleans) -> int | None:
+    """The row with the least room for at least one pod, those without devices first."""
+    half = _FAR // 2
+    rank = np.where(room > 0, np.minimum(room, half) + with_devices * half, _FAR)
+    row = int(np.argmin(rank))
+    return row if room[row] > 0 else None
+
+
+def _packed(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """The fullest nodes of those that take all that is left; while none does, the one with the most room."""
+    order = sorted(range(len(rows)), key=lambda place: (-room[place], rows[place]))
+    taken: list[tuple[int, int]] = []
+    for number, place in enumerate(order):
+        if room[place] >= count:
+            fitting = [other for other in order[number:] if room[other] >= count]
+            best = min(fitting, key=lambda other: (room[other], rows[other]))
+            return [*taken, (rows[best], count)]
+        taken.append((rows[place], room[place]))
+        count -= room[place]
+    return taken
+
+
+def _evenly(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """One pod after the other to the node that has the most room then."""
+    heap = [(-free, row) for row, free in zip(rows, room, strict=True)]
+    heapify(heap)
+    taken: dict[int, int] = {}
+    for _ in range(min(count, sum(room))):
+        free, row = heap[0]
+        taken[row] = taken.get(row, 0) + 1
+        heapreplace(heap, (free + 1, row))
+    return list(taken.items())
