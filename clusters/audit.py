@@ -160,7 +160,7 @@ def _slices(cluster: Cluster, now: datetime) -> Iterator[Violation]:
 
 
 def _nodes(cluster: Cluster, now: datetime) -> Iterator[Violation]:
-    """Cards are counted elsewhere (`_counters`); what others use of a node, or take of it later, is no promise."""
+    """Devices are counted elsewhere (`_counters`); what others use of a node, or take of it later, is no promise."""
     for name, resource, held, allocatable in _query(
         """
         WITH placed AS (
@@ -226,8 +226,8 @@ def _pods(cluster: Cluster, pods: Sequence[JsonObject]) -> Iterator[Violation]:
     holding = Workload.objects.filter(cluster=cluster, uid__in=uids, quota_reserved_at__isnull=False)
     rows = holding.exclude(status=WorkloadStatus.FINISHED).values_list("namespace", "uid", "pod_sets__nodes")
     held: dict[tuple[str, str], set[str]] = {}
-    for namespace, uid, nodes in rows:
-        held.setdefault((namespace, str(uid)), set()).update(filter(None, nodes or ()))
+    for namespace, row_uid, nodes in rows:
+        held.setdefault((namespace, str(row_uid)), set()).update(filter(None, nodes or ()))
     jobs = {uid for pod in pods if (uid := uid_label(pod, JOB_UID_LABEL))}
     known = set(map(str, Job.objects.filter(cluster=cluster, uid__in=jobs).values_list("uid", flat=True)))
     for pod in pods:

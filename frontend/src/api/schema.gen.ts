@@ -1679,6 +1679,7 @@ export interface components {
              *     * `Quota` - Quota
              *     * `Topology` - Topology
              *     * `Devices` - Devices
+             *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `QueueOrder` - QueueOrder
              */
@@ -1761,6 +1762,7 @@ export interface components {
              *     * `Quota` - Quota
              *     * `Topology` - Topology
              *     * `Devices` - Devices
+             *     * `Nodes` - Nodes
              *     * `NamespaceQuota` - NamespaceQuota
              *     * `QueueOrder` - QueueOrder
              */
@@ -2521,6 +2523,8 @@ export interface components {
                 [key: string]: unknown;
             }[];
             topology?: string;
+            /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
+            quota_only?: boolean;
         };
         /** @description Where a pod is or would be. */
         Place: {
@@ -2743,6 +2747,8 @@ export interface components {
                 [key: string]: unknown;
             }[];
             topology?: string;
+            /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
+            quota_only?: boolean;
         };
         /** @description A ResourceFlavor. */
         ResourceFlavorRequest: {
@@ -2762,6 +2768,8 @@ export interface components {
                 [key: string]: unknown;
             }[];
             topology?: string;
+            /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
+            quota_only?: boolean;
         };
         /** @description Resources that get one flavor together, and the flavors in the order in which they are tried. */
         ResourceGroup: {
@@ -2842,11 +2850,12 @@ export interface components {
          *     * `Quota` - Quota
          *     * `Topology` - Topology
          *     * `Devices` - Devices
+         *     * `Nodes` - Nodes
          *     * `NamespaceQuota` - NamespaceQuota
          *     * `QueueOrder` - QueueOrder
          * @enum {string}
          */
-        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "NamespaceQuota" | "QueueOrder";
+        RuleEnum: "None" | "Queueing" | "Validation" | "CoveredResources" | "FlavorMatch" | "TopologyFlavor" | "MaximumQuota" | "Quota" | "Topology" | "Devices" | "Nodes" | "NamespaceQuota" | "QueueOrder";
         /** @description A RuntimeClass. */
         RuntimeClass: {
             /** Format: uuid */

@@ -6,6 +6,7 @@ export const PENDING_SENTENCES: Readonly<Record<string, string>> = {
   ExceedsMaxQuota: "It asks for more than its queue could ever have.",
   WaitingForQuota: "Its queue has no quota left for it now.",
   WaitingForDevices: "Its queue has quota, but no node has the devices that it asks for.",
+  WaitingForNodes: "Its queue has quota, but no node has room for its pods.",
   TopologyPlacementFailed: "Its queue has quota, but no topology domain has room for it.",
   WaitingForPreemptedWorkloads: "Room is being made: preempted workloads are still stopping.",
   Misconfigured: "Its queue is missing or not set up for it, or what it asks for is not allowed.",

@@ -1,6 +1,6 @@
 """Nodes for pods that ask for no devices: as few of them as can be, chosen by how many such pods each has room for.
 
-Nodes without devices come first, so that the cpu beside cards is left to pods that need the cards. Under `binpack` the
+Nodes without devices come first, so that the cpu beside them is left to pods that need them. Under `binpack` the
 node goes first that the pods fit with the least room left over, under `spread` the one with the most room.
 """
 

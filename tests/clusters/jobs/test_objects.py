@@ -56,6 +56,29 @@ def test_where_we_chose_the_nodes_only_we_bind() -> None:
     assert template["metadata"]["labels"]["kueueweb.io/workload-uid"] == "w-uid"
 
 
+def placed(*nodes: str, **fields: Any) -> AdmittedWorkload:
+    """A workload without devices whose pods were given these nodes."""
+    pod_set = PodSetAdmission("main", len(nodes), FLAVOR, (), nodes, with_devices=False, **fields)
+    return AdmittedWorkload("job-train-1", "w-uid", "queue", "main", (pod_set,))
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_pods_without_devices_on_one_node_are_tied_to_it_in_their_template(found: bool) -> None:
+    template = started_job(source(found=found), placed("n1", "n1", hosts={"n1": "n1.example"}))["spec"]["template"]
+    assert template["spec"]["nodeSelector"] == {"gpu": "on", "kubernetes.io/hostname": "n1.example"}
+    assert "schedulerName" not in template["spec"]
+    assert "schedulingGates" not in template["spec"]
+    assert "hami.io/webhook" not in template["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("found", [False, True])
+def test_pods_without_devices_on_several_nodes_wait_at_the_gate_for_their_own(found: bool) -> None:
+    template = started_job(source(found=found), placed("n1", "n2"))["spec"]["template"]
+    assert template["spec"]["nodeSelector"] == {"gpu": "on"}
+    assert template["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
+    assert "schedulerName" not in template["spec"]
+
+
 def test_server_fields_and_status_are_not_applied() -> None:
     manifest = {**job(), "status": {"active": 1}}
     manifest["metadata"] |= {"uid": "x", "resourceVersion": "7", "managedFields": [], "creationTimestamp": "t"}

@@ -15,6 +15,7 @@ from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node, gpus
 from tests.scheduling.topology_helpers import domains
 from tests.scheduling.world_helpers import (
     Builder,
+    Cell,
     admissions,
     cycle,
     messages,
@@ -25,7 +26,7 @@ from tests.scheduling.world_helpers import (
     settled,
 )
 
-QUOTA = {"cpu": 100_000, "memory": "1000Gi", "example.com/fpga": 10, GPU: 100, MEMORY: 1_000_000}
+QUOTA: dict[str, Cell] = {"cpu": 100_000, "memory": "1000Gi", "example.com/fpga": 10, GPU: 100, MEMORY: 1_000_000}
 
 
 def node(name: str, cpu: int = 4, **fields: Any) -> Node:

@@ -19,6 +19,7 @@ const VERDICTS: Record<FlavorVerdict["rule"], { label: string; color: string }> 
   CoveredResources: { label: "Not covered", color: "red" },
   Topology: { label: "No room in its topology", color: "yellow" },
   Devices: { label: "No devices", color: "yellow" },
+  Nodes: { label: "No node has room", color: "yellow" },
   NamespaceQuota: { label: "ResourceQuota exceeded", color: "yellow" },
   Queueing: { label: "Not queued", color: "gray" },
   Validation: { label: "Refused", color: "red" },
