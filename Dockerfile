@@ -21,6 +21,7 @@ COPY accounts accounts
 COPY queues queues
 COPY gpus gpus
 COPY scheduler scheduler
+COPY history history
 COPY clusters clusters
 COPY scheduling scheduling
 COPY --from=frontend /kueueweb/frontend/dist frontend/dist

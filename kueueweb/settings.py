@@ -66,6 +66,7 @@ INSTALLED_APPS = [
     "gpus",
     "scheduler",
     "clusters",
+    "history",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -234,6 +235,21 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 2.0,
         "options": {"queue": "push", "expires": 2},
     },
+    "sample-history": {
+        "task": "history.tasks.sample_history",
+        "schedule": 15.0,
+        "options": {"queue": "push", "expires": 15},
+    },
+    "roll-up-history": {
+        "task": "history.tasks.roll_up_history",
+        "schedule": 300.0,
+        "options": {"queue": "push", "expires": 300},
+    },
+    "prune-history": {
+        "task": "history.tasks.prune_history",
+        "schedule": 3600.0,
+        "options": {"queue": "push", "expires": 3600},
+    },
     "maintain": {"task": "scheduler.tasks.maintain", "schedule": 3600.0, "options": {"queue": "push", "expires": 3600}},
 }
 
@@ -244,6 +260,7 @@ RELEASE = __version__
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", default=400, minimum=1)
+USAGE_RETENTION_DAYS = env.integer("USAGE_RETENTION_DAYS", default=400, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------
 

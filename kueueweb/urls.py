@@ -15,6 +15,7 @@ _api: list[URLPattern | URLResolver] = [
     path("", include("queues.api.urls")),
     path("", include("gpus.api.urls")),
     path("", include("scheduler.api.urls")),
+    path("", include("history.api.urls")),
     path("", include("clusters.api.urls")),
 ]
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import Cluster
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
-from gpus.services.telemetry import roll_up
+from gpus.services import telemetry
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.housekeeping.partitions import maintain_partitions
@@ -121,7 +121,7 @@ def sample_telemetry() -> None:
 @shared_task(name="scheduler.tasks.roll_up_telemetry")
 def roll_up_telemetry() -> None:
     """Means and peaks of what was sampled, and an end to what is old."""
-    roll_up(timezone.now())
+    telemetry.roll_up_telemetry(timezone.now())
 
 
 @shared_task(name="scheduler.tasks.maintain")

@@ -11,10 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.roll_up import Resolution
 from gpus.api.reads import device_samples, drifts, latest_samples
 from gpus.api.serializers import DeviceSerializer, NodeDetailSerializer, Shape
 from gpus.api.views import DeviceView, NodeView
-from gpus.models import Device, DeviceSample, Resolution
+from gpus.models import Device, DeviceSample
 from gpus.services.cordon import close_device, close_node
 
 RESOLUTIONS = {"raw": Resolution.RAW, "5m": Resolution.MINUTES, "1h": Resolution.HOUR}

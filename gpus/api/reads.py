@@ -12,7 +12,8 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from accounts.models import AuditFinding
-from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
+from accounts.roll_up import Resolution
+from gpus.models import AllocationSource, ContainerSample, Device, DeviceAllocation, DeviceSample
 from scheduling.model.device import MIG_MODE
 
 STALE_AFTER = timedelta(seconds=4 * Resolution.RAW)

@@ -2,7 +2,7 @@
 
 from gpus.models.device import AllocationSource, Device, DeviceAllocation
 from gpus.models.node import Node
-from gpus.models.sample import ContainerSample, DeviceSample, Resolution
+from gpus.models.sample import ContainerSample, DeviceSample
 
 __all__ = [
     "AllocationSource",
@@ -11,5 +11,4 @@ __all__ = [
     "DeviceAllocation",
     "DeviceSample",
     "Node",
-    "Resolution",
 ]

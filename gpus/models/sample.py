@@ -2,13 +2,7 @@
 
 from django.db import models
 
-
-class Resolution(models.IntegerChoices):
-    """How long a sample stands for, in seconds."""
-
-    RAW = 15
-    MINUTES = 300
-    HOUR = 3600
+from accounts.roll_up import Resolution
 
 
 class Sample(models.Model):

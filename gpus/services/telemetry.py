@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any, Final
 
-from django.db import connection, transaction
 from prometheus_client.parser import text_string_to_metric_families
-from psycopg import sql
 
-from gpus.models import ContainerSample, Device, DeviceSample, Resolution
+from accounts.roll_up import Aggregate, Resolution, Series, roll_up, start_of
+from gpus.models import ContainerSample, Device, DeviceSample
 
 _MIB: Final = 2**20
 _LONGEST_NAME: Final = 253
@@ -134,62 +132,22 @@ def _with_peaks(values: Mapping[str, float]) -> dict[str, Any]:
     return {**values, **peaks}
 
 
-def start_of(at: datetime, resolution: Resolution) -> datetime:
-    """The start of the step of that resolution in which the time lies."""
-    seconds = at.timestamp() // resolution * resolution
-    return datetime.fromtimestamp(seconds, at.tzinfo)
-
-
-_ROLL_UP: Final = sql.SQL(
-    """
-    INSERT INTO {table} ({keys}, resolution, at, memory_used_mib, memory_used_mib_peak, utilization_percent,
-        utilization_percent_peak{more})
-    SELECT {keys}, %(coarse)s, step, avg(memory_used_mib), max(memory_used_mib_peak), avg(utilization_percent),
-        max(utilization_percent_peak){more_values}
-    FROM (
-        SELECT *, date_bin(make_interval(secs => %(coarse)s), at, 'epoch'::timestamptz) AS step
-        FROM {table} WHERE resolution = %(fine)s AND at < %(until)s AND at >= %(since)s
-    ) AS stepped
-    GROUP BY {keys}, step
-    ON CONFLICT ({keys}, resolution, at) DO UPDATE SET memory_used_mib = excluded.memory_used_mib,
-        memory_used_mib_peak = excluded.memory_used_mib_peak, utilization_percent = excluded.utilization_percent,
-        utilization_percent_peak = excluded.utilization_percent_peak{more_updates}
-    """
-)
-
-_TABLES: Final = (
-    (DeviceSample, ("device_id",), ()),
-    (ContainerSample, ("device_id", "namespace", "pod_name", "container"), ("last_kernel_seconds",)),
+_MEAN_AND_PEAK: Final[Mapping[str, Aggregate]] = {
+    "memory_used_mib": "avg",
+    "memory_used_mib_peak": "max",
+    "utilization_percent": "avg",
+    "utilization_percent_peak": "max",
+}
+_SERIES: Final = (
+    Series(DeviceSample._meta.db_table, ("device_id",), _MEAN_AND_PEAK),
+    Series(
+        ContainerSample._meta.db_table,
+        ("device_id", "namespace", "pod_name", "container"),
+        {**_MEAN_AND_PEAK, "last_kernel_seconds": "min"},
+    ),
 )
 
 
-def roll_up(now: datetime) -> None:
-    """Means and peaks of whole steps into the next resolution, then drop what is older than its retention.
-
-    Done again over the same samples it writes the same: nothing is lost when a run is missed, and nothing counts twice.
-    """
-    resolutions = list(Resolution)
-    with transaction.atomic(), connection.cursor() as cursor:
-        for model, keys, more in _TABLES:
-            for fine, coarse in pairwise(resolutions):
-                until, since = start_of(now, coarse), start_of(now - RETENTION[fine], coarse)
-                cursor.execute(
-                    _statement(model._meta.db_table, keys, more),
-                    {"fine": int(fine), "coarse": int(coarse), "until": until, "since": since},
-                )
-            for resolution in resolutions:
-                # A step that is rolled up again needs all of its samples: only whole steps of the next resolution go.
-                following = resolutions[min(resolutions.index(resolution) + 1, len(resolutions) - 1)]
-                oldest = start_of(now - RETENTION[resolution], following)
-                model._default_manager.filter(resolution=resolution, at__lt=oldest).delete()
-
-
-def _statement(table: str, keys: Iterable[str], more: Iterable[str]) -> sql.Composed:
-    names = [sql.Identifier(name) for name in more]
-    return _ROLL_UP.format(
-        table=sql.Identifier(table),
-        keys=sql.SQL(", ").join(sql.Identifier(name) for name in keys),
-        more=sql.SQL("").join(sql.SQL(", {}").format(name) for name in names),
-        more_values=sql.SQL("").join(sql.SQL(", min({})").format(name) for name in names),
-        more_updates=sql.SQL("").join(sql.SQL(", {name} = excluded.{name}").format(name=name) for name in names),
-    )
+def roll_up_telemetry(now: datetime) -> None:
+    """Means and peaks of whole steps into the next resolution, then drop what is older than its retention."""
+    roll_up(_SERIES, RETENTION, now)

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
 from accounts.services.watcher_health import watcher_health
-from scheduler.api.queue_status import leads
+from scheduler.live.published import leads
 from scheduler.models import Lease
 
 _WORKLOADS: Final = """

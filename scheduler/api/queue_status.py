@@ -3,27 +3,21 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
-import orjson
 from django.db import connection
 from django.utils import timezone
-from redis import RedisError
 
 from accounts.models import Cluster
-from accounts.redis_client import redis_client
 from queues.models import LocalQueue
-from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers, snapshot_key
-from scheduler.models import Lease
+from scheduler.live.published import read_published
+from scheduler.live.publisher import cluster_queue_numbers, cohort_numbers
 from scheduler.store import objects
 from scheduler.store.configuration import read_configuration
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, LocalQueueReason, StopPolicy
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, Workload
 from scheduling.world import World
-
-ALIVE_SECONDS: Final = 15.0
-"""A leader that has not renewed its lease for longer does not stand behind its numbers."""
 
 _USAGE: Final = """
     SELECT workload.cluster_queue_name, pod_set.flavors ->> usage.key, usage.key, sum(usage.value::numeric)::bigint
@@ -59,24 +53,11 @@ def read_numbers(cluster: Cluster) -> Numbers:
     return _live(cluster) or _computed(cluster)
 
 
-def leads(lease: Lease | None) -> bool:
-    """Whether a scheduler holds the lease and has said so lately."""
-    newest = timezone.now() - timedelta(seconds=ALIVE_SECONDS)
-    return lease is not None and lease.renewed_at is not None and lease.renewed_at >= newest
-
-
 def _live(cluster: Cluster) -> Numbers | None:
-    lease = Lease.objects.filter(cluster=cluster).first()
-    if lease is None or not leads(lease):
+    published = read_published(cluster)
+    if published is None:
         return None
-    try:
-        kept = redis_client().get(snapshot_key(cluster.name))
-    except RedisError:
-        return None
-    frame = orjson.loads(kept) if isinstance(kept, bytes) else {}
-    if frame.get("epoch") != lease.epoch:
-        return None
-    return Numbers("live", lease.renewed_at or "", frame["data"]["cluster_queues"], frame["data"]["cohorts"])
+    return Numbers("live", published.time, published.data["cluster_queues"], published.data["cohorts"])
 
 
 def _computed(cluster: Cluster) -> Numbers:

@@ -210,6 +210,7 @@ class BatchBuilder:
         reason = "Admitted" if admission.admitted else "QuotaReserved"
         message = _described(admission, workload)
         if not admission.second_pass:
+            detail["waited_seconds"] = round(waited_seconds(workload), 3)
             self._note(workload, "QuotaReserved", message)
         if admission.replaces is not None:
             self._replace(admission.replaces, admission.workload)

@@ -7,7 +7,7 @@ from django.db.migrations import AddField
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import GeneratedField
 
-APPS = ("accounts", "queues", "gpus", "scheduler")
+APPS = ("accounts", "queues", "gpus", "scheduler", "history")
 ADDED = [
     pytest.param(operation, id=f"{app}.{operation.model_name}.{operation.name}")
     for (app, name), migration in sorted(MigrationLoader(None).disk_migrations.items())

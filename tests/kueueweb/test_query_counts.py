@@ -41,6 +41,7 @@ ENDPOINTS = (
     "devices/GPU-0/samples/",
     "drift/",
     "fragmentation/",
+    "history/?metric=pending&metric=pending_by_reason&metric=used&metric=devices_held&metric=wait_p50",
     "limit-ranges/",
     "local-queues/",
     "manifests/clusterqueue/",

@@ -420,6 +420,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/history/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * @description Time series of workloads, quota and devices.
+         *
+         *     A tenant sees its own namespaces, users and LocalQueues, and the ClusterQueues and cohorts that these lead to;
+         *     of the cluster all devices, and else its own namespaces added up.
+         */
+        get: operations["history_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/limit-ranges/": {
         parameters: {
             query?: never;
@@ -1831,6 +1853,18 @@ export interface components {
             memory_mib: number;
             cores_percent: number;
         };
+        /** @description Series over one grid of steps. */
+        History: {
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description Seconds. */
+            step: number;
+            /** @description The starts of the steps, in seconds since the epoch. */
+            times: number[];
+            series: components["schemas"]["Line"][];
+        };
         /** @description Names a workload. */
         Key: {
             namespace: string;
@@ -1895,6 +1929,20 @@ export interface components {
             limits: {
                 [key: string]: unknown;
             }[];
+        };
+        /** @description One series: a value for each of `times`; null is a gap, or not measured, never 0. */
+        Line: {
+            metric: components["schemas"]["MetricEnum"];
+            /** @description Of the queue, cohort, namespace; empty for the cluster. */
+            name: string;
+            /** @description Of quota; else empty. */
+            flavor: string;
+            /** @description Of quota; else empty. */
+            resource: string;
+            /** @description Of pending_by_reason; empty: not looked at yet. */
+            reason: string;
+            unit: string;
+            values: (number | null)[];
         };
         /**
          * LiveChanges
@@ -2165,6 +2213,40 @@ export interface components {
             /** @description The kind of mistake; stable. */
             reason: string;
         };
+        /**
+         * @description * `pending` - pending
+         *     * `pending_peak` - pending_peak
+         *     * `held` - held
+         *     * `reserving` - reserving
+         *     * `admitted` - admitted
+         *     * `share` - share
+         *     * `pending_by_reason` - pending_by_reason
+         *     * `started` - started
+         *     * `ended` - ended
+         *     * `preempted` - preempted
+         *     * `evicted` - evicted
+         *     * `wait_p50` - wait_p50
+         *     * `wait_p90` - wait_p90
+         *     * `nominal` - nominal
+         *     * `ceiling` - ceiling
+         *     * `used` - used
+         *     * `used_peak` - used_peak
+         *     * `borrowed` - borrowed
+         *     * `lent` - lent
+         *     * `devices` - devices
+         *     * `devices_held` - devices_held
+         *     * `devices_idle` - devices_idle
+         *     * `devices_unmeasured` - devices_unmeasured
+         *     * `devices_stranded` - devices_stranded
+         *     * `memory_mib` - memory_mib
+         *     * `memory_held_mib` - memory_held_mib
+         *     * `memory_used_mib` - memory_used_mib
+         *     * `cores_percent` - cores_percent
+         *     * `cores_held_percent` - cores_held_percent
+         *     * `cores_used_percent` - cores_used_percent
+         * @enum {string}
+         */
+        MetricEnum: "pending" | "pending_peak" | "held" | "reserving" | "admitted" | "share" | "pending_by_reason" | "started" | "ended" | "preempted" | "evicted" | "wait_p50" | "wait_p90" | "nominal" | "ceiling" | "used" | "used_peak" | "borrowed" | "lent" | "devices" | "devices_held" | "devices_idle" | "devices_unmeasured" | "devices_stranded" | "memory_mib" | "memory_held_mib" | "memory_used_mib" | "cores_percent" | "cores_held_percent" | "cores_used_percent";
         /**
          * @description * `schedule` - schedule
          *     * `observe` - observe
@@ -6412,6 +6494,96 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Fragmentation"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    history_retrieve: {
+        parameters: {
+            query: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Quota and devices of this flavor only. */
+                flavor?: string;
+                metric: ("admitted" | "borrowed" | "ceiling" | "cores_held_percent" | "cores_percent" | "cores_used_percent" | "devices" | "devices_held" | "devices_idle" | "devices_stranded" | "devices_unmeasured" | "ended" | "evicted" | "held" | "lent" | "memory_held_mib" | "memory_mib" | "memory_used_mib" | "nominal" | "pending" | "pending_by_reason" | "pending_peak" | "preempted" | "reserving" | "share" | "started" | "used" | "used_peak" | "wait_p50" | "wait_p90")[];
+                /** @description Of which queue and so on; without it, of all. */
+                name?: string[];
+                /** @description Quota of this resource only. */
+                resource?: string;
+                scope?: "cluster" | "cluster_queue" | "cohort" | "local_queue" | "namespace" | "user";
+                /** @description An hour ago without it. */
+                since?: string;
+                /** @description Seconds; without it some hundreds of points. */
+                step?: number;
+                /** @description Now without it. */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

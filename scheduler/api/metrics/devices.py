@@ -18,8 +18,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from accounts.roll_up import Resolution
 from gpus.manifests import configured_vendors
-from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample, Resolution
+from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
 from gpus.vendors import VENDORS
 from queues.models import ResourceQuota
 from scheduling.devices.search.namespace_quota import whole_amounts

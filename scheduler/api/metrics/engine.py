@@ -10,7 +10,7 @@ from django.db import connection
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from accounts.models import AuditFinding, Cluster
-from scheduler.api.queue_status import leads
+from scheduler.live.published import leads
 from scheduler.models import Lease
 
 # In seconds: the oldest note that no batch has seen, and the oldest decision that the cluster has not heard of.

@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Cluster
-from gpus.models import Device, DeviceAllocation, DeviceSample, Node, Resolution
-from gpus.services.telemetry import start_of
+from accounts.roll_up import Resolution, start_of
+from gpus.models import Device, DeviceAllocation, DeviceSample, Node
 from queues.models import Pod
 from tests.api_client import SchemaClient
 from tests.factories import make_node, make_workload

@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from accounts.models import Cluster
-from gpus.models import ContainerSample, DeviceSample, Resolution
-from gpus.services.telemetry import RETENTION, read_metrics, roll_up, store_reading
+from accounts.roll_up import Resolution
+from gpus.models import ContainerSample, DeviceSample
+from gpus.services.telemetry import RETENTION, read_metrics, roll_up_telemetry, store_reading
 from scheduler.housekeeping.telemetry import ScrapeFailed, sample_cluster, scrape
 from tests.factories import make_cluster, make_node
 
@@ -98,7 +99,7 @@ def test_samples_are_rolled_up_into_means_and_peaks_and_dropped_by_age(cluster: 
         store_reading(cluster.pk, read_metrics(text), NOW + timedelta(minutes=minutes))
     later = NOW + timedelta(hours=1)
     for _ in range(2):  # once more changes nothing
-        roll_up(later)
+        roll_up_telemetry(later)
     steps = DeviceSample.objects.filter(resolution=Resolution.MINUTES).order_by("at")
     assert list(steps.values_list("at", "memory_used_mib", "memory_used_mib_peak")) == [
         (NOW, 150.0, 200.0),
@@ -106,10 +107,10 @@ def test_samples_are_rolled_up_into_means_and_peaks_and_dropped_by_age(cluster: 
     ]
     hour = DeviceSample.objects.get(resolution=Resolution.HOUR)
     assert (hour.at, hour.memory_used_mib, hour.memory_used_mib_peak) == (NOW, 275.0, 400.0)
-    roll_up(NOW + RETENTION[Resolution.RAW] + timedelta(hours=1))
+    roll_up_telemetry(NOW + RETENTION[Resolution.RAW] + timedelta(hours=1))
     assert not DeviceSample.objects.filter(resolution=Resolution.RAW).exists()
     assert DeviceSample.objects.filter(resolution=Resolution.MINUTES).count() == 2
-    roll_up(NOW + RETENTION[Resolution.HOUR] + timedelta(days=1))
+    roll_up_telemetry(NOW + RETENTION[Resolution.HOUR] + timedelta(days=1))
     assert not DeviceSample.objects.exists()
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.utils import timezone
 
 from accounts.models import Cluster
-from gpus.models import ContainerSample, Device, Resolution
-from gpus.services.telemetry import start_of
+from accounts.roll_up import Resolution, start_of
+from gpus.models import ContainerSample, Device
 from queues.models import Pod
 from tests.api_client import SchemaClient
 from tests.factories import make_node, make_workload

@@ -1,0 +1,17 @@
+"""The rows of history, one noun family per file."""
+
+from history.models.price import Price
+from history.models.series import Count, CountSample, DeviceSample, QuotaSample, Scope, Subject, WorkloadSample
+from history.models.usage import UsageRecord
+
+__all__ = [
+    "Count",
+    "CountSample",
+    "DeviceSample",
+    "Price",
+    "QuotaSample",
+    "Scope",
+    "Subject",
+    "UsageRecord",
+    "WorkloadSample",
+]

@@ -1,0 +1,151 @@
+"""Time series of waiting, running, quota and devices.
+
+A row holds sums over its samples, never means: so rows of any length add up, and whoever reads divides by `samples`.
+A step that nobody sampled has no row: it is a gap, not a zero.
+"""
+
+from enum import StrEnum
+
+from django.db import models
+
+from accounts.roll_up import Resolution
+
+
+class Scope(StrEnum):
+    """Of whom a series is."""
+
+    CLUSTER = "cluster"
+    COHORT = "cohort"
+    CLUSTER_QUEUE = "cluster_queue"
+    NAMESPACE = "namespace"
+    LOCAL_QUEUE = "local_queue"
+    USER = "user"
+
+
+class Count(StrEnum):
+    """What is counted, in `Subject.kind`; beside it `Subject.detail`."""
+
+    PENDING = "pending"
+    """Waiting workloads, by the reason why."""
+    STARTED = "started"
+    ENDED = "ended"
+    """By the reason of the Finished condition."""
+    PREEMPTED = "preempted"
+    """By the reason of the preemption."""
+    EVICTED = "evicted"
+    """By the reason of the Evicted condition; preemptions are apart."""
+    WAIT = "wait"
+    """Starts by how long they waited: the number of a bucket (`history.services.waits`)."""
+
+
+class Subject(models.Model):
+    """What a series is about. The name of a LocalQueue is namespace/name, of a user namespace/user."""
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    scope = models.CharField(max_length=16, choices=[(scope.value, scope.value) for scope in Scope])
+    name = models.CharField(max_length=320, blank=True)
+    kind = models.CharField(max_length=16, blank=True, help_text="What is counted; empty for all else.")
+    flavor = models.CharField(max_length=253, blank=True)
+    resource = models.CharField(max_length=317, blank=True)
+    detail = models.CharField(max_length=96, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "scope", "name", "kind", "flavor", "resource", "detail"],
+                name="history_subject_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.scope, self.name, self.kind, self.flavor, self.resource, self.detail)))
+
+
+class Sample(models.Model):
+    """Sums over the samples of a step."""
+
+    subject = models.ForeignKey(Subject, on_delete=models.CASCADE, related_name="+", db_index=False)
+    resolution = models.PositiveSmallIntegerField(choices=Resolution.choices, default=Resolution.RAW)
+    at = models.DateTimeField(help_text="The start of the step.")
+    samples = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.subject_id} at {self.at}"
+
+
+class WorkloadSample(Sample):
+    """How many workloads waited and held quota. There is one in each step in which its subject was looked at."""
+
+    pending = models.BigIntegerField(help_text="Waiting, and not held back by their users.")
+    pending_peak = models.BigIntegerField()
+    held = models.BigIntegerField(help_text="Waiting, and held back by their users.")
+    reserving = models.BigIntegerField(help_text="Holding quota.")
+    admitted = models.BigIntegerField()
+    share = models.FloatField(null=True, help_text="Kueue's dominant resource share; null where it is infinite.")
+
+    class Meta:
+        ordering = ["subject", "at"]
+        constraints = [models.UniqueConstraint(fields=["subject", "resolution", "at"], name="workload_sample_unique")]
+        indexes = [models.Index(fields=["resolution", "at"], name="workload_sample_age")]
+
+
+class QuotaSample(Sample):
+    """Quota and usage of a resource in a flavor, in base units."""
+
+    nominal = models.BigIntegerField(null=True)
+    ceiling = models.BigIntegerField(null=True, help_text="Nominal and borrowing limit; null where there is no limit.")
+    used = models.BigIntegerField()
+    used_peak = models.BigIntegerField()
+    borrowed = models.BigIntegerField(null=True)
+    lent = models.BigIntegerField(
+        null=True, help_text="What others in its cohort borrowed, shared out over what each queue had left to lend."
+    )
+
+    class Meta:
+        ordering = ["subject", "at"]
+        constraints = [models.UniqueConstraint(fields=["subject", "resolution", "at"], name="quota_sample_unique")]
+        indexes = [models.Index(fields=["resolution", "at"], name="quota_sample_age")]
+
+
+class CountSample(Sample):
+    """How often something happened in the step, or how many were counted in its samples. No row: none."""
+
+    total = models.BigIntegerField()
+
+    class Meta:
+        ordering = ["subject", "at"]
+        constraints = [models.UniqueConstraint(fields=["subject", "resolution", "at"], name="count_sample_unique")]
+        indexes = [models.Index(fields=["resolution", "at"], name="count_sample_age")]
+
+
+class DeviceSample(Sample):
+    """Slices of devices that are held, and what their containers really use; capacity beside it for the cluster.
+
+    A slice counts as so many devices as the larger of its shares of memory and of cores. What no monitor measured is
+    null or, for devices, `devices_unmeasured`; never 0.
+    """
+
+    devices_held = models.FloatField()
+    devices_idle = models.FloatField(help_text="Of those held: measured, and next to nothing ran.")
+    devices_unmeasured = models.FloatField(help_text="Of those held.")
+    memory_held_mib = models.FloatField()
+    memory_used_mib = models.FloatField(null=True)
+    cores_held_percent = models.FloatField()
+    cores_used_percent = models.FloatField(null=True)
+    devices = models.FloatField(null=True, help_text="That there are; of the cluster only, as the next three.")
+    devices_stranded = models.FloatField(
+        null=True, help_text="What nobody can take: the free memory of devices without free cores, and the reverse."
+    )
+    memory_mib = models.FloatField(null=True)
+    cores_percent = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["subject", "at"]
+        constraints = [
+            models.UniqueConstraint(fields=["subject", "resolution", "at"], name="history_device_sample_unique")
+        ]
+        indexes = [models.Index(fields=["resolution", "at"], name="history_device_sample_age")]

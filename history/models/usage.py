@@ -1,0 +1,43 @@
+"""Who held what, from when to when: written by triggers in the transaction that ends it, kept beyond the workload."""
+
+from django.db import models
+
+
+class UsageRecord(models.Model):
+    """A while in which a workload held the same quota and devices. An elastic job that is resized begins another.
+
+    Names are copied in, so that it outlives what it speaks of.
+    """
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    workload_uid = models.UUIDField()
+    namespace = models.CharField(max_length=63)
+    workload_name = models.CharField(max_length=253)
+    local_queue = models.CharField(max_length=253, blank=True)
+    cluster_queue = models.CharField(max_length=253, blank=True)
+    submitted_by = models.CharField(max_length=150, blank=True)
+    priority = models.IntegerField()
+    priority_class = models.CharField(max_length=253, blank=True)
+    pods = models.PositiveIntegerField()
+    queued_at = models.DateTimeField(
+        null=True, help_text="From when on it waited for this; null where it only goes on, resized."
+    )
+    reserved_at = models.DateTimeField()
+    started_at = models.DateTimeField(help_text="reserved_at, or when it was resized.")
+    ended_at = models.DateTimeField()
+    outcome = models.CharField(max_length=16, help_text="Finished, Preempted, Evicted, Resized, Deleted.")
+    reason = models.CharField(max_length=96, blank=True, help_text="Of the condition that says so.")
+    held = models.JSONField(
+        help_text="{flavor: {resource: amount}} in base units; `device`: whole devices, of a slice the larger of its "
+        "shares of memory and of cores."
+    )
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(fields=["cluster", "ended_at"], name="usage_record_end"),
+            models.Index(fields=["workload_uid", "ended_at"], name="usage_record_workload"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.workload_name} until {self.ended_at}: {self.outcome}"
