@@ -31,6 +31,7 @@ from django.core.cache import cache
 
 from accounts.exceptions import KueuewebError, ManifestErrors
 from accounts.models import Cluster
+from accounts.outgoing import AddressNotAllowed, open_url
 from queues.models import AdmissionCheck, Workload
 from queues.services.admission_checks import CheckAnswer, set_check_state
 from scheduling.model.quantity import format_amount
@@ -185,26 +186,18 @@ def post(question: Question, now: float) -> WebhookAnswer:
     }
     request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 (the scheme is checked above)
     try:
-        with _OPENER.open(request, timeout=_timeout(question.check)) as answer:
+        with open_url(request, _timeout(question.check)) as answer:
             content = answer.read(_MOST_ANSWER_BYTES)
     except urllib.error.HTTPError as error:
         raise WebhookFailed(f"the answer was {error.code} {error.reason}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
+        if isinstance(getattr(error, "reason", None), AddressNotAllowed):
+            raise WebhookFailed(str(error.reason)) from error  # type: ignore[attr-defined]  # a URLError has one
         raise WebhookSilent(f"no answer: {error}") from error
     try:
         return msgspec.json.decode(content, type=WebhookAnswer)
     except msgspec.DecodeError as error:
         raise WebhookFailed(f"the answer is not what is asked for: {error}") from error
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the signed description to an address that no admin wrote down."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def signature(timestamp: str, body: bytes) -> str:

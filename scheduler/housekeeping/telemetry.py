@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-import urllib.request
 from datetime import datetime
 from http.client import HTTPException, HTTPResponse
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from accounts.models import Cluster
+from accounts.outgoing import open_url
 from gpus.services.telemetry import read_metrics, store_reading
 
 _TIMEOUT_SECONDS: Final = 5.0
 _MOST_BYTES: Final = 50_000_000
 
 _log = logging.getLogger(__name__)
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would ask an address that no admin wrote down, perhaps one that only we can reach."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-_OPENER: Final = urllib.request.build_opener(_NoRedirects)
 
 
 class ScrapeFailed(Exception):
@@ -38,7 +28,7 @@ def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
     if urlsplit(url).scheme not in {"http", "https"}:
         raise ScrapeFailed(f"{url!r} is no http(s) URL")
     try:
-        with _OPENER.open(url, timeout=timeout_seconds) as answer:
+        with open_url(url, timeout_seconds) as answer:
             return _read(answer, url, time.monotonic() + timeout_seconds).decode("utf-8", errors="replace")
     except (OSError, HTTPException) as error:  # URLError, HTTPError and time-outs are OSErrors
         raise ScrapeFailed(f"{url}: {error}") from error

@@ -1,0 +1,142 @@
+"""Requests that we send to addresses which somebody has written down: webhooks of admission checks, telemetry.
+
+Our processes reach what a tenant, or an admin of one cluster, does not: the cloud's metadata service, which gives out
+keys. So an address is looked at after the name is resolved, the connection goes to the address that was looked at (a
+name that means another one a moment later gains nothing), redirects are errors, and proxies of the environment, which
+would resolve the name themselves, are not used.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any, Final
+
+from django.conf import settings
+
+Address = IPv4Address | IPv6Address
+Resolve = Callable[..., Iterable[tuple[Any, Any, Any, Any, Any]]]
+
+_METADATA: Final = frozenset(
+    map(ip_address, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"))
+)
+"""Services that tell a machine its cloud's keys, where they are not link-local."""
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+
+
+class AddressNotAllowed(OSError):
+    """A name leads to addresses that we send nothing to, and to no other."""
+
+
+def open_url(request: urllib.request.Request | str, timeout_seconds: float) -> HTTPResponse:
+    """Send the request (http or https) to an allowed address.
+
+    Raises OSError (`AddressNotAllowed`, `URLError`, `HTTPError` also for a redirect) and `HTTPException`.
+    """
+    answer: HTTPResponse = _OPENER.open(request, timeout=timeout_seconds)
+    return answer
+
+
+def is_allowed(address: str) -> bool:
+    """Whether anything is sent to this IP address: what OUTGOING_NETWORKS lists, else all but metadata services."""
+    found = _plain(ip_address(address.partition("%")[0]))
+    if settings.OUTGOING_NETWORKS:
+        return any(found in ip_network(network) for network in settings.OUTGOING_NETWORKS)
+    if found.is_link_local or found.is_multicast or found.is_unspecified or found.is_reserved:
+        return False
+    return found not in _METADATA
+
+
+def _plain(address: Address) -> Address:
+    """The IPv4 address inside of an IPv6 one that only wraps it."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address.sixtofour is not None:
+            return address.sixtofour
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def connect(host: str, port: int, timeout: Any, resolve: Resolve = socket.getaddrinfo) -> socket.socket:
+    """A connection to the first address of the name that is allowed and answers; the name is resolved once."""
+    refusals: list[str] = []
+    failure: OSError | None = None
+    for family, kind, protocol, place in _places(host, port, resolve):
+        if not is_allowed(place[0]):
+            refusals.append(place[0])
+            continue
+        opened = socket.socket(family, kind, protocol)
+        try:
+            if isinstance(timeout, int | float):
+                opened.settimeout(timeout)
+            opened.connect(place)
+        except OSError as error:
+            opened.close()
+            failure = error
+        else:
+            return opened
+    if failure is not None:
+        raise failure
+    raise AddressNotAllowed(
+        f"{host} is {', '.join(refusals) or 'no address'}: kueueweb sends nothing there. An operator of kueueweb lists "
+        "the networks that it may send to in OUTGOING_NETWORKS."
+    )
+
+
+def _places(host: str, port: int, resolve: Resolve) -> Iterator[tuple[Any, Any, Any, Any]]:
+    for family, kind, protocol, _, place in resolve(host, port, 0, socket.SOCK_STREAM):
+        yield family, kind, protocol, place
+
+
+class _Connection(HTTPConnection):
+    def connect(self) -> None:
+        self.sock = connect(self.host, self.port, self.timeout)
+
+
+class _TLSConnection(HTTPSConnection):
+    def connect(self) -> None:
+        opened = connect(self.host, self.port, self.timeout)
+        # The certificate is that of the name, whatever address it has.
+        self.sock = ssl.create_default_context().wrap_socket(opened, server_hostname=self.host)
+
+
+class _Plain(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_Connection, req)
+
+
+class _TLS(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_TLSConnection, req)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the request to an address that nobody wrote down."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Made by hand: Python's usual one speaks ftp, file and data, too."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        _Plain(),
+        _TLS(),
+        _NoRedirects(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+_OPENER: Final = _opener()

@@ -1,0 +1,104 @@
+"""S21: what we send to addresses that somebody has written down reaches no metadata service."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.error import HTTPError, URLError
+
+import pytest
+
+from accounts.outgoing import AddressNotAllowed, connect, is_allowed, open_url
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """The port of a server on 127.0.0.1, and what it was asked: path and Host."""
+    asked: list[tuple[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers["Host"]))
+            self.send_response(302 if self.path == "/redirect" else 200)
+            if self.path == "/redirect":
+                self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield found.server_port, asked
+        found.shutdown()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "169.254.170.2", "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "100.100.100.200"),
+        *("168.63.129.16", "192.0.0.192", "0.0.0.0", "::", "224.0.0.1", "::ffff:169.254.169.254"),
+        *("64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"),
+    ],
+)
+def test_no_metadata_service_is_asked(address: str) -> None:
+    assert not is_allowed(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.1.2.3", "192.168.0.7", "93.184.216.34", "2606:2800::1", "fd12::1"]
+)
+def test_what_runs_in_the_cluster_and_beyond_is_asked(address: str) -> None:
+    assert is_allowed(address)
+
+
+def test_a_list_of_networks_decides_alone(settings: Any) -> None:
+    settings.OUTGOING_NETWORKS = ["10.1.0.0/16", "fd12::/16"]
+    assert [is_allowed(each) for each in ("10.1.2.3", "::ffff:10.1.2.3", "fd12::9")] == [True] * 3
+    assert [is_allowed(each) for each in ("10.2.0.1", "127.0.0.1", "93.184.216.34", "fe80::1")] == [False] * 4
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "2852039166", "0xa9fea9fe", "[::ffff:169.254.169.254]"])
+def test_however_it_is_written(host: str) -> None:
+    with pytest.raises(URLError) as refused:
+        open_url(f"http://{host}/latest/meta-data/", 2)
+    assert isinstance(refused.value.reason, AddressNotAllowed)
+    assert "OUTGOING_NETWORKS" in str(refused.value)
+
+
+def test_the_address_that_was_looked_at_is_the_one_that_is_asked(server: tuple[int, list[tuple[str, str]]]) -> None:
+    """DNS rebinding: a name that is harmless when it is looked at, and the metadata service when it is asked."""
+    resolved: list[str] = []
+
+    def rebound(host: str, port: int, *_: Any) -> list[tuple[Any, ...]]:
+        resolved.append(host)
+        addresses = ["169.254.169.254", "127.0.0.1"] if len(resolved) == 1 else ["169.254.169.254"]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port)) for address in addresses]
+
+    with connect("rebinding.example.org", server[0], 2, rebound) as opened:
+        assert opened.getpeername() == ("127.0.0.1", server[0])
+    assert resolved == ["rebinding.example.org"]
+    with pytest.raises(AddressNotAllowed, match=r"169\.254\.169\.254"):
+        connect("rebinding.example.org", server[0], 2, rebound)
+
+
+def test_a_request_keeps_its_host_and_follows_no_redirect(
+    server: tuple[int, list[tuple[str, str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    port, asked = server
+    with open_url(urllib.request.Request(f"http://localhost:{port}/metrics"), 2) as answer:
+        assert answer.status == 200
+    with pytest.raises(HTTPError, match="302"):
+        open_url(f"http://localhost:{port}/redirect", 2)
+    assert asked == [("/metrics", f"localhost:{port}"), ("/redirect", f"localhost:{port}")]
+
+
+@pytest.mark.parametrize("url", ["gopher://127.0.0.1/", "file:///etc/hostname", "ftp://127.0.0.1/", "data:,x"])
+def test_other_schemes_are_not_spoken(url: str) -> None:
+    with pytest.raises(URLError, match="unknown url type"):
+        open_url(url, 2)
