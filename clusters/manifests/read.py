@@ -12,6 +12,7 @@ from accounts.services.apply_result import Submitted
 from clusters.jobs.owned_keys import owned_paths
 from clusters.jobs.running import JOB_KINDS
 from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, group_of, version_of
+from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
 from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
 from scheduling.manifest.fields import suggestion
@@ -81,6 +82,10 @@ def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Objec
         _refuse_kind(top, api_version, name)
         return None
     mistakes = len(report.errors)
+    too_large = size_mistake(content, report.document, path)
+    if too_large is not None:
+        report.errors.append(too_large)
+        return None
     spec = kind.read(top, version_of(api_version))
     top.close()
     if name in JOB_KINDS:

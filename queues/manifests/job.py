@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
+from queues.manifests.bounds import MAX_REPLICAS
 from queues.manifests.pod_group import PodGroupMember, read_pod_group
 from queues.manifests.pod_rules import check_pod_rules
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
@@ -100,7 +101,7 @@ def read_job(top: Fields, version: str) -> JobManifest:
 def read_deployment(top: Fields, version: str) -> JobManifest:
     """Read an apps/v1 Deployment: each of its replicas is a workload of one pod."""
     meta, spec = read_head(top)
-    replicas = spec.integer("replicas", 1)
+    replicas = spec.integer("replicas", 1, maximum=MAX_REPLICAS)
     spec.ignore(*_DEPLOYMENT_SPEC_FIELDS)
     selector = spec.required_fields("selector")
     wanted = selector.text_map("matchLabels")

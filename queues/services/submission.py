@@ -14,6 +14,7 @@ from psycopg import Error as DatabaseError
 from accounts.events import wake_scheduler
 from accounts.exceptions import AlreadyExists, ManifestErrors
 from accounts.models import Cluster, Namespace
+from queues.manifests.bounds import check_totals
 from queues.manifests.generated_name import generated_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
@@ -69,13 +70,15 @@ def create_workloads(
     """Store the workloads, their pod sets, jobs and first events; wake the scheduler when that is committed.
 
     Specs that share one `JobSpec` instance share one job. A LocalQueue that is missing is no error (Kueue: the
-    workload waits as Misconfigured). Raises `ManifestErrors` for a missing namespace or priority class or a name used
-    twice in the call, and `AlreadyExists` when all that is wrong is that workloads of those names are there; each
-    error names the document; `LimitReached` when a user would have more than one may have. Nothing is stored then.
+    workload waits as Misconfigured). Raises `ManifestErrors` for a missing namespace or priority class, a name used
+    twice in the call or more than 64 bits of a resource, and `AlreadyExists` when all that is wrong is that
+    workloads of those names are there; each error names the document; `LimitReached` when a user would have more
+    than one may have. Nothing is stored then.
     """
     if not specs:
         return []
     now = now or timezone.now()
+    check_totals(specs)
     try:
         with transaction.atomic():
             priorities = _checked_priorities(cluster, specs)

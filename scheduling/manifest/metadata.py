@@ -44,6 +44,9 @@ class ObjectMeta:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     generate_name: bool = False
+    uid: str = field(default="", compare=False)
+    resource_version: str = field(default="", compare=False)
+    """What a manifest that was read from a server says of the object there: no part of what it asks for."""
 
     @property
     def key(self) -> str:
@@ -65,10 +68,11 @@ def read_metadata(
         return ObjectMeta("")
     fields = top.required_fields("metadata")
     fields.ignore(*_OF_THE_SERVER)
+    uid, version = (str(fields.content.get(key) or "") for key in ("uid", "resourceVersion"))
     generated = not fields.has("name") and fields.has("generateName")
     name = _read_name(fields, generated, name_syntax, required=not nameless)
     namespace = _read_namespace(fields, namespaced, default_namespace)
-    meta = ObjectMeta(name, namespace, *read_labels_and_annotations(fields), generated)
+    meta = ObjectMeta(name, namespace, *read_labels_and_annotations(fields), generated, uid, version)
     fields.close()
     return meta
 
@@ -117,7 +121,7 @@ def read_annotations(fields: Fields) -> dict[str, str]:
     """The annotations of a metadata; at most as much text as Kubernetes takes."""
     annotations = fields.text_map("annotations", key_syntax=lambda key: qualified_name(key.lower()))
     annotations.pop(LAST_APPLIED, None)  # kubectl's own bookkeeping, a second copy of the manifest
-    size = sum(len(key) + len(value) for key, value in annotations.items())
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for item in annotations.items() for text in item)
     if size > _ANNOTATIONS_BYTES:
         fields.report.error(
             fields.at("annotations"),

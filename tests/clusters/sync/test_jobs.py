@@ -182,3 +182,17 @@ def test_a_list_that_is_older_than_the_rows_ends_nothing(system: System) -> None
     system.client.delete(JOBS, "team", "train")
     system.watcher.apply([(JOBS, system.client.list(JOBS))])
     assert (system.workload().ending or {})["reason"] == "OwnerNotFound"
+
+
+def test_a_job_whose_pods_ask_for_more_than_64_bits_is_left_alone(
+    found: System, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S18: also what comes through the cluster's own API is held to the bounds."""
+    job = gpu_job(suspend=True)
+    job["spec"] |= {"parallelism": 2, "completions": 2}
+    job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4611686018427387904m"}
+    found.client.create(JOBS, job)
+    with caplog.at_level(logging.WARNING):
+        found.watcher.resync()
+    assert "below 2^63" in caplog.text
+    assert not Job.objects.exists()

@@ -1,0 +1,54 @@
+"""How large one object may be, and how much one workload may ask for in all."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from accounts.exceptions import ManifestErrors
+from queues.manifests.workload import WorkloadSpec
+from scheduling.manifest import LocatedError, MistakeReason
+from scheduling.model.quantity import UNLIMITED
+
+MAX_OBJECT_BYTES: Final = 3 * 2**19
+"""1.5 MiB: more than that Kubernetes' store takes of no object."""
+
+MAX_REPLICAS: Final = 50_000
+"""Of one Deployment: each of them is a workload of its own."""
+
+
+def size_mistake(content: Any, document: int = 0, path: str = "") -> LocatedError | None:
+    """What is wrong with the size of an object; None where nothing is."""
+    size = len(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    if size <= MAX_OBJECT_BYTES:
+        return None
+    rule = f"Too long: may not be more than {MAX_OBJECT_BYTES} bytes as JSON, is {size}"
+    return LocatedError(document, path, size, rule, "Keep data in a ConfigMap or a volume.", MistakeReason.TOO_LONG)
+
+
+def check_totals(specs: Iterable[WorkloadSpec]) -> None:
+    """Raises `ManifestErrors` for workloads whose pods ask for more in all than 64 bits hold.
+
+    One request is checked where it is read. Kubernetes counts in 64 bits, so a cluster could not add these up.
+    """
+    mistakes = [mistake for spec in specs for mistake in _totals(spec)]
+    if mistakes:
+        raise ManifestErrors(mistakes)
+
+
+def _totals(spec: WorkloadSpec) -> list[LocatedError]:
+    totals = Counter[str]()
+    for pod_set in spec.pod_sets:
+        for resource, amount in pod_set.requests.items():
+            totals[resource] += pod_set.count * amount
+    return [
+        LocatedError(
+            spec.document,
+            f"pod_sets.requests[{resource}]",
+            str(total),
+            f"must be below 2^63 in the resource's base unit for all pods together, is {total}",
+            "Ask for fewer pods, or for less in each.",
+        )
+        for resource, total in totals.items()
+        if total >= UNLIMITED
+    ]
