@@ -28,6 +28,7 @@ from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
+from queues.services.owners import require_owner_of_submitted
 from queues.services.pod_policy import check_jobs, check_priorities, check_workloads
 from queues.services.workload_objects import apply_workloads
 from scheduling.manifest import LocatedError, MistakeReason
@@ -183,6 +184,7 @@ def _check_policies(cluster: Cluster, user: User, objects: Sequence[Object]) -> 
         admins = frozenset({submitted.spec.namespace} if mine else ())
         submitted.report.errors += check_workloads(cluster, [submitted.spec], admins=admins)
     refuse_mistakes([*jobs, *workloads])
+    require_owner_of_submitted(cluster, access, jobs, workloads)
 
 
 class _Call:

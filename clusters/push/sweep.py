@@ -368,11 +368,13 @@ class _Sweep:
             self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
 
     def _there(self, source: JobSource) -> JsonObject | None:
-        """The row's job in the cluster. An ended job of the same name makes way; one at work is not ours to touch."""
+        """The row's job in the cluster. One of an earlier row of ours that has ended makes way; others are not ours to
+        touch."""
         there = self._get(source)
         if there is None or is_job_of(there, source):
             return there
-        if source.kind.progress(there).finished is None:
+        ours = JOB_UID_LABEL in (there["metadata"].get("labels") or {})
+        if source.kind.progress(there).finished is None or not ours:
             raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
         self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
         return None

@@ -22,6 +22,7 @@ from queues.api.serializers import (
 from queues.api.workload_rows import workload_detail_json, workload_values
 from queues.models import Workload, WorkloadPriorityClass
 from queues.services import workloads
+from queues.services.owners import require_owner
 from queues.services.pod_policy import MAX_PRIORITY, class_problem
 from queues.services.visibility import Reader
 from scheduling.model.vocabulary import FinishedReason
@@ -46,6 +47,7 @@ class _ActionView(ClusterView):
     def act(self, namespace: str, name: str, action: Callable[[Cluster, list[Key]], list[Key]]) -> Response:
         """Raises `NotFound`, `NotPermitted`, or `Conflict` when the workload is not in a state for it."""
         self.require("submit", "Workload", namespace, name)
+        require_owner(self.cluster, self.access, [(namespace, name)])
         changed = action(self.cluster, [(namespace, name)])
         found = Workload.objects.filter(cluster=self.cluster, namespace=namespace, name=name)
         row = workload_values(found, detail=True).first()
@@ -149,6 +151,7 @@ class _BulkActionView(ClusterView):
         serializer.is_valid(raise_exception=True)
         keys = [(key["namespace"], key["name"]) for key in serializer.validated_data["workloads"]]
         require_all(self.access, "submit", {("Workload", namespace) for namespace, _ in keys})
+        require_owner(self.cluster, self.access, keys)
         return keys
 
     @staticmethod

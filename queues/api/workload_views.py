@@ -28,6 +28,7 @@ from queues.api.serializers import (
 from queues.api.workload_input import read_workload
 from queues.api.workload_rows import workload_detail_json, workload_values, workloads_json
 from queues.manifests import workload_specs
+from queues.manifests.bounds import size_mistake
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import states_group
 from queues.manifests.workload import WorkloadSpec
@@ -37,6 +38,7 @@ from queues.querysets import QueuePositions
 from queues.services.group_submission import submit_group_pods
 from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
+from queues.services.owners import require_owner
 from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.visibility import Reader
@@ -165,6 +167,7 @@ class WorkloadView(ClusterView):
     def delete(self, request: Request, namespace: str, name: str) -> Response:
         """Remove a workload. One that holds quota is cancelled first (202) and can be removed when its pods stopped."""
         self.require("submit", "Workload", namespace, name)
+        require_owner(self.cluster, self.access, [(namespace, name)])
         if delete_workloads(self.cluster, [(namespace, name)], actor=self.access.username):
             return Response(status=status.HTTP_204_NO_CONTENT)
         response = self.get(request, namespace, name)
@@ -221,6 +224,10 @@ def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submi
     pods: list[tuple[WorkloadSpec, Submitted[JobManifest]]] = []
     errors: list[LocatedError] = []
     for index, document in enumerate(documents):
+        too_large = size_mistake(document, index)
+        if too_large is not None:
+            errors.append(too_large)
+            continue
         try:
             if isinstance(document, Mapping) and "apiVersion" in document:
                 of_document = workload_specs(document, index)

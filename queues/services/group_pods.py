@@ -151,7 +151,7 @@ class _Store:
         pod = next((pod for pod in plan.pods if pod.submitted.spec.meta.name == first), None)
         if pod is not None:
             spec = replace(self._head(plan.group, pod), pod_sets=pod_set_specs(workload))
-            change_workload(workload, spec, actor=self._actor, now=self._now)
+            change_workload(workload, spec, actor=self._actor, now=self._now, submitted_by=self._submitted_by)
 
 
 def _group_manifest(plan: GroupPlan) -> dict[str, Any]:

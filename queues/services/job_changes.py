@@ -10,6 +10,7 @@ from django.db.models.functions import Least
 
 from accounts.models import Cluster
 from queues.manifests import kueue_keys as keys
+from queues.manifests.bounds import check_totals
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
 from queues.models import LocalQueue, PodSet, Workload
@@ -100,8 +101,14 @@ def _class_source(holder: Workload | WorkloadSpec) -> tuple[str, str]:
     return kind, holder.priority_class_name if kind == "PriorityClass" else ""
 
 
-def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: datetime) -> bool:
-    """Make the row what the spec says, and log it; returns whether anything was different."""
+def change_workload(
+    workload: Workload, spec: WorkloadSpec, *, actor: str, now: datetime, submitted_by: str = ""
+) -> bool:
+    """Make the row what the spec says, and log it; returns whether anything was different. Raises `ManifestErrors`.
+
+    Whoever replaces a workload is its owner from then on (`submitted_by`; empty: nobody who has an account).
+    """
+    check_totals([spec])
     values: dict[str, Any] = {column: getattr(spec, column) for column in _COLUMNS}
     if spec.priority is None:
         values |= {column: getattr(workload, column) for column in _PRIORITY}
@@ -120,6 +127,9 @@ def change_workload(workload: Workload, spec: WorkloadSpec, *, actor: str, now: 
         _change_pod_sets(workload, spec)
     if not changed and not pods_changed:
         return False
+    if submitted_by and workload.submitted_by != submitted_by:
+        workload.submitted_by = submitted_by
+        workload.save(update_fields=["submitted_by"])
     words = ", ".join([*changed, *(["pod_sets"] if pods_changed else [])])
     log_event(workload, "UpdatedWorkload", words, actor=actor, now=now)
     return True

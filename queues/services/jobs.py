@@ -108,7 +108,7 @@ def apply_jobs(
     refuse_mistakes(submissions)
     _store_alone(cluster, alone, now)
     for plan, row in changed:
-        created += _replace(cluster, plan, row, actor, now)
+        created += _replace(cluster, plan, row, actor, submitted_by, now)
     refuse_mistakes(submissions)
     create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now)
     applied |= store_groups(
@@ -283,7 +283,9 @@ def _columns(job: JobSpec) -> dict[str, Any]:
     }
 
 
-def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime) -> list[WorkloadSpec]:
+def _replace(
+    cluster: Cluster, plan: _Plan, row: Job, actor: str, submitted_by: str, now: datetime
+) -> list[WorkloadSpec]:
     """Make the row and its workloads what was submitted; returns the workloads that are to be created."""
     rows = Workload.objects.filter(job=row).order_by("pk").select_for_update().prefetch_related("pod_sets")
     there = sorted(rows, key=lambda workload: workload.status == WorkloadStatus.FINISHED)
@@ -293,7 +295,7 @@ def _replace(cluster: Cluster, plan: _Plan, row: Job, actor: str, now: datetime)
     if plan.submitted.report.errors:
         return []
     for workload, spec in kept:
-        change_workload(workload, spec, actor=actor, now=now)
+        change_workload(workload, spec, actor=actor, now=now, submitted_by=submitted_by)
     remove_workloads(cluster, surplus, actor=actor, now=now)
     for column, value in _columns(plan.job).items():
         setattr(row, column, value)

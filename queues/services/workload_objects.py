@@ -51,7 +51,7 @@ def apply_workloads(
         applied.append(Applied(_KIND, row.namespace, row.name, action, tuple(submitted.report.warnings)))
     refuse_mistakes(submissions)
     for row, spec in changed:
-        change_workload(row, spec, actor=actor, now=now)
+        change_workload(row, spec, actor=actor, now=now, submitted_by=submitted_by)
     stored = iter(create_workloads(cluster, created, actor=actor, submitted_by=submitted_by, now=now))
     return [
         Applied(_KIND, spec.namespace, next(stored).name, Action.CREATED, tuple(submitted.report.warnings))

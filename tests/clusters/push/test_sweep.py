@@ -257,6 +257,22 @@ def test_another_job_of_the_same_name_is_left_alone_and_said(system: System) -> 
     assert found["metadata"]["uid"] == uid
 
 
+def test_an_ended_job_that_is_not_ours_is_left_alone_too(system: System) -> None:
+    """S19: it was deleted to make room."""
+    system.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    theirs = job(run_seconds=1)
+    theirs["metadata"]["namespace"] = "team"
+    uid = system.client.create(JOBS, theirs)["metadata"]["uid"]
+    system.turn(60)
+    system.submit(gpu_job())
+    system.engine.run()
+    assert system.push().failed == 1
+    found = system.client.get(JOBS, "team", "train")
+    assert found is not None
+    assert found["status"]["succeeded"] == 1
+    assert found["metadata"]["uid"] == uid
+
+
 def test_a_job_that_was_lost_is_pushed_again(system: System) -> None:
     system.submit(gpu_job(run_seconds=1000))
     system.turn()

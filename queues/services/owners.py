@@ -1,0 +1,115 @@
+"""Whose a workload is: a Namespace may choose that only they, and admins, change it. Without a choice it is everybody's
+who may submit there, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from django.db.models import Q
+
+from accounts.exceptions import NotPermitted
+from accounts.models import Cluster, Namespace
+from accounts.services.access import Access
+from accounts.services.apply_result import Submitted
+from queues.manifests.job import JobManifest
+from queues.manifests.workload import WorkloadSpec
+from queues.models import Workload
+from queues.services.pod_groups import POD_GROUP
+from scheduling.manifest import LocatedError, MistakeReason
+
+ONLY_OWNERS: Final = "kueueweb.io/only-owners-change"
+"""The annotation of a Namespace; "true" chooses it. Only cluster admins write Namespaces."""
+
+_REMEDY: Final = "Ask its owner, or an admin of the namespace."
+
+
+def require_owner(cluster: Cluster, access: Access, keys: Iterable[tuple[str, str]]) -> None:
+    """Raises `NotPermitted` for workloads (namespace, name) that only others may cancel, hold, finish, delete ..."""
+    wanted = set(keys)
+    closed = _closed_to(cluster, access, {namespace for namespace, _ in wanted})
+    if not closed:
+        return
+    names = {name for namespace, name in wanted if namespace in closed}
+    rows = Workload.objects.filter(cluster=cluster, namespace__in=closed, name__in=names)
+    foreign = rows.exclude(submitted_by=access.username).order_by("namespace", "name")
+    found = [row for row in foreign.values_list("namespace", "name", "submitted_by") if row[:2] in wanted]
+    _refuse([_mistake(0, "name", f"{namespace}/{name}", owner) for namespace, name, owner in found])
+
+
+def require_owner_of_submitted(
+    cluster: Cluster,
+    access: Access,
+    jobs: Sequence[Submitted[JobManifest]],
+    workloads: Sequence[Submitted[WorkloadSpec]],
+) -> None:
+    """Raises `NotPermitted` for manifests that would overwrite what only others may change."""
+    namespaces = {job.spec.meta.namespace for job in jobs} | {found.spec.namespace for found in workloads}
+    closed = _closed_to(cluster, access, namespaces)
+    if not closed:
+        return
+    keys = {_owner_key(job.spec) for job in jobs} | {
+        ("Workload", found.spec.namespace, found.spec.name) for found in workloads
+    }
+    owners = _owners(cluster, access, closed, {name for _, _, name in keys})
+    mistakes = []
+    for submitted in jobs:
+        kind, namespace, name = _owner_key(submitted.spec)
+        owner = owners.get((kind, namespace, name))
+        if owner is not None:
+            place = submitted.at("metadata.name")
+            mistakes.append(_mistake(submitted.report.document, place, f"{namespace}/{name}", owner))
+    for found in workloads:
+        owner = owners.get(("Workload", found.spec.namespace, found.spec.name))
+        if owner is not None:
+            place = found.at("metadata.name")
+            mistakes.append(_mistake(found.report.document, place, f"{found.spec.namespace}/{found.spec.name}", owner))
+    _refuse(mistakes)
+
+
+def _closed_to(cluster: Cluster, access: Access, namespaces: set[str]) -> list[str]:
+    """The namespaces in which this user may change only what is their own."""
+    mine = [name for name in namespaces if not access.may("protect", "Workload", name)]
+    if not mine:
+        return []
+    chosen = Namespace.objects.filter(cluster=cluster, name__in=mine).filter(**{f"annotations__{ONLY_OWNERS}": "true"})
+    return list(chosen.values_list("name", flat=True))
+
+
+def _owners(
+    cluster: Cluster, access: Access, namespaces: list[str], names: set[str]
+) -> dict[tuple[str, str, str], str]:
+    """Whose the workloads and jobs of these names are, by (kind, namespace, name), where they are not this user's."""
+    named = Q(name__in=names) | Q(job__name__in=names)
+    rows = Workload.objects.filter(named, cluster=cluster, namespace__in=namespaces).exclude(
+        submitted_by=access.username
+    )
+    found: dict[tuple[str, str, str], str] = {}
+    for namespace, name, owner, kind, job in rows.values_list(
+        "namespace", "name", "submitted_by", "job__kind", "job__name"
+    ):
+        found["Workload", namespace, name] = owner
+        if kind:
+            found[kind, namespace, job] = owner
+    return found
+
+
+def _owner_key(job: JobManifest) -> tuple[str, str, str]:
+    """A pod of a group is its group's."""
+    if job.group is not None:
+        return POD_GROUP, job.meta.namespace, job.group.name
+    return job.kind, job.meta.namespace, job.meta.name
+
+
+def _mistake(document: int, path: str, value: str, owner: str) -> LocatedError:
+    whose = f"was submitted by {owner}" if owner else "was made in the cluster"
+    rule = f"{whose}, and in this namespace only its owner and admins may change it"
+    return LocatedError(document, path, value, rule, _REMEDY, MistakeReason.NOT_PERMITTED)
+
+
+def _refuse(mistakes: Sequence[LocatedError]) -> None:
+    if mistakes:
+        first = mistakes[0]
+        more = f" ({len(mistakes) - 1} more are not either.)" if len(mistakes) > 1 else ""
+        raise NotPermitted(f"{first.value} {first.rule}. {_REMEDY} Nothing was changed.{more}", mistakes)

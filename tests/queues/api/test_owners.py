@@ -1,0 +1,117 @@
+"""S19: whose a workload is, and what others of its namespace may do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import Cluster, Namespace, Role, RoleBinding
+from queues.models import LocalQueue, Workload
+from queues.services.owners import ONLY_OWNERS
+from tests.api_client import SchemaClient
+from tests.users import EPOCH, client_of, make_user
+
+URL = "/api/v1/workloads/"
+JOB = """apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team-a, labels: {kueue.x-k8s.io/queue-name: main}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: %s}]}}}
+"""
+WORKLOAD = """apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: alone, namespace: team-a}
+spec: {queueName: main, podSets: [{name: main, count: %d, template: {spec: {containers: [{name: c, image: i}]}}}]}
+"""
+POD = """apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+  namespace: team-a
+  labels: {kueue.x-k8s.io/queue-name: main, kueue.x-k8s.io/pod-group-name: g}
+  annotations: {kueue.x-k8s.io/pod-group-total-count: "2"}
+spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
+"""
+
+
+def apply(client: SchemaClient, text: str) -> Any:
+    return client.post("/api/v1/manifests/", text.encode(), content_type="application/yaml")
+
+
+@pytest.fixture
+def queue(cluster: Cluster) -> None:
+    LocalQueue.objects.create(cluster=cluster, namespace="team-a", name="main", created_at=EPOCH)
+
+
+@pytest.fixture
+def dora(queue: None) -> SchemaClient:
+    """Another submitter of team-a."""
+    user = make_user("dora")
+    RoleBinding.objects.create(user=user, role=Role.SUBMITTER, namespace="team-a")
+    return client_of(user)
+
+
+@pytest.fixture
+def owned(cluster: Cluster) -> None:
+    """team-a has chosen that workloads are their owners'."""
+    Namespace.objects.filter(name="team-a").update(annotations={ONLY_OWNERS: "true"})
+
+
+def test_without_a_choice_who_writes_last_is_the_owner(bob: SchemaClient, dora: SchemaClient) -> None:
+    for text in (JOB % "first", WORKLOAD % 1, POD % "a"):
+        assert apply(bob, text).status_code == 200
+    assert set(Workload.objects.values_list("submitted_by", flat=True)) == {"bob"}
+    for text in (JOB % "first", WORKLOAD % 1):
+        assert apply(dora, text).json()["objects"][0]["outcome"] == "unchanged"
+    assert set(Workload.objects.values_list("submitted_by", flat=True)) == {"bob"}
+    for text in (JOB % "second", WORKLOAD % 2):
+        assert apply(dora, text).status_code == 200
+    assert dict(Workload.objects.exclude(name="g").values_list("submitted_by", "active")) == {"dora": True}
+    assert dora.post(f"{URL}team-a/g/cancel/").status_code == 200
+
+
+def test_the_image_of_another_one_is_not_to_be_replaced(bob: SchemaClient, dora: SchemaClient, owned: None) -> None:
+    for text in (JOB % "first", WORKLOAD % 1, POD % "a"):
+        assert apply(bob, text).status_code == 200
+    for text, name in ((JOB % "second", "train"), (WORKLOAD % 2, "alone"), (POD % "b", "g")):
+        refused = apply(dora, text)
+        assert (refused.status_code, refused.json()["reason"]) == (403, "NotPermitted")
+        [error] = refused.json()["errors"]
+        assert (error["path"], error["reason"]) == ("metadata.name", "NotPermitted")
+        assert "was submitted by bob" in error["rule"], name
+    assert apply(bob, JOB % "third").status_code == 200
+    assert set(Workload.objects.values_list("submitted_by", flat=True)) == {"bob"}
+
+
+@pytest.mark.parametrize("verb", ["cancel", "hold", "release", "priority", "delete", "finish"])
+def test_nor_is_it_to_be_ended(
+    alice: SchemaClient, bob: SchemaClient, dora: SchemaClient, owned: None, verb: str
+) -> None:
+    assert apply(bob, WORKLOAD % 1).status_code == 200
+    key = {"namespace": "team-a", "name": "alone"}
+
+    def attempt(client: SchemaClient) -> Any:
+        if verb == "delete":
+            return client.delete(f"{URL}team-a/alone/")
+        if verb == "finish":
+            return client.post(f"{URL}finish/", {"workloads": [key]})
+        if verb == "priority":
+            return client.post(f"{URL}team-a/alone/priority/", {"priority": 1})
+        bulk = client.post(f"{URL}{verb}/", {"workloads": [key]})
+        one = client.post(f"{URL}team-a/alone/{verb}/")
+        assert (bulk.status_code == 403) == (one.status_code == 403)
+        return one
+
+    refused = attempt(dora)
+    assert (refused.status_code, refused.json()["reason"]) == (403, "NotPermitted")
+    assert Workload.objects.get().status == "Pending"
+    allowed = alice if verb == "priority" else bob
+    assert attempt(allowed).status_code in (200, 204, 409)
+
+
+def test_an_admin_of_the_namespace_may(alice: SchemaClient, bob: SchemaClient, dora: SchemaClient, owned: None) -> None:
+    assert apply(bob, WORKLOAD % 1).status_code == 200
+    RoleBinding.objects.filter(user__username="dora").update(role=Role.ADMIN)
+    assert apply(dora, WORKLOAD % 2).status_code == 200
+    assert Workload.objects.get().submitted_by == "dora"
+    assert alice.post(f"{URL}team-a/alone/cancel/").status_code == 200
