@@ -388,6 +388,6 @@ class Cycle:
 
         The text names no workload: the equal one may be another tenant's.
         """
-        text = f"an equal workload was refused: {describe_refusals(entry.assignment)}"
+        text = f"{describe_refusals(entry.assignment)}; a workload that asks for the same was refused in this cycle"
         verdict = (entry.reason, text)
         self._outcomes += self._state.refuse_equals(entry.cq, entry.info.scheduling_hash, verdict)

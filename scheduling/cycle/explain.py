@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduling.cycle.assignment import Assignment, Refusal, RefusalKind
 from scheduling.cycle.preemption import Target
-from scheduling.model.quantity import format_amount
+from scheduling.model.quantity import amount_in_words
 from scheduling.model.vocabulary import PreemptionReason
 from scheduling.quota.cells import QuotaNode
 from scheduling.state.cluster_queue import ClusterQueueState
@@ -21,14 +21,14 @@ _PREEMPTION_WORDS = {
 
 def describe_refusal(refusal: Refusal) -> str:
     """One refusal as a clause."""
-    wanted = format_amount(refusal.resource, refusal.wanted)
+    wanted = amount_in_words(refusal.resource, refusal.wanted)
     match refusal.kind:
         case RefusalKind.EXCEEDS_MAXIMUM:
-            limit = format_amount(refusal.resource, refusal.limit)
+            limit = amount_in_words(refusal.resource, refusal.limit)
             amounts = f"{wanted} asked for, at most {limit} could ever be had"
         case RefusalKind.LACKS:
-            lacks = format_amount(refusal.resource, refusal.wanted - refusal.limit)
-            free = format_amount(refusal.resource, max(0, refusal.limit))
+            lacks = amount_in_words(refusal.resource, refusal.wanted - refusal.limit)
+            free = amount_in_words(refusal.resource, max(0, refusal.limit))
             amounts = f"{lacks} more needed ({wanted} asked for, {free} free)"
         case _:
             return refusal.text
@@ -41,7 +41,7 @@ def describe_refusals(assignment: Assignment) -> str:
     parts: list[str] = []
     for refusals in assignment.refusals:
         # Those of devices are whole sentences; within a list they lose their full stop.
-        text = ", ".join(dict.fromkeys(describe_refusal(refusal).removesuffix(".") for refusal in refusals))
+        text = "; ".join(dict.fromkeys(describe_refusal(refusal).removesuffix(".") for refusal in refusals))
         if text and text not in parts:
             parts.append(text)
     return "; ".join(parts) or "no flavor fits"

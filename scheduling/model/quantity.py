@@ -115,3 +115,22 @@ def format_amount(resource: str, amount: int) -> str:
             if amount % factor == 0:
                 return f"{amount // factor}{suffix}"
     return str(amount)
+
+
+_UNITS: dict[str, str] = {"gpumem": " MiB", "gpumem-percentage": " %", "gpucores": " %"}
+_LARGEST_FIRST = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+
+
+def amount_in_words(resource: str, amount: int) -> str:
+    """An amount with its unit, for sentences: `0.222 cores`, `1.5 GiB`, `30 %`, `8000 MiB`; else the plain number.
+
+    HAMi's names of memory and cores are the same for most vendors; a sum over a pod's devices has `total-` before it.
+    """
+    if resource == "cpu":
+        return f"{amount / 1000:g} core{'' if amount == 1000 else 's'}" if amount < 10**9 else f"{amount // 1000} cores"
+    if is_bytes(resource):
+        for unit, factor in _LARGEST_FIRST:
+            if amount >= factor:
+                return f"{amount / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
+        return f"{amount} bytes"
+    return f"{amount}{_UNITS.get(resource.rpartition('/')[2].removeprefix('total-'), '')}"

@@ -30,7 +30,7 @@ def test_t25_preemption_needs_room_under_nominal_unless_borrowing_may_preempt() 
     result = cycle(builder.world)
     assert preemptions(result) == {}
     assert outcomes(result) == {"w": "WaitingForQuota"}
-    assert "1 more needed" in messages(result)["w"]
+    assert "1 core more needed" in messages(result)["w"]
 
 
 def test_t26_own_workloads_of_lower_priority_suffice_to_borrow_while_preempting() -> None:
@@ -170,7 +170,7 @@ def test_t34_the_second_keeps_room_for_itself_when_no_other_victim_is_left() -> 
         "second": "WaitingForQuota",
         "third": "WaitingForQuota",
     }
-    assert "1 more needed" in messages(result)["second"]
+    assert "1 core more needed" in messages(result)["second"]
     assert messages(result)["third"] == "another workload took the room in this cycle"
 
 

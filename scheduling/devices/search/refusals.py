@@ -208,19 +208,26 @@ def _codes(
     return np.asarray(codes, dtype=np.int64)
 
 
-def free_memory_mib(devices: Iterable[DeviceState], vendor: str, by_model: bool) -> int:
-    """The free memory of the emptiest usable device of a vendor."""
-    return max(
-        (
-            device.device.memory_mib - device.used_memory_mib
-            for device in devices
-            if of_vendor(device.device, vendor, by_model)
-            and device.device.health
-            and not device.device.cordoned
-            and device.used_slots < device.device.slots
-        ),
-        default=0,
-    )
+def _most_free(devices: Iterable[DeviceState], request: DeviceRequest, by_model: bool) -> dict[DeviceRefusal, str]:
+    """What the best of the devices that are short of memory, or of cores, has free: less than is asked for."""
+    memory: list[int] = []
+    cores: list[int] = []
+    for state in devices:
+        device = state.device
+        if not of_vendor(device, request.vendor, by_model) or not device.health or device.cordoned:
+            continue
+        free_mib = device.memory_mib - state.used_memory_mib
+        free_cores = device.cores_percent - state.used_cores
+        if free_mib < request.memory_on(device.memory_mib):
+            memory.append(free_mib)
+        elif free_cores < request.cores_percent:
+            cores.append(free_cores)
+    found: dict[DeviceRefusal, str] = {}
+    if memory:
+        found[DeviceRefusal.CARD_INSUFFICIENT_MEMORY] = f"at most {max(memory)} MiB free on one of them"
+    if cores:
+        found[DeviceRefusal.CARD_INSUFFICIENT_CORE] = f"at most {max(cores)} % of the cores free on one of them"
+    return found
 
 
 def refusal(
@@ -237,7 +244,8 @@ def refusal(
     if nearest is not None:
         row, kind = nearest
         near_name = table.nodes[row].name
-        free = 0 if kind.devices is None else free_memory_mib(table.devices(row), kind.devices.request.vendor, by_model)
+        asked = kind.devices
+        free = _most_free(table.devices(row), asked.request, by_model) if asked is not None else {}
         lack = f"{_lack(kind, free)} ({kind.reason})"
     return PlacementRefusal(
         pod_set.name,
@@ -282,7 +290,7 @@ def _sentence(
     return f"None of {nodes} nodes takes {pod}{asks}; nearest is {name}: {lack}."
 
 
-def _lack(finding: Finding, free_mib: int) -> str:
+def _lack(finding: Finding, most_free: Mapping[DeviceRefusal, str]) -> str:
     refused = finding.devices
     if refused is None:
         return node_reason_sentence(finding.reason)
@@ -291,8 +299,8 @@ def _lack(finding: Finding, free_mib: int) -> str:
     parts = []
     for reason, count in sorted(refused.counts.items(), key=lambda item: (-item[1], item[0])):
         text = f"{count} {'is' if count == 1 else 'are'} {_WORDS[reason]}"
-        if reason is DeviceRefusal.CARD_INSUFFICIENT_MEMORY:
-            text += f" (at most {free_mib} MiB free on a device)"
+        if reason in most_free:
+            text += f" ({most_free[reason]})"
         parts.append(text)
     return f"of {refused.devices} device{'' if refused.devices == 1 else 's'} {', '.join(parts)}"
 
