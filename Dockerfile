@@ -1,7 +1,6 @@
-# syntax=docker/dockerfile:1
 # One image for every process; docker-compose.yml and deploy/ say which command each runs.
 
-FROM python:3.11-slim-bookworm AS frontend
+FROM python:3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b AS frontend
 WORKDIR /kueueweb
 COPY requirements/demo.lock requirements/
 RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirements/demo.lock
@@ -9,7 +8,7 @@ COPY scripts/frontend.py scripts/
 COPY frontend frontend
 RUN python scripts/frontend.py build
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 STATIC_ROOT=/kueueweb/static LOG_FORMAT=json
 WORKDIR /kueueweb
 COPY requirements/runtime.lock requirements/

@@ -82,6 +82,14 @@ screenshots: $(VENV)/.demo ## take the README's pictures of the demo that runs o
 lock: $(VENV)/.dev ## choose the newest packages that pyproject.toml allows, and lock them with their hashes
 	@scripts/lock
 
+.PHONY: audit
+audit: $(VENV)/.dev ## compare the locks with known vulnerabilities, and write a bill of materials (needs the network)
+	@scripts/audit
+
+.PHONY: pin-images
+pin-images: $(BIN)/python ## write the digests of the images we start from; IMAGE=name:tag: that of our own, once it is pushed
+	@$(BIN)/python scripts/pin_images.py $(IMAGE)
+
 .PHONY: clean
 clean: ## remove what the other commands made, the virtual environment included
 	rm -rf $(VENV) .run frontend/dist frontend/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,8 +1,12 @@
 """The Celery app. One worker of the queue `scheduler` decides; workers of the queue `push` do everything else."""
 
 import os
+from typing import Any, Final
 
-from celery import Celery
+from celery import Celery, bootsteps
+from celery.beat import Scheduler
+
+from accounts.heartbeat import touch_heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 
@@ -11,3 +15,38 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 # The current app is per thread: without a default one, a web thread would send to an app that has no broker.
 app.set_default()
+
+
+_HEARTBEAT_SECONDS: Final = 5.0
+
+
+class Heartbeat(bootsteps.StartStopStep):
+    """Touches the worker's heartbeat from the worker's own loop: it stops when that hangs, or reaches no broker."""
+
+    requires = ("celery.worker.components:Timer",)
+
+    def __init__(self, parent: Any, **options: Any) -> None:
+        super().__init__(parent, **options)
+        self._timer: Any = None
+
+    def start(self, parent: Any) -> None:
+        """Begin with the worker."""
+        touch_heartbeat()
+        self._timer = parent.timer.call_repeatedly(_HEARTBEAT_SECONDS, touch_heartbeat)
+
+    def stop(self, parent: Any) -> None:
+        """End with it."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+app.steps["worker"].add(Heartbeat)
+
+
+class BeatScheduler(Scheduler):
+    """The table of the settings is the schedule: beat needs no file to remember it. Each turn is a heartbeat."""
+
+    def tick(self, *args: Any, **options: Any) -> Any:
+        """Send what is due; how long to sleep."""
+        touch_heartbeat()
+        return super().tick(*args, **options)

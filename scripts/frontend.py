@@ -2,6 +2,7 @@
 
 python scripts/frontend.py install       the packages of frontend/package-lock.json, if it has changed
 python scripts/frontend.py build         frontend/dist, if the sources have changed (and install)
+python scripts/frontend.py npm ...       npm itself, in frontend/
 python scripts/frontend.py run NAME...   the scripts of frontend/package.json, one after the other (and install)
 """
 
@@ -37,6 +38,8 @@ def perform(arguments: list[str]) -> int:
             return build()
         case ["run", *names] if names:
             return install() or next(filter(None, (npm("run", "--silent", name) for name in names)), 0)
+        case ["npm", *rest] if rest:
+            return npm(*rest)
         case ["node", *rest] if rest:
             return install() or node(*rest)
     print(__doc__, file=sys.stderr)

@@ -1,11 +1,19 @@
 """deploy/kubernetes as written: accounts that are least, limits, policies (S13, S15)."""
 
+import hashlib
+import os
+import re
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-FOLDER = Path(__file__).resolve().parent.parent / "deploy" / "kubernetes"
+from scripts import pin_images
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "deploy" / "kubernetes"
 
 
 def objects(kind: str) -> list[dict[str, Any]]:
@@ -34,17 +42,75 @@ def test_the_watcher_only_reads_and_nobody_else_has_an_account() -> None:
     }
 
 
-def test_every_container_has_a_limit_of_memory() -> None:
-    for each in objects("Deployment"):
-        for container in each["spec"]["template"]["spec"]["containers"]:
-            assert "memory" in container["resources"]["limits"], each["metadata"]["name"]
+def containers() -> list[tuple[str, dict[str, Any]]]:
+    """All containers with the names of their Deployments, those that prepare included."""
+    pods = [(each["metadata"]["name"], each["spec"]["template"]["spec"]) for each in objects("Deployment")]
+    return [(name, each) for name, pod in pods for each in [*pod.get("initContainers", ()), *pod["containers"]]]
+
+
+def test_every_container_has_a_limit_and_writes_nothing_but_temporary_files() -> None:
+    for name, container in containers():
+        assert "memory" in container["resources"]["limits"], name
+        assert container["securityContext"]["readOnlyRootFilesystem"], name
+        assert container["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}], name
+
+
+def test_every_process_is_asked_whether_it_lives() -> None:
+    """S13: workers, beat and watcher had no liveness probe."""
+    for name, container in containers():
+        if name == "web":
+            continue
+        [beating] = [each["value"] for each in container["env"] if each["name"] == "HEARTBEAT_PATH"]
+        assert beating in container["livenessProbe"]["exec"]["command"][-1], name
+
+
+def test_a_probe_finds_a_fresh_heartbeat_and_no_old_one(tmp_path: Path) -> None:
+    [command] = {tuple(each["livenessProbe"]["exec"]["command"]) for name, each in containers() if name != "web"}
+    alive = tmp_path / "alive"
+    here = [word.replace("/tmp/alive", str(alive)) for word in command]
+    assert subprocess.run(here, capture_output=True, check=False).returncode != 0
+    alive.touch()
+    assert subprocess.run(here, check=False).returncode == 0
+    os.utime(alive, (time.time() - 400, time.time() - 400))
+    assert subprocess.run(here, check=False).returncode != 0
+
+
+def test_images_have_digests() -> None:
+    """S20: a tag can change under whoever starts it. Our own image's digest is its builder's to write."""
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    named = {each["image"] for each in compose.values() if each["image"] != "kueueweb"}
+    named |= set(re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    assert len(named) == 3
+    for image in named:
+        assert re.fullmatch(r"[\w./-]+:\d[\w.-]*\.\d+[\w.-]*@sha256:[0-9a-f]{64}", image), image
+        assert len(set(image[-64:])) > 8, "invented"
+    assert {each["image"] for _, each in containers()} == {"kueueweb"}
+    [own] = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["images"]
+    assert (own["name"], own["digest"]) == ("kueueweb", "sha256:not-written-yet")
+
+
+def test_digests_are_written_where_images_are_named() -> None:
+    def digest(image: str) -> str:
+        return f"sha256:{hashlib.sha256(image.encode()).hexdigest()}"
+
+    for file in pin_images.FILES:
+        text = (ROOT / file).read_text()
+        written = pin_images.pinned(text, digest)
+        assert pin_images.pinned(written, digest) == written
+        assert re.sub("[0-9a-f]{64}", "", written) == re.sub("[0-9a-f]{64}", "", text), "only digests change"
+        assert written != text
+    own = "registry.example.org:5000/team/kueueweb:1.0"
+    text = pin_images.with_own_image((FOLDER / "kustomization.yaml").read_text(), own, digest)
+    [image] = yaml.safe_load(text)["images"]
+    assert image == {"name": "kueueweb", "newName": "registry.example.org:5000/team/kueueweb", "digest": digest(own)}
+    assert pin_images.with_own_image(text, own, digest) == text
 
 
 def test_nobody_connects_but_to_web() -> None:
     policies = {each["metadata"]["name"]: each["spec"] for each in objects("NetworkPolicy")}
     assert "ingress" not in policies["nobody-connects"]
     assert policies["nobody-connects"]["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "kueueweb"}
-    assert {each["metadata"]["name"] for each in objects("PodDisruptionBudget")} == {"web", "scheduler"}
+    assert {each["metadata"]["name"] for each in objects("PodDisruptionBudget")} == {"web", "scheduler", "push"}
 
 
 def test_the_example_reaches_its_servers_by_tls_and_with_passwords_only() -> None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from django.db import DatabaseError, close_old_connections
 
+from accounts.heartbeat import touch_heartbeat
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat
 from clusters.client import NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
@@ -130,6 +131,7 @@ class Watcher:
                 self.apply(items)
             self.tick()
             beat(self._cluster.name, self._clock(), heard=bool(items))
+            touch_heartbeat()
         except DatabaseError as error:
             _log.error("What the cluster said could not be stored; everything is listed again: %s", error)
             self._recover(stopped)
@@ -142,6 +144,7 @@ class Watcher:
                 self.resync()
             except (DatabaseError, ClusterError) as error:
                 _log.error("Still not: %s", error)
+                touch_heartbeat()  # it waits for a database: a restart would not bring that back
                 continue
             return
 
