@@ -1,0 +1,91 @@
+"""J2: what the README says of the product is held by tests. Each claim is quoted, and names those that fail without it.
+
+The README may be worded anew: then the quotation here, and its tests, are looked at anew too.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+CLAIMS: Final[dict[str, tuple[str, ...]]] = {
+    "decides which job may start, on whose quota and on which slice of which GPU": (
+        "tests/scheduler/leader/test_engine_devices.py",
+        "tests/acceptance/test_device_capacity.py::test_slices_never_exceed_a_device_whatever_happens",
+    ),
+    "it pushes that to Kubernetes": (
+        "tests/clusters/push/test_sweep.py",
+        "tests/kubernetes/test_life.py::test_a_job_runs_on_its_slices_to_the_end",
+    ),
+    "shows and explains it live": (
+        "tests/e2e/test_overview.py::test_a_submitted_job_shows_up_in_the_numbers",
+        "tests/scheduler/api/test_explanation_views.py",
+    ),
+    "Queues, cohorts, borrowing, preemption and fair sharing work as in [Kueue]": (
+        "tests/conformance/test_kueue.py::test_family",
+        "tests/conformance/test_lifecycle.py::test_family",
+    ),
+    "whose manifests it reads and writes": (
+        "tests/clusters/manifests/test_get.py::test_what_is_read_applies_unchanged_and_makes_the_same_elsewhere",
+        "tests/queues/manifests/test_round_trip.py::test_cluster_queues",
+    ),
+    "GPUs are cut into slices by memory and cores as [HAMi]": ("tests/conformance/test_hami.py::test_family",),
+    "in HAMi's own annotations": ("tests/gpus/test_annotations.py", "tests/clusters/push/test_binder.py"),
+    "Quota and placement are one decision: where nodes are known, nothing is admitted that cannot be placed on them": (
+        "tests/clusters/test_placed_pods.py::test_what_no_node_takes_is_not_admitted_and_says_why",
+        "tests/scheduling/cycle/test_flavor_placement.py",
+    ),
+    "a job that waits says why, and what it lacks": (
+        "tests/scheduling/advice/test_explanation.py",
+        "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",
+    ),
+    "starts the whole product on a simulated cluster of 48 GPUs, with two tenants whose jobs keep arriving": (
+        "tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",
+        "tests/kueueweb/demo/test_jobs.py",
+        "tests/e2e/test_gpus.py::test_every_device_of_every_node_is_there",
+        "tests/kueueweb/management/test_demo_seed.py::test_tenants_may_submit_in_their_own_namespace_only",
+    ),
+    "brings its own PostgreSQL and Valkey where the machine has none": (
+        "tests/kueueweb/embedded/test_postgres.py::test_it_serves_keeps_its_data_and_leaves_nothing",
+        "tests/kueueweb/embedded/test_valkey.py",
+    ),
+    "Ctrl-C stops everything": ("tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",),
+    "runs all tests on a real PostgreSQL, Valkey, Celery worker and websocket": (
+        "tests/acceptance/test_crash.py",
+        "tests/kueueweb/test_consumers.py",
+        "tests/e2e/test_login.py::test_a_visitor_is_asked_to_log_in",
+    ),
+    "Queues and quotas come in as Kueue's YAML, jobs as Kubernetes manifests or as JSON": (
+        "tests/clusters/management/test_apply_and_get.py::test_a_file_is_applied_to_the_default_cluster_which_it_makes",
+        "tests/queues/api/test_workload_views.py::test_one_workload",
+    ),
+    "which installs alone and talks REST": (
+        "tests/client/test_package.py::test_the_client_imports_only_its_own_dependencies",
+        "tests/e2e/test_command_line.py::test_from_login_to_a_finished_job",
+    ),
+    "decisions can be asked for without any cluster or database": (
+        "tests/scheduler/management/test_simulate.py::test_decisions_over_time",
+    ),
+    "leaves out what belongs to the demo and asks for the few values that have no default": (
+        "tests/test_compose.py::test_production_leaves_out_the_demo",
+    ),
+    "a test starts each service's command with its environment on one machine": (
+        "tests/test_compose.py::test_the_services_of_the_compose_file_work_together",
+    ),
+    "which takes the manifests for Kubernetes as they are": (
+        "tests/kubernetes/test_life.py::test_the_deployment_s_manifests_are_accepted",
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_readme_still_says_so_and_its_tests_are_there(claim: str) -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert claim in text
+    for test in CLAIMS[claim]:
+        file, _, name = test.partition("::")
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"def {name or 'test_'}", source), test
