@@ -54,6 +54,13 @@ class PreconditionFailed(KueuewebError):
     current: Mapping[str, Any] | None = None
 
 
+class PreconditionRequired(KueuewebError):
+    """A write that would replace what somebody else may have changed, and does not say what it has read."""
+
+    reason = "PreconditionRequired"
+    current: Mapping[str, Any] | None = None
+
+
 class LimitReached(KueuewebError):
     """A limit per tenant. `retry_after` is when to try again, in seconds; None where waiting alone does not help."""
 

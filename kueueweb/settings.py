@@ -168,6 +168,8 @@ CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
 """Patterns of namespaces that take no jobs of anybody: their service accounts may do more than a tenant."""
 KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 50.0, minimum=0.1)
 
+HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by workers, beat and watcher
+
 # --- Workers ----------------------------------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = env.celery_broker_url(REDIS_URL)
@@ -187,7 +189,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 CELERY_TASK_DEFAULT_QUEUE = "push"
 CELERY_TASK_ROUTES = {"scheduler.tasks.run_cycles": {"queue": "scheduler"}}
-CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"  # the table below is the schedule: beat needs no file to remember it
+CELERY_BEAT_SCHEDULER = "kueueweb.celery:BeatScheduler"
 CELERY_BEAT_SCHEDULE = {
     # The tick drives timers and finds what a lost wake-up left behind. It expires at once, so ticks never pile up.
     "run-cycles": {
@@ -258,6 +260,8 @@ CELERY_BEAT_SCHEDULE = {
 ADMISSION_CHECK_SIGNING_KEY = env.secret("ADMISSION_CHECK_SIGNING_KEY", lenient=DEMO)
 RELEASE = __version__
 METRICS_LEGACY_HAMI_NAMES = env.boolean("METRICS_LEGACY_HAMI_NAMES", default=False)
+# Where webhooks and telemetry may be; empty: anywhere but link-local addresses and the clouds' metadata services.
+OUTGOING_NETWORKS = env.networks("OUTGOING_NETWORKS")
 DECISION_RETENTION_DAYS = env.integer("DECISION_RETENTION_DAYS", default=180, minimum=1)
 AUDIT_RETENTION_DAYS = env.integer("AUDIT_RETENTION_DAYS", default=400, minimum=1)
 USAGE_RETENTION_DAYS = env.integer("USAGE_RETENTION_DAYS", default=400, minimum=1)

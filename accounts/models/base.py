@@ -43,6 +43,17 @@ class ClusterObject(models.Model):
         return self.name
 
 
+class EditedObject(models.Model):
+    """What people edit: it says who was the last."""
+
+    changed_by = models.CharField(
+        max_length=150, blank=True, default="", db_default="", help_text="Who wrote it last, as events name them."
+    )
+
+    class Meta:
+        abstract = True
+
+
 class NamespacedObject(ClusterObject):
     """An object known by its namespace and its name."""
 

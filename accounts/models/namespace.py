@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from accounts.models.base import ClusterObject
+from accounts.models.base import ClusterObject, EditedObject
 
 
-class Namespace(ClusterObject):
+class Namespace(EditedObject, ClusterObject):
     """A namespace; its labels decide which ClusterQueues take its workloads."""
 
     class Meta:

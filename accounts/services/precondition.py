@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from accounts.exceptions import PreconditionFailed
+from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from scheduling.manifest import LocatedError
 
 
@@ -19,13 +19,15 @@ class Precondition:
     field: str = "If-Match"
     """Where the writer says so: in the header, or as `generation` in the body."""
 
-    def check(self, kind: str, key: str, generation: int | None) -> None:
-        """Raises `PreconditionFailed`; `generation` is the object's, read under its lock, None where it is absent."""
+    def check(self, kind: str, key: str, generation: int | None, changed_by: str = "") -> None:
+        """Raises `PreconditionFailed`; `generation` is the object's, read under its lock, None where it is absent.
+        `changed_by` is who wrote it last."""
         if generation is None:
             rule = f"{kind} {key} does not exist"
             remedy = f"Leave {self.field} out to create it."
         elif self.tags and str(generation) not in self.tags:
-            rule = f"{kind} {key} has changed since it was read: its generation is {generation} now"
+            by_whom = f" by {changed_by}" if changed_by else ""
+            rule = f"{kind} {key} has been changed{by_whom} since it was read: its generation is {generation} now"
             remedy = (
                 'Carry your change over to the present state, which is in "current", '
                 f"and send it with If-Match: {etag(generation)}."
@@ -35,3 +37,11 @@ class Precondition:
         value = ", ".join(f'"{tag}"' for tag in sorted(self.tags)) or "*"
         error = LocatedError(0, self.field, value, rule, remedy, PreconditionFailed.reason)
         raise PreconditionFailed(f"Nothing was stored: {self.field} is {value}, and {rule}. {remedy}", [error])
+
+
+def require_precondition(kind: str, key: str, generation: int) -> None:
+    """Raises `PreconditionRequired` for a write that would replace an object of this generation unread."""
+    rule = f"{kind} {key} exists, and this would replace what others may have changed"
+    remedy = f"Read it, and send its ETag with the write: If-Match: {etag(generation)}. If-Match: * replaces anything."
+    error = LocatedError(0, "If-Match", None, rule, remedy, PreconditionRequired.reason)
+    raise PreconditionRequired(f"Nothing was stored: {rule}. {remedy}", [error])

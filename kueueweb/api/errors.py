@@ -27,6 +27,7 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.Conflict: status.HTTP_409_CONFLICT,
     queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
     queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
+    queues.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
     queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
 }
 _REASON: Final[Mapping[str, str]] = {
@@ -78,7 +79,7 @@ def _refusal(error: queues.KueuewebError) -> Response:
     if isinstance(error, queues.LimitReached):
         if error.retry_after is not None:
             headers["Retry-After"] = str(error.retry_after)
-    elif isinstance(error, queues.PreconditionFailed):
+    elif isinstance(error, queues.PreconditionFailed | queues.PreconditionRequired):
         body["current"] = error.current
         if error.current is not None:
             headers["ETag"] = etag(error.current["generation"])

@@ -45,6 +45,7 @@ _ERRORS: Final = {
     503: "The database or Redis does not answer; nothing was stored.",
 }
 _STALE: Final = "If-Match, or `generation` in the body, names a state that is past; `current` is the present one."
+_UNREAD: Final = "This would replace what others may have changed: say with If-Match what you have read."
 _ETAG: Final = {"description": "The object's generation in quotes, for If-Match.", "schema": {"type": "string"}}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
 _WITH_BODY: Final = (409, 413, 415, 429)
@@ -96,11 +97,14 @@ class Schema(AutoSchema):
         own = self.resolve_serializer(self._get_serializer(), "response").ref  # type: ignore[no-untyped-call]  # untyped there
         current = {"oneOf": [own, {"type": "null"}], "description": "The object as it is now; null: it does not exist."}
         refusal = {"type": "object", "properties": {"current": current}, "required": ["current"]}
-        operation["responses"]["412"] = {
-            "description": _STALE,
-            "headers": {"ETag": _ETAG},
-            "content": {"application/json": {"schema": {"allOf": [error, refusal]}}},
-        }
+        content = {"application/json": {"schema": {"allOf": [error, refusal]}}}
+        refusals = {"412": _STALE}
+        if method in getattr(self.view, "asks_for_if_match", ()):
+            refusals["428"] = _UNREAD
+        for code, description in refusals.items():
+            operation["responses"][code] = {
+                "description": description, "headers": {"ETag": _ETAG}, "content": content,
+            }  # fmt: skip
 
     def get_override_parameters(self) -> list[Any]:
         """`cluster`, for the operations that happen in one."""

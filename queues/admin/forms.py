@@ -4,6 +4,7 @@ What they hold is tried on the database, by the service that stores it, before i
 holds here, the frozen fields included, and its error stands at the field.
 """
 
+import json
 from collections.abc import Iterator
 from functools import singledispatch
 from typing import Any, ClassVar
@@ -11,9 +12,10 @@ from typing import Any, ClassVar
 from django import forms
 from django.db import transaction
 
-from accounts.exceptions import InvalidRequest, ManifestErrors
+from accounts.exceptions import InvalidRequest, ManifestErrors, PreconditionFailed
 from accounts.kinds.declaration import Field, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
+from accounts.services.precondition import Precondition
 from queues.admin.quota_table import QuotaTableField, place_in_words, rows_of
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import ResourceGroups
@@ -81,10 +83,12 @@ class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's 
 
     labels = JSONField(required=False, initial=dict, help_text="{key: value}")
     annotations = JSONField(required=False, initial=dict, help_text="{key: value}")
+    generation = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         body = self.kind.to_json(self.instance) if self.instance.pk else {}
+        self.initial["generation"] = self.instance.generation if self.instance.pk else None
         for name, place in self._places():
             value = _get(body, place)
             if value is not None:
@@ -94,10 +98,14 @@ class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's 
         """Tried on the database, unless a field is wrong already."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
+            if self.instance.pk:  # held to the end of the request: what is tried here can be stored then
+                self.kind.model.objects.select_for_update().get(pk=self.instance.pk)
             try:
                 with transaction.atomic():
                     self.apply(actor="")
                     transaction.set_rollback(True)
+            except PreconditionFailed:
+                self.add_error(None, self._changed_meanwhile())
             except ManifestErrors as mistakes:
                 for error in mistakes.errors:
                     self._add(error)
@@ -113,7 +121,33 @@ class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's 
             if value is not None:
                 _put(body, place, str(value) if name == "fair_sharing_weight" else value)
         namespace = self._of("namespace") if self.kind.namespaced else ""
-        return apply_json(self._of("cluster"), self.kind, body, name=self._of("name"), namespace=namespace, actor=actor)
+        generation = self.cleaned_data.get("generation")
+        return apply_json(
+            self._of("cluster"),
+            self.kind,
+            body,
+            name=self._of("name"),
+            namespace=namespace,
+            actor=actor,
+            precondition=None if generation is None else Precondition(frozenset({str(generation)}), "this page"),
+        )
+
+    def _changed_meanwhile(self) -> str:
+        """Who changed the object after the page was opened, and in what it differs from what the page sends."""
+        stored = self.kind.to_json(self.instance)
+        differences = []
+        for name, place in self._places():
+            there, here = _get(stored, place), self.cleaned_data.get(name)
+            if name == "fair_sharing_weight":
+                here = None if here is None else str(here)
+            if (there or None) != (here or None):
+                label = self.fields[name].label or name.replace("_", " ").capitalize()
+                differences.append(f"{label} is {json.dumps(there)} now and {json.dumps(here)} on this page")
+        by_whom = self.instance.changed_by or "Somebody"
+        return (
+            f"{by_whom} changed {self.instance} after this page was opened; nothing was stored. "
+            f"{'; '.join(differences) or 'It is what this page says'}. Open the page anew, and make your change there."
+        )
 
     def _of(self, name: str) -> Any:
         """What names the object is not editable once it exists."""
@@ -163,7 +197,7 @@ def fieldsets_of(kind: Kind) -> list[tuple[str | None, dict[str, Any]]]:
         group, dot, _ = found.json_path.partition(".")
         sections.setdefault(group if dot else "", []).append(found.name)
     return [
-        (None, {"fields": [*named_by(kind), *sections.pop("", [])]}),
+        (None, {"fields": [*named_by(kind), *sections.pop("", []), "generation"]}),
         *((group.replace("_", " ").capitalize(), {"fields": names}) for group, names in sections.items()),
         ("Metadata", {"classes": ("collapse",), "fields": ["labels", "annotations"]}),
     ]

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
-from accounts.exceptions import PreconditionFailed
+from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from accounts.kinds.declaration import Kind
 from accounts.models import Cluster, Namespace
 from accounts.services.apply_result import Action
@@ -76,6 +76,7 @@ class EditView(KindDetailView):
     """One object that can be changed. `namespace` is empty for kinds that have none."""
 
     has_etag: ClassVar = True
+    asks_for_if_match: ClassVar = ("PUT", "PATCH")
 
     also_answers: ClassVar = {
         "PUT": {status.HTTP_201_CREATED: "It was not there and is created."},
@@ -83,12 +84,18 @@ class EditView(KindDetailView):
     }
 
     def put(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Create the object, or replace what it says; what the body leaves out gets Kueue's default."""
+        """Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+
+        Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+        """
         self.access.require("submit", self.kind)
         return self._apply(request, name, namespace)
 
     def patch(self, request: Request, name: str, namespace: str = "") -> Response:
-        """Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole."""
+        """Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+
+        Replacing quotas needs `If-Match`, or `generation` in the body (428).
+        """
         self.access.require("submit", self.kind)
         self.find(name, namespace)
         return self._apply(request, name, namespace, merge=True)
@@ -118,6 +125,7 @@ class EditView(KindDetailView):
                 actor=self.access.username,
                 merge=merge,
                 precondition=if_match(request),
+                unread_is_refused=True,
             )
             row = self.find(name, namespace)
         code = status.HTTP_201_CREATED if applied.action is Action.CREATED else status.HTTP_200_OK
@@ -128,7 +136,7 @@ class EditView(KindDetailView):
     def _present_state_of_a_refusal(self, name: str, namespace: str) -> Iterator[None]:
         try:
             yield
-        except PreconditionFailed as error:
+        except (PreconditionFailed, PreconditionRequired) as error:
             key = {"namespace": namespace, "name": name} if namespace else {"name": name}
             row = self.visible().filter(**key).first()
             error.current = None if row is None else self.render([row])[0]

@@ -4,9 +4,17 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, path
 
-from queues.api import action_views, admission_check_views, configuration_views, count_views, workload_views
+from queues.api import (
+    action_views,
+    admission_check_views,
+    configuration_views,
+    count_views,
+    quota_cell_views,
+    workload_views,
+)
 from queues.kinds import KINDS
 
+_QUOTAS = "<str:name>/quotas/<str:flavor>/"
 _WORKLOAD = "workloads/<str:namespace>/<str:name>/"
 
 
@@ -20,6 +28,8 @@ def _configuration() -> Iterator[URLPattern]:
 
 urlpatterns = [
     *_configuration(),
+    path(f"cluster-queues/{_QUOTAS}", quota_cell_views.ClusterQueueQuotasView.as_view()),
+    path(f"cohorts/{_QUOTAS}", quota_cell_views.CohortQuotasView.as_view()),
     path("clusters/", configuration_views.ClusterListView.as_view()),
     path("clusters/<str:name>/", configuration_views.ClusterDetailView.as_view()),
     path("workloads/", workload_views.WorkloadsView.as_view()),

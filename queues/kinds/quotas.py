@@ -1,7 +1,7 @@
 """`resourceGroups` of ClusterQueues and Cohorts: which resources are counted in which flavors, and how much of them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from accounts.kinds.declaration import Reading
@@ -10,7 +10,7 @@ from scheduling.manifest import Fields, MistakeReason
 from scheduling.manifest.fields import suggestion
 from scheduling.manifest.syntax import dns_subdomain, qualified_name
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
-from scheduling.model.quantity import format_amount
+from scheduling.model.quantity import format_amount, parse_amount
 
 MAX_GROUPS: Final = 16
 _MAX_RESOURCES: Final = 64
@@ -21,13 +21,18 @@ _MAX_CELLS: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class QuotaSpec:
-    """One cell, in base units; no limit is None."""
+    """One cell, in base units; no limit is None.
+
+    `spellings` has the amounts that were written in another way than ours, by their key: `800Gi` of a device's memory
+    stays that. An amount is the same however it is spelt.
+    """
 
     flavor: str
     resource: str
     nominal_quota: int
     borrowing_limit: int | None = None
     lending_limit: int | None = None
+    spellings: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,14 @@ class ResourceGroups(FieldType):
                 tuple(group.covered_resources),
                 tuple(group.flavors),
                 tuple(
-                    QuotaSpec(cell.flavor, cell.resource, cell.nominal_quota, cell.borrowing_limit, cell.lending_limit)
+                    QuotaSpec(
+                        cell.flavor,
+                        cell.resource,
+                        cell.nominal_quota,
+                        cell.borrowing_limit,
+                        cell.lending_limit,
+                        cell.spellings,
+                    )
                     for cell in group.quotas.all()
                 ),
             )
@@ -205,7 +217,10 @@ class _GroupReader:
             for key, limit in (("borrowingLimit", borrowing), ("lendingLimit", lending)):
                 if limit is not None:
                     cell.warn(self._named(key), "has no effect without a cohort; Kueue would refuse it")
-        return QuotaSpec(flavor, resource, nominal, borrowing, lending)
+        amounts = {"nominalQuota": nominal, "borrowingLimit": borrowing, "lendingLimit": lending}
+        texts = {key: str(cell.content.get(self._named(key))) for key, amount in amounts.items() if amount is not None}
+        spellings = {key: text for key, text in texts.items() if text != format_amount(resource, amounts[key] or 0)}
+        return QuotaSpec(flavor, resource, nominal, borrowing, lending, spellings)
 
 
 def _write_group(group: ResourceGroupSpec, naming: Naming, *, with_none: bool) -> dict[str, Any]:
@@ -219,7 +234,7 @@ def _write_group(group: ResourceGroupSpec, naming: Naming, *, with_none: bool) -
 
 
 def _write_cell(cell: QuotaSpec, naming: Naming, with_none: bool) -> dict[str, str | None]:
-    """Amounts as canonical quantities."""
+    """Amounts as they were written, or as canonical quantities."""
     amounts = {
         "nominalQuota": cell.nominal_quota,
         "borrowingLimit": cell.borrowing_limit,
@@ -228,8 +243,13 @@ def _write_cell(cell: QuotaSpec, naming: Naming, with_none: bool) -> dict[str, s
     written: dict[str, str | None] = {"name": cell.resource}
     for key, amount in amounts.items():
         if amount is not None or with_none:
-            written[naming(key)] = None if amount is None else format_amount(cell.resource, amount)
+            written[naming(key)] = None if amount is None else _spelt(cell, key, amount)
     return written
+
+
+def _spelt(cell: QuotaSpec, key: str, amount: int) -> str:
+    text = cell.spellings.get(key)
+    return text if text and parse_amount(cell.resource, text) == amount else format_amount(cell.resource, amount)
 
 
 _MAX_ALPHA: Final = 16

@@ -4,12 +4,12 @@ from decimal import Decimal
 
 from django.db import models
 
-from accounts.models.base import ClusterObject, NamespacedObject
+from accounts.models.base import ClusterObject, EditedObject, NamespacedObject
 
 DEFAULT_WEIGHT = Decimal(1)
 
 
-class Cohort(ClusterObject):
+class Cohort(EditedObject, ClusterObject):
     """Kueue's Cohort: a node of the quota tree; quota of its own is in `resource_groups`."""
 
     parent_name = models.CharField(max_length=253, blank=True)
@@ -22,7 +22,7 @@ class Cohort(ClusterObject):
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="cohort_unique")]
 
 
-class ClusterQueue(ClusterObject):
+class ClusterQueue(EditedObject, ClusterObject):
     """Kueue's ClusterQueue. Its quotas are rows in `resource_groups`; with an empty `cohort_name` it shares nothing.
 
     `namespace_selector` NULL selects no namespace, `{}` all of them (Kueue's rule).
@@ -55,7 +55,7 @@ class ClusterQueue(ClusterObject):
         indexes = [models.Index(fields=["cluster", "cohort_name"], name="cluster_queue_cohort")]
 
 
-class LocalQueue(NamespacedObject):
+class LocalQueue(EditedObject, NamespacedObject):
     """Kueue's LocalQueue: a namespace's door to a ClusterQueue."""
 
     cluster_queue_name = models.CharField(max_length=253)

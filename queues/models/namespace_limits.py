@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from accounts.models.base import ClusterObject, NamespacedObject
+from accounts.models.base import ClusterObject, EditedObject, NamespacedObject
 
 
-class ResourceQuota(NamespacedObject):
+class ResourceQuota(EditedObject, NamespacedObject):
     """Kubernetes' ResourceQuota; here its limits of device memory and cores count, as in HAMi."""
 
     hard = models.JSONField(default=dict, blank=True, help_text="{resource: quantity}")
@@ -19,7 +19,7 @@ class ResourceQuota(NamespacedObject):
         ]
 
 
-class LimitRange(NamespacedObject):
+class LimitRange(EditedObject, NamespacedObject):
     """Kubernetes' LimitRange: what containers get that ask for nothing, and the bounds of what may be asked for."""
 
     limits = models.JSONField(
@@ -35,7 +35,7 @@ class LimitRange(NamespacedObject):
         ]
 
 
-class RuntimeClass(ClusterObject):
+class RuntimeClass(EditedObject, ClusterObject):
     """Kubernetes' RuntimeClass; the overhead of a pod that names it counts in its request."""
 
     handler = models.CharField(max_length=63)

@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from accounts.models.base import ClusterObject
+from accounts.models.base import ClusterObject, EditedObject
 
 
-class WorkloadPriorityClass(ClusterObject):
+class WorkloadPriorityClass(EditedObject, ClusterObject):
     """Kueue's WorkloadPriorityClass; a change of value changes every unfinished workload that names it."""
 
     value = models.IntegerField()
@@ -17,7 +17,7 @@ class WorkloadPriorityClass(ClusterObject):
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="workload_priority_class_unique")]
 
 
-class PriorityClass(ClusterObject):
+class PriorityClass(EditedObject, ClusterObject):
     """Kubernetes' PriorityClass, for jobs that name no WorkloadPriorityClass."""
 
     value = models.IntegerField()

@@ -42,6 +42,12 @@ class FlavorQuota(models.Model):
     nominal_quota = models.BigIntegerField()
     borrowing_limit = models.BigIntegerField(null=True, blank=True, help_text="Empty: no limit.")
     lending_limit = models.BigIntegerField(null=True, blank=True, help_text="Empty: all of it may be lent.")
+    spellings = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="Amounts that were written in another way than ours, by their key in a manifest.",
+    )
 
     class Meta:
         ordering = ["id"]

@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from accounts.models.base import ClusterObject
+from accounts.models.base import ClusterObject, EditedObject
 
 
-class ResourceFlavor(ClusterObject):
+class ResourceFlavor(EditedObject, ClusterObject):
     """Kueue's ResourceFlavor: node labels, taints and tolerations, and optionally a topology."""
 
     node_labels = models.JSONField(default=dict, blank=True)
@@ -23,7 +23,7 @@ class ResourceFlavor(ClusterObject):
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="resource_flavor_unique")]
 
 
-class Topology(ClusterObject):
+class Topology(EditedObject, ClusterObject):
     """Kueue's Topology: the node labels of its levels, widest first."""
 
     levels = models.JSONField(default=list, help_text="[node label, ...], widest first")
@@ -34,7 +34,7 @@ class Topology(ClusterObject):
         constraints = [models.UniqueConstraint(fields=["cluster", "name"], name="topology_unique")]
 
 
-class AdmissionCheck(ClusterObject):
+class AdmissionCheck(EditedObject, ClusterObject):
     """Kueue's AdmissionCheck: a further condition, besides quota, before a workload may start."""
 
     controller_name = models.CharField(max_length=253)

@@ -8,12 +8,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.events import wake_scheduler
-from accounts.exceptions import InvalidRequest, ManifestErrors, NotFound
+from accounts.exceptions import Conflict, InvalidRequest, ManifestErrors, NotFound
 from accounts.kinds.declaration import Kind, KindSpec
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from accounts.services.namespaces import create_missing_namespaces
-from accounts.services.precondition import Precondition
+from accounts.services.precondition import Precondition, require_precondition
 from queues.kinds import KINDS
 from queues.manifests.generated_name import generated_name
 from queues.models import PriorityClass, Workload
@@ -35,21 +35,25 @@ def apply_json(
     actor: str,
     merge: bool = False,
     precondition: Precondition | None = None,
+    unread_is_refused: bool = False,
     now: datetime | None = None,
 ) -> Applied:
     """Store one configuration object from our JSON; with `merge` the body is a merge patch of what is there.
 
     Raises `ManifestErrors`, which locates every mistake, and `PreconditionFailed` where the row, once locked, is not of
-    the generation that the precondition or `generation` in the body names.
+    the generation that the precondition or `generation` in the body names. With `unread_is_refused` a write that
+    replaces quotas, or all of what is there, has to name one, else it raises `PreconditionRequired`.
     """
     now = now or timezone.now()
     report = Report()
     key = ObjectMeta(name, namespace).key
     with transaction.atomic():
         row = _rows(cluster, kind, [ObjectMeta(name, namespace)]).get(key)
-        for condition in (precondition, _generation_in(body)):
-            if condition is not None:
-                condition.check(kind.name, key, None if row is None else row.generation)
+        conditions = [found for found in (precondition, _generation_in(body)) if found is not None]
+        for condition in conditions:
+            condition.check(kind.name, key, *((None,) if row is None else (row.generation, row.changed_by)))
+        if unread_is_refused and row is not None and not conditions and (not merge or _GROUPS in body):
+            require_precondition(kind.name, key, row.generation)
         if merge:
             if row is None:
                 raise NotFound(f"There is no {kind.name} {key} in cluster {cluster.name}.")
@@ -89,7 +93,7 @@ def apply_objects(
     """
     now = now or timezone.now()
     rows = _rows(cluster, kind, [submitted.spec.meta for submitted in submissions])
-    writer = _Writer(cluster, kind, applied_set, now)
+    writer = _Writer(cluster, kind, applied_set, actor, now)
     for submitted in submissions:
         writer.take(submitted, rows.get(submitted.spec.meta.key))
     if kind.model is PriorityClass:
@@ -123,7 +127,7 @@ def delete_object(
         if precondition is not None:
             row = _rows(cluster, KINDS[kind], [ObjectMeta(name, namespace)]).get(key)
             if row is not None:
-                precondition.check(kind, key, row.generation)
+                precondition.check(kind, key, row.generation, row.changed_by)
         waiting = delete_objects(cluster, KINDS[kind], [key], actor=actor, now=now)
     if waiting is None:
         raise NotFound(f"There is no {kind} {key} in cluster {cluster.name}.")
@@ -172,7 +176,9 @@ def _remove_unused(cluster: Cluster) -> int:
 def manifest_of(row: Any) -> dict[str, Any]:
     """The manifest of a configuration object's row, in the newest version; applied again it changes nothing."""
     kind = KINDS[type(row).__name__]
-    return kind.write(kind.spec_of(row))
+    manifest = kind.write(kind.spec_of(row))
+    manifest["metadata"] |= {"uid": str(row.uid), "resourceVersion": str(row.generation)}
+    return manifest
 
 
 def objects(cluster: Cluster, kind: Kind) -> Any:
@@ -191,10 +197,11 @@ def _rows(cluster: Cluster, kind: Kind, metas: Iterable[ObjectMeta]) -> dict[str
 class _Writer:
     """Sorts submissions into new, changed and unchanged, then writes new ones and quotas in one statement each."""
 
-    def __init__(self, cluster: Cluster, kind: Kind, applied_set: str, now: datetime) -> None:
+    def __init__(self, cluster: Cluster, kind: Kind, applied_set: str, actor: str, now: datetime) -> None:
         self._cluster = cluster
         self._kind = kind
         self._applied_set = applied_set
+        self._actor = actor
         self._now = now
         self._new: list[Any] = []
         self._changed: list[Any] = []
@@ -215,6 +222,7 @@ class _Writer:
         unchanged = old == spec
         self._note(submitted, Action.UNCHANGED if unchanged else Action.CONFIGURED, row)
         if not unchanged:
+            self._check_version(submitted, row)
             self._assign(row, submitted)
             self._changed.append(row)
             if old.values.get(_GROUPS) != spec.values.get(_GROUPS):
@@ -224,9 +232,17 @@ class _Writer:
 
     def store(self) -> None:
         self._kind.model.objects.bulk_create(self._new)
-        columns = ["labels", "annotations", "api_version", "applied_set", "updated_at", *self._kind.columns]
+        columns = [
+            "labels",
+            "annotations",
+            "api_version",
+            "applied_set",
+            "changed_by",
+            "updated_at",
+            *self._kind.columns,
+        ]
         for row in self._changed:
-            row.save(update_fields=columns)
+            row.save(update_fields=[*columns, *self._kind.columns])
         if self._grouped:
             replace_groups(self._grouped)
 
@@ -243,9 +259,28 @@ class _Writer:
         row.labels = dict(submitted.spec.meta.labels)
         row.annotations = dict(submitted.spec.meta.annotations)
         row.api_version = submitted.api_version
+        row.changed_by = self._actor
         row.applied_set = self._applied_set or row.applied_set
         for column in self._kind.columns:
             setattr(row, column, submitted.spec.values[column])
+
+    def _check_version(self, submitted: Submitted[KindSpec], row: Any) -> None:
+        """Raises `Conflict` in Kubernetes' words for a manifest of a version that is past.
+
+        An export of another cluster has other uids, and its versions say nothing of ours; one that changes nothing, as
+        when a file is applied twice, takes nothing back.
+        """
+        meta = submitted.spec.meta
+        if not meta.resource_version or meta.uid not in ("", str(row.uid)):
+            return
+        if meta.resource_version != str(row.generation):
+            by_whom = f" by {row.changed_by}" if row.changed_by else ""
+            rule = f"the object has been modified{by_whom}; its resourceVersion is {row.generation} now"
+            remedy = "Please apply your changes to the latest version and try again, or leave resourceVersion out."
+            path = submitted.at("metadata.resourceVersion")
+            error = LocatedError(submitted.report.document, path, meta.resource_version, rule, remedy, Conflict.reason)
+            name = f'{self._kind.plural} "{meta.key}"'
+            raise Conflict(f"Operation cannot be fulfilled on {name}: {rule}. Nothing was stored. {remedy}", [error])
 
     def _check(self, submitted: Submitted[KindSpec], row: Any, old: KindSpec) -> None:
         if row.deletion_requested_at is not None:

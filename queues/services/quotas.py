@@ -39,6 +39,7 @@ def _store_groups(key: str, owners: Sequence[tuple[Any, tuple[ResourceGroupSpec,
             nominal_quota=cell.nominal_quota,
             borrowing_limit=cell.borrowing_limit,
             lending_limit=cell.lending_limit,
+            spellings=dict(cell.spellings),
         )
         for row, group in zip(stored, specs, strict=True)
         for cell in group.quotas

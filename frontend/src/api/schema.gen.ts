@@ -184,15 +184,41 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["cluster_queues_retrieve"];
-        /** @description Create the object, or replace what it says; what the body leaves out gets Kueue's default. */
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
         put: operations["cluster_queues_update"];
         post?: never;
         /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
         delete: operations["cluster_queues_destroy"];
         options?: never;
         head?: never;
-        /** @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole. */
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
         patch: operations["cluster_queues_partial_update"];
+        trace?: never;
+    };
+    "/api/v1/cluster-queues/{name}/quotas/{flavor}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The quotas in one flavor. The ETag is that of the object they belong to. It needs a cluster admin. */
+        get: operations["cluster_queues_quotas_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay. */
+        patch: operations["cluster_queues_quotas_partial_update"];
         trace?: never;
     };
     "/api/v1/clusters/": {
@@ -255,15 +281,41 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["cohorts_retrieve"];
-        /** @description Create the object, or replace what it says; what the body leaves out gets Kueue's default. */
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
         put: operations["cohorts_update"];
         post?: never;
         /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
         delete: operations["cohorts_destroy"];
         options?: never;
         head?: never;
-        /** @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole. */
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
         patch: operations["cohorts_partial_update"];
+        trace?: never;
+    };
+    "/api/v1/cohorts/{name}/quotas/{flavor}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The quotas in one flavor. The ETag is that of the object they belong to. It needs a cluster admin. */
+        get: operations["cohorts_quotas_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** @description Change amounts of the quotas that the body names; all others, and what it leaves out, stay. */
+        patch: operations["cohorts_quotas_partial_update"];
         trace?: never;
     };
     "/api/v1/cohorts/tree/": {
@@ -502,14 +554,22 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["local_queues_retrieve"];
-        /** @description Create the object, or replace what it says; what the body leaves out gets Kueue's default. */
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
         put: operations["local_queues_update"];
         post?: never;
         /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
         delete: operations["local_queues_destroy"];
         options?: never;
         head?: never;
-        /** @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole. */
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
         patch: operations["local_queues_partial_update"];
         trace?: never;
     };
@@ -727,14 +787,22 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["resource_flavors_retrieve"];
-        /** @description Create the object, or replace what it says; what the body leaves out gets Kueue's default. */
+        /**
+         * @description Create the object, or replace what it says; what the body leaves out gets Kueue's default.
+         *
+         *     Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
+         */
         put: operations["resource_flavors_update"];
         post?: never;
         /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
         delete: operations["resource_flavors_destroy"];
         options?: never;
         head?: never;
-        /** @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole. */
+        /**
+         * @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole.
+         *
+         *     Replacing quotas needs `If-Match`, or `generation` in the body (428).
+         */
         patch: operations["resource_flavors_partial_update"];
         trace?: never;
     };
@@ -1329,6 +1397,14 @@ export interface components {
         /** @description The workloads that an action changed; it passes over those that it does not apply to. */
         Changed: {
             changed: components["schemas"]["Key"][];
+        };
+        /** @description What changes of one resource; what is left out stays. */
+        ChangedQuotaAmountsRequest: {
+            nominal_quota?: string;
+            /** @description Null: no limit. */
+            borrowing_limit?: string | null;
+            /** @description Null: no limit. */
+            lending_limit?: string | null;
         };
         /** @description What a check says of a workload. */
         CheckAnswerRequest: {
@@ -2528,6 +2604,12 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
+        /** @description What changes of the quotas in one flavor, by resource. */
+        PatchedChangedQuotasInFlavorRequest: {
+            resources?: {
+                [key: string]: components["schemas"]["ChangedQuotaAmountsRequest"];
+            };
+        };
         /** @description Whether a node or a device is closed to new pods, and whether it is being emptied; what is left out stays. */
         PatchedCloseRequest: {
             cordoned?: boolean;
@@ -2759,6 +2841,14 @@ export interface components {
             /** @description null: all of it. */
             lending_limit?: string | null;
         };
+        /** @description The amounts of one resource, as Kubernetes quantities. */
+        QuotaAmounts: {
+            nominal_quota: string;
+            /** @description Null: no limit. */
+            borrowing_limit: string | null;
+            /** @description Null: no limit. */
+            lending_limit: string | null;
+        };
         /** @description How much of a resource there is in a flavor; amounts are Kubernetes quantities. */
         QuotaRequest: {
             name: string;
@@ -2767,6 +2857,14 @@ export interface components {
             borrowing_limit?: string | null;
             /** @description null: all of it. */
             lending_limit?: string | null;
+        };
+        /** @description The quotas in one flavor, by resource. */
+        QuotasInFlavor: {
+            resources: {
+                [key: string]: components["schemas"]["QuotaAmounts"];
+            };
+            /** @description Of the object that they belong to. */
+            readonly generation: number;
         };
         /** @description How many workloads wait for a reason. */
         ReasonCount: {
@@ -4655,6 +4753,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ClusterQueueStatus"] | null;
+                    };
+                };
+            };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
@@ -4912,6 +5024,239 @@ export interface operations {
                     "application/json": components["schemas"]["Error"] & {
                         /** @description The object as it is now; null: it does not exist. */
                         current: components["schemas"]["ClusterQueueStatus"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ClusterQueueStatus"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    cluster_queues_quotas_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                flavor: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotasInFlavor"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    cluster_queues_quotas_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                flavor: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedChangedQuotasInFlavorRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotasInFlavor"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["QuotasInFlavor"] | null;
                     };
                 };
             };
@@ -5399,6 +5744,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Cohort"] | null;
+                    };
+                };
+            };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
@@ -5656,6 +6015,239 @@ export interface operations {
                     "application/json": components["schemas"]["Error"] & {
                         /** @description The object as it is now; null: it does not exist. */
                         current: components["schemas"]["Cohort"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Cohort"] | null;
+                    };
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    cohorts_quotas_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                flavor: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotasInFlavor"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    cohorts_quotas_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                flavor: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedChangedQuotasInFlavorRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuotasInFlavor"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["QuotasInFlavor"] | null;
                     };
                 };
             };
@@ -7094,6 +7686,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LocalQueueStatus"] | null;
+                    };
+                };
+            };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
@@ -7372,6 +7978,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["LocalQueueStatus"] | null;
+                    };
                 };
             };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
@@ -8718,6 +9338,20 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceFlavor"] | null;
+                    };
+                };
+            };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
                 headers: {
@@ -8994,6 +9628,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This would replace what others may have changed: say with If-Match what you have read. */
+            428: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["ResourceFlavor"] | null;
+                    };
                 };
             };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */

@@ -205,3 +205,22 @@ def test_a_class_changes_the_workloads_that_name_it(site: Client, cluster: Clust
     url = f"/admin/queues/workloadpriorityclass/{row.pk}/change/"
     assert site.post(url, {**fields(site, url), "value": "7"}).status_code == 302
     assert Workload.objects.get().priority == 7
+
+
+def test_a_form_that_was_opened_before_an_edit_of_others_is_refused(site: Client, cluster: Cluster) -> None:
+    """A2: of two who edit one quota, the second took back the edit of the first in silence."""
+    queue = make_cluster_queue(cluster, "research", {"default-flavor": {"cpu": 4000}})
+    url = f"/admin/queues/clusterqueue/{queue.pk}/change/"
+    opened = fields(site, url)
+    other = Client()
+    other.force_login(User.objects.create_superuser("ruth"))
+    assert other.post(url, {**fields(other, url), "stop_policy": "Hold"}).status_code == 302
+    refused = site.post(url, {**opened, "resource_groups-0-nominal_quota": "6"})
+    [message] = errors(refused)["__all__"]
+    assert "ruth changed research after this page was opened; nothing was stored" in message
+    assert 'Stop policy is "Hold" now and "None" on this page' in message
+    queue.refresh_from_db()
+    assert (queue.stop_policy, FlavorQuota.objects.get().nominal_quota) == ("Hold", 4000)
+    assert site.post(url, {**fields(site, url), "resource_groups-0-nominal_quota": "6"}).status_code == 302
+    queue.refresh_from_db()
+    assert (queue.stop_policy, FlavorQuota.objects.get().nominal_quota) == ("Hold", 6000)

@@ -62,7 +62,7 @@ def test_what_is_put_is_what_one_gets(alice: SchemaClient, cluster: Cluster) -> 
 
 def test_what_is_left_out_is_kueues_default(alice: SchemaClient, cluster: Cluster) -> None:
     alice.put(URL, QUEUE)
-    body = alice.put(URL, {}).json()
+    body = alice.put(URL, {}, headers={"If-Match": "*"}).json()
     assert (body["cohort"], body["queueing_strategy"], body["resource_groups"]) == ("", "BestEffortFIFO", [])
     assert (body["namespace_selector"], body["labels"], body["preemption_protection"]) == (None, {}, {})
     assert body["preemption"]["borrow_within_cohort"] == {"policy": "Never", "max_priority_threshold": None}
@@ -119,7 +119,7 @@ def test_refuses_as_kueue_does_with_our_paths(
     alice: SchemaClient, cluster: Cluster, change: dict[str, Any], path: str
 ) -> None:
     alice.put(URL, QUEUE)
-    response = alice.put(URL, {**QUEUE, **change})
+    response = alice.put(URL, {**QUEUE, **change}, headers={"If-Match": "*"})
     assert response.status_code == 400
     assert any(error["path"].startswith(path) for error in response.json()["errors"]), response.json()["errors"]
     body = alice.get(URL).json()

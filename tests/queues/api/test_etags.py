@@ -54,7 +54,7 @@ def test_a_changed_quota_is_another_state(alice: SchemaClient, cluster: Cluster)
     groups = [{"covered_resources": ["cpu"], "flavors": [{"name": "f", "resources": resources}]}]
     read = alice.put(URL, {"resource_groups": groups})
     resources[0]["nominal_quota"] = "8"
-    assert alice.patch(URL, {"resource_groups": groups}).status_code == 200
+    assert alice.patch(URL, {"resource_groups": groups}, headers={"If-Match": "*"}).status_code == 200
     assert alice.patch(URL, {"fair_weight": "2"}, headers={"If-Match": read.headers["ETag"]}).status_code == 412
 
 

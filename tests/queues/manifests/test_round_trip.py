@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accounts.kinds.declaration import KindSpec
@@ -139,3 +139,30 @@ def test_runtime_classes(runtime_class: KindSpec) -> None:
 @given(workloads())
 def test_workloads(workload: WorkloadSpec) -> None:
     assert read_again(read_workload, write_workload(workload)) == workload
+
+
+RESOURCES = st.sampled_from(["cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpumem", "example.com/tpu", "pods"])
+QUANTITIES = st.builds(
+    "{}{}".format,
+    st.integers(0, 9999) | st.decimals(0, 9999, places=1),
+    st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E2"]),
+)
+
+
+@given(RESOURCES, QUANTITIES, st.none() | QUANTITIES)
+@example("example.com/tpu", "800Gi", None)
+@example("cpu", "0.5", "1e3")
+def test_quantities_keep_their_spelling(resource: str, nominal: str, borrowing: str | None) -> None:
+    """J14: `800Gi` of a resource other than memory came back as 858993459200."""
+    cell = {"name": resource, "nominalQuota": nominal}
+    if borrowing is not None:
+        cell["borrowingLimit"] = borrowing
+    groups = [{"coveredResources": [resource], "flavors": [{"name": "f", "resources": [cell]}]}]
+    manifest = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ClusterQueue",
+        "metadata": {"name": "q"},
+        "spec": {"cohortName": "c", "resourceGroups": groups},
+    }
+    written = KINDS["ClusterQueue"].write(read_again(KINDS["ClusterQueue"].read, manifest))
+    assert written["spec"]["resourceGroups"] == groups

@@ -54,6 +54,7 @@ def apply(cluster: Cluster, document: dict[str, Any]) -> Action:
 
 def test_one_object_is_stored_and_changed_from_its_own_manifest(cluster: Cluster) -> None:
     queue = factories.make_cluster_queue(cluster)
+    queue.refresh_from_db()
     changed = manifest_of(queue)
     changed["spec"]["stopPolicy"] = "Hold"
     assert apply(cluster, changed) == "configured"

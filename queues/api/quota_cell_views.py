@@ -1,0 +1,101 @@
+"""The quotas of a ClusterQueue or a Cohort in one flavor: changed cell by cell, so that two who edit two both count."""
+
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.if_match import if_match
+from accounts.api.scope import ClusterView, json_object
+from accounts.exceptions import PreconditionFailed
+from accounts.services.precondition import etag
+from queues.api.quota_cells import change_cells, flavor_cells
+from queues.kinds import KINDS
+from queues.models import ClusterQueue, Cohort
+from queues.services.configuration import objects
+
+
+class QuotaAmountsSerializer(serializers.Serializer[Any]):
+    """The amounts of one resource, as Kubernetes quantities."""
+
+    nominal_quota = serializers.CharField()
+    borrowing_limit = serializers.CharField(allow_null=True, help_text="Null: no limit.")
+    lending_limit = serializers.CharField(allow_null=True, help_text="Null: no limit.")
+
+
+class QuotasInFlavorSerializer(serializers.Serializer[Any]):
+    """The quotas in one flavor, by resource."""
+
+    resources = serializers.DictField(child=QuotaAmountsSerializer())
+    generation = serializers.IntegerField(read_only=True, help_text="Of the object that they belong to.")
+
+
+class ChangedQuotaAmountsSerializer(serializers.Serializer[Any]):
+    """What changes of one resource; what is left out stays."""
+
+    nominal_quota = serializers.CharField(required=False)
+    borrowing_limit = serializers.CharField(required=False, allow_null=True, help_text="Null: no limit.")
+    lending_limit = serializers.CharField(required=False, allow_null=True, help_text="Null: no limit.")
+
+
+class ChangedQuotasInFlavorSerializer(serializers.Serializer[Any]):
+    """What changes of the quotas in one flavor, by resource."""
+
+    resources = serializers.DictField(child=ChangedQuotaAmountsSerializer())
+
+
+class FlavorQuotasView(ClusterView):
+    """`cluster-queues/{name}/quotas/{flavor}/`, and of cohorts."""
+
+    kind: ClassVar[str]
+    serializer_class = QuotasInFlavorSerializer
+    has_etag: ClassVar = True
+
+    def get(self, request: Request, name: str, flavor: str) -> Response:
+        """The quotas in one flavor. The ETag is that of the object they belong to. It needs a cluster admin."""
+        self.access.require("submit", self.kind)
+        row = objects(self.cluster, KINDS[self.kind]).filter(name=name).first()
+        if row is None:
+            raise self.missing(self.kind, name)
+        return self._answer(row, flavor)
+
+    @extend_schema(request=ChangedQuotasInFlavorSerializer)
+    def patch(self, request: Request, name: str, flavor: str) -> Response:
+        """Change amounts of the quotas that the body names; all others, and what it leaves out, stay."""
+        self.access.require("submit", self.kind)
+        try:
+            row = change_cells(
+                self.cluster,
+                KINDS[self.kind],
+                name,
+                flavor,
+                json_object(request.data),
+                actor=self.access.username,
+                precondition=if_match(request),
+            )
+        except PreconditionFailed as error:
+            error.current = self._body(objects(self.cluster, KINDS[self.kind]).get(name=name), flavor)
+            raise
+        return self._answer(row, flavor)
+
+    def _body(self, row: Any, flavor: str) -> dict[str, Any]:
+        return {"resources": flavor_cells(KINDS[self.kind], row, flavor), "generation": row.generation}
+
+    def _answer(self, row: Any, flavor: str) -> Response:
+        return Response(self._body(row, flavor), headers={"ETag": etag(row.generation)})
+
+
+class ClusterQueueQuotasView(FlavorQuotasView):
+    """Of a ClusterQueue."""
+
+    kind = "ClusterQueue"
+    queryset = ClusterQueue.objects.none()
+
+
+class CohortQuotasView(FlavorQuotasView):
+    """Of a Cohort."""
+
+    kind = "Cohort"
+    queryset = Cohort.objects.none()
