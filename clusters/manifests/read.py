@@ -86,6 +86,8 @@ def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Objec
     if too_large is not None:
         report.errors.append(too_large)
         return None
+    if version_of(api_version).startswith("v1alpha") and "v1beta2" in map(version_of, kind.versions):
+        top.warn("apiVersion", f"{api_version} is not served by Kueue any more: write {kind.versions[0]}")
     spec = kind.read(top, version_of(api_version))
     top.close()
     if name in JOB_KINDS:

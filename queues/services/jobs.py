@@ -226,8 +226,19 @@ def _plan(
         row_id=row.pk if row else None,
         found_in_cluster=row.found_in_cluster if row else found_in_cluster,
     )
+    _check_containers(submitted, queue)
     workloads = job_workloads(job, stored, queue_name=queue, priority=priority) if queue else []
     return _Plan(submitted, stored, workloads)
+
+
+def _check_containers(submitted: Submitted[JobManifest], queue: str) -> None:
+    """A job that can never run may be kept, but not queued: with a queue's name it is refused where it is read."""
+    job = submitted.spec
+    if not queue or job.queue_name or all((each.template.get("spec") or {}).get("containers") for each in job.pod_sets):
+        return
+    rule = f"Required value: LocalQueue {queue} takes the jobs of the namespace, and this one could never run"
+    path = submitted.at("spec.template.spec.containers")
+    submitted.report.error(path, None, rule, "Add at least one container.", MistakeReason.REQUIRED)
 
 
 def _is_same(row: Job, plan: _Plan) -> bool:

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from accounts.exceptions import UnsupportedKind
+from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.models import Cluster, Namespace
 from clusters.manifests import apply_manifests, get_manifests, to_yaml
 from clusters.manifests.kinds import KINDS
+from queues.models import Workload
 
 pytestmark = pytest.mark.django_db
 
@@ -66,3 +67,26 @@ def test_all_examples_apply_one_after_the_other(cluster: Cluster) -> None:
         "nvidia.com/gpucores",
         "nvidia.com/gpumem",
     ]
+
+
+REFUSED_ELSEWHERE = (
+    *("000-01", "000-05", "000-13", "000-18", "003-13", "001-01", "001-02", "001-03", "001-04", "000-19", "002-01"),
+    *("002-02", "003-01", "003-14"),
+)
+
+
+@pytest.mark.parametrize("number", REFUSED_ELSEWHERE)
+def test_what_kubernetes_or_kueue_refuses_is_not_taken_without_a_word(cluster: Cluster, number: str) -> None:
+    """J19."""
+    [path] = [path for path in EXAMPLES if path.name.startswith(number)]
+    assert apply_manifests(cluster, path.read_bytes(), user=None).warnings
+
+
+def test_what_can_never_run_is_not_queued(cluster: Cluster) -> None:
+    """J19: a LocalQueue `default` took the example without containers, which waited and held quota for ever."""
+    default = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: default, namespace: default}\n"
+    apply_manifests(cluster, f"{default}spec: {{clusterQueue: main}}\n", user=None)
+    [path] = [path for path in EXAMPLES if path.name.startswith("000-05")]
+    with pytest.raises(ManifestErrors, match="at least one container"):
+        apply_manifests(cluster, path.read_bytes(), user=None)
+    assert not Workload.objects.exists()
