@@ -570,6 +570,10 @@ class World:
         history = self._state.history
         return {} if history is None else {key: history.usage(key) for key in sorted(self._state.local_queues)}
 
+    def device_holders(self) -> tuple[str, ...]:
+        """The workloads that are placed on devices or nodes, by key."""
+        return tuple(self._state.fleet.reservations)
+
     def device_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
         """What decided slices take of a device now: slots, MiB, percent of cores."""
         return self._state.fleet.decided_usage(node, uuid)

@@ -21,6 +21,7 @@ from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, Work
 from queues.services.bulk import copy_rows, json_text, next_ids
 from queues.services.limits import check_limits
 from queues.services.withdrawn_jobs import free_names
+from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.manifest import LocatedError
 
 _PRIORITY_GROUPS: Final = {"WorkloadPriorityClass": "kueue.x-k8s.io", "PriorityClass": "scheduling.k8s.io"}
@@ -29,7 +30,9 @@ _WORKLOAD_COLUMNS: Final = (
     "id", "uid", "cluster_id", "namespace", "name", "labels", "annotations", "api_version", "applied_set", "created_at",
     "job_id", "queue_name", "priority", "priority_class_group", "priority_class_kind", "priority_class_name", "active",
     "never_preempt", "maximum_execution_seconds", "preemption_gates", "submitted_by", "cluster_queue_name",
+    "reason", "message",
 )  # fmt: skip
+_WAITS: Final = (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1])
 _POD_SET_COLUMNS: Final = (
     "workload_id", "position", "name", "count", "min_count", "template", "requests", "topology_request",
 )  # fmt: skip
@@ -261,6 +264,7 @@ def _store(
             spec.queue_name, priority.value, _PRIORITY_GROUPS.get(priority.kind, ""), priority.kind, priority.name,
             spec.active, spec.never_preempt, spec.maximum_execution_seconds, json_text(spec.preemption_gates),
             submitted_by, cluster_queues.get((spec.namespace, spec.queue_name), ""),
+            *(_WAITS if spec.active else ("", "")),
         )  # fmt: skip
 
     pod_set_rows = (

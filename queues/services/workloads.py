@@ -25,6 +25,7 @@ from accounts.models import Cluster
 from queues.models import Pod, Workload
 from queues.services.bulk import json_text
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
+from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import ConditionStatus, ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 
@@ -103,9 +104,12 @@ def release(cluster: Cluster, keys: Keys, *, actor: str, now: datetime | None = 
     """Set spec.active to true again: the workload queues anew. One that is being cancelled stays ended."""
     step = _Transition(
         f"{_UNFINISHED} AND NOT workload.active AND workload.deletion_requested_at IS NULL",
-        "active = true",
+        "active = true, "
+        "reason = CASE workload.status WHEN 'Pending' THEN %(waits_for)s ELSE workload.reason END, "
+        "message = CASE workload.status WHEN 'Pending' THEN %(waits_because)s ELSE workload.message END",
         "Released",
         f"Released by {actor}",
+        parameters={"waits_for": PENDING_EVALUATION[0].value, "waits_because": PENDING_EVALUATION[1]},
         of_job=True,
     )
     return _take(cluster, keys, step, actor, now)

@@ -6,7 +6,8 @@ One run, by one process per database (see `scheduler.store.lease`):
    the World. Notes stay where they are until a batch has seen them, so that a crash between reading and writing loses
    nothing.
 2. Decide. Behind a savepoint: timers, what stopped gives its quota back, and cycles until nothing more happens or the
-   slice of time is over. The clock is read once: all cycles of a batch happen at one instant, as in Kueue's tests.
+   slice of time is over (short while more than one tenant is heard of: `scheduler.leader.pace`). The clock is read
+   once: all cycles of a batch happen at one instant, as in Kueue's tests.
 3. Save. One transaction: hold the lease row of our epoch, compare the generations of all that was decided on, write,
    delete the notes. If anything moved meanwhile, nothing is written: the World goes back to the savepoint, step 1
    reads what moved, and step 2 decides again with fewer cycles, so that under a storm of edits a small batch gets
@@ -32,6 +33,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 from django.db import connection, transaction
 
@@ -41,6 +43,7 @@ from gpus.manifests import configured_policies, configured_vendors
 from gpus.vendors import VENDORS
 from queues.services.configuration import finish_deletions
 from queues.services.workloads import record_stopped, set_aside
+from scheduler.leader.pace import Pacing
 from scheduler.leader.timers import Timers
 from scheduler.live.gauges import QueueGauges
 from scheduler.live.publisher import LiveFrames
@@ -59,8 +62,6 @@ _log = logging.getLogger(__name__)
 
 RUN_SECONDS = 1.0
 """A run ends after this long and asks for the next, so that other tasks of the worker get their turn."""
-BATCH_SECONDS = 0.2
-"""Deciding for one batch ends after this long: a shorter transaction is refused less often."""
 HOUSEKEEPING_SECONDS = 2.0
 REFUSALS_BY_RULE = 3
 """After so many in a row it is told as an error, and who is to blame is set aside; else the next run tries again."""
@@ -89,7 +90,7 @@ class Engine:
         *,
         clock: Callable[[], float] = time.time,
         save: Callable[[Batch], None] = save,
-        batch_seconds: float = BATCH_SECONDS,
+        batch_seconds: float | None = None,
     ) -> None:
         self.cluster_id = cluster.pk
         self.cluster_name = cluster.name
@@ -108,6 +109,7 @@ class Engine:
         self._settled = False
         self._generation = 0
         self._timers = Timers()
+        self._pacing = Pacing()
         self._configuration = Configuration()
         self._load()
 
@@ -133,7 +135,7 @@ class Engine:
         self.rows.vendors = configured_vendors(settings, VENDORS)
         self.world.set_vendors(self.rows.vendors)
         self.world.set_placement_policies(*configured_policies(settings))
-        self.rows.due.update(self.rows.workloads)
+        self.rows.everyone_is_due()
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
         """Catch up and decide until nothing more happens or the time is over. Raises `LeaseLost`."""
@@ -163,19 +165,22 @@ class Engine:
 
     def _batch(self, deadline: float) -> BatchBuilder | None:
         """One batch; None when it was refused and undone."""
-        changes = read_changes(self.cluster_id)
         now = self._clock()
+        pace = self._pacing.pace(now)
+        changes = read_changes(self.cluster_id, pace.notes_of_a_tenant)
+        self._pacing.hear(changes, now)
         self._catch_up(changes, now)
         point = self.world.savepoint()
         builder = BatchBuilder(self.world, self.rows, self._configuration, now)
-        self._decide(builder, now, min(deadline, time.monotonic() + self._batch_seconds))
+        due = self._due(changes, now, pace.steps)
+        seconds = pace.seconds if self._batch_seconds is None else self._batch_seconds
+        self._decide(builder, due, now, min(deadline, time.monotonic() + seconds))
         builder.unfinished = not self._settled or len(changes.ids) > 0
         batch = builder.batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, changes.ids)
         batch.refusals = self._refused_in_a_row
         if not batch and not changes:
             self.world.commit(point)
-            self._timers.replace(builder.deadlines)
-            self.rows.due.clear()
+            self._taken(builder, due)
             return builder
         try:
             self._save(batch)
@@ -186,6 +191,7 @@ class Engine:
             return None
         self.world.commit(point)
         self._saved(builder)
+        self._taken(builder, due)
         self.frames.touch()
         return builder
 
@@ -199,20 +205,38 @@ class Engine:
             self._configure(Cluster.objects.get(pk=self.cluster_id))
         self.rows.apply(changes, now)
 
-    def _decide(self, builder: BatchBuilder, now: float, deadline: float) -> None:
+    def _due(self, changes: Changes, now: float, limit: int) -> list[str]:
+        """Who may have a step to take: those just heard of and those whose time has come, and then of all the others,
+        whom a change of configuration may have made due, as many as a short batch may take."""
+        due = self.rows.due
+        taken = self._timers.due(now)
+        taken.update(key for key in changes.by_kind.get("workload", {}).values() if key in due)
+        taken.update(islice(due, limit))
+        return sorted(taken)
+
+    def _taken(self, builder: BatchBuilder, due: list[str]) -> None:
+        """The steps of those that were due are saved; the others' turn comes with the next batches."""
+        self._timers.replace(builder.deadlines)
+        for key in due:
+            self.rows.due.pop(key, None)
+        builder.unfinished = builder.unfinished or bool(self.rows.due)
+
+    def _decide(self, builder: BatchBuilder, due: list[str], now: float, deadline: float) -> None:
         """Releases and timers first, then cycles until one changes nothing."""
-        due = self.rows.due | self._timers.due(now)
-        if builder.reconcile(sorted(due)) + builder.release_ended():
+        if builder.reconcile(due) + builder.release_ended():
             self._settled = False
         builder.sample_usage()
         if self._settled:
             return
         started = time.perf_counter()
+        had_a_cycle = False
         for result in run_until_idle(self.world, now):
             builder.record(result, time.perf_counter() - started)
+            had_a_cycle = had_a_cycle or result.heads > 0
             if self._cycle_limit is not None and builder.cycles >= self._cycle_limit:
                 return
-            if time.monotonic() >= deadline:
+            # Telling a flood why it waits must not put off the next cycle from batch to batch.
+            if time.monotonic() >= deadline and (had_a_cycle or not self.world.has_active()):
                 return
             started = time.perf_counter()
         self._settled = True
@@ -240,7 +264,6 @@ class Engine:
         self._refused_in_a_row = self._refused_by_rule = 0
         self._cycle_limit = None
         self.rows.saved(builder.writes, builder.released_ids, builder.replaced)
-        self._timers.replace(builder.deadlines)
         self._finish_cancelled(builder)
         if builder.pushes:
             request_push(self.cluster_name)

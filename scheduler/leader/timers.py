@@ -26,6 +26,11 @@ class Timers:
         """The workloads whose deadline has come."""
         while self._heap and self._deadlines.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)  # replaced or removed since
-        if not self._heap or self._heap[0][0] > now:
-            return set()
-        return {key for key, at in self._deadlines.items() if at <= now}
+        due: dict[str, float] = {}
+        while self._heap and self._heap[0][0] <= now:
+            at, key = heapq.heappop(self._heap)
+            if self._deadlines.get(key) == at:
+                due[key] = at
+        for key, at in due.items():  # until it is replaced
+            heapq.heappush(self._heap, (at, key))
+        return set(due)

@@ -191,9 +191,7 @@ def cohort_numbers(view: CohortStatus) -> LiveCohort:
 
 def _devices(world: World, rows: RowIndex) -> dict[str, LiveDevice]:
     slices: dict[tuple[str, str], list[LiveSlice]] = {}
-    for key, entry in rows.workloads.items():
-        if entry.placement is None:
-            continue
+    for key in world.device_holders():
         workload = world.workload(key)
         for part in held_slices(workload) if workload else ():
             slices.setdefault((part.slice.node, part.slice.uuid), []).append(

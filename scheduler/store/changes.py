@@ -15,8 +15,6 @@ from django.db import connection
 
 LIMIT = 20_000
 """Notes on configuration, nodes and devices taken at once; the rest is taken by the next batch."""
-TENANT_LIMIT = 250
-"""Notes on workloads of one namespace taken at once: a batch must be short, or all others wait for one's flood."""
 
 # From one tenant to the next by the index, and of each its oldest: the cost is that of what is taken, however long the
 # list has become.
@@ -49,14 +47,20 @@ class Changes:
         return bool(self.ids)
 
 
-def read_changes(cluster_id: int) -> Changes:
-    """What is there now. The generation comes first: an edit between the two fails the batch's check, never passes."""
+def read_changes(cluster_id: int, notes_of_a_tenant: int) -> Changes:
+    """What is there now, and of one namespace's workloads no more than so many notes: a batch must be short, or all
+    others wait for one's flood.
+
+    The generation comes first: an edit between the two fails the batch's check, never passes.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT configuration_generation FROM accounts_cluster WHERE id = %s", [cluster_id])
         row = cursor.fetchone()
         if row is None:
             raise LookupError(f"cluster {cluster_id} is gone")
-        cursor.execute(_OLDEST_OF_EACH_TENANT, {"cluster": cluster_id, "limit": LIMIT, "tenant_limit": TENANT_LIMIT})
+        cursor.execute(
+            _OLDEST_OF_EACH_TENANT, {"cluster": cluster_id, "limit": LIMIT, "tenant_limit": notes_of_a_tenant}
+        )
         notes = cursor.fetchall()
     by_kind: dict[str, dict[int, str]] = defaultdict(dict)
     for _, kind, object_id, key in notes:

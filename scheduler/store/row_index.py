@@ -71,7 +71,7 @@ class RowIndex:
         self.draining: set[Place] = set()
         """What operators are emptying: (node, uuid), or (node, "") for a whole node."""
         self.devices: dict[tuple[str, str], StoredDevice] = {}
-        self.due: set[str] = set()
+        self.due: dict[str, None] = {}
         """Workloads whose row changed since the last batch was saved: does that ask for a step?"""
         self._queue_problems: dict[str, str] = {}
         """Why ClusterQueues are inactive, other than by their stop policy."""
@@ -98,7 +98,7 @@ class RowIndex:
         if not _CONFIGURATION.isdisjoint(changes.by_kind):
             before, self._queue_problems = self._queue_problems, self._world.queue_problems()
             if before != self._queue_problems:
-                self._everyone_is_due()
+                self.everyone_is_due()
 
     def _read(self, kind: str, noted: Mapping[int, str] | None, now: float) -> None:
         if kind == "workload":
@@ -117,7 +117,7 @@ class RowIndex:
             if kind == "localqueue":
                 self.local_queue_ids[found_object.key] = id_
         if kind == "namespace":
-            self._everyone_is_due()  # ClusterQueues select namespaces by their labels
+            self.everyone_is_due()  # ClusterQueues select namespaces by their labels
 
     def _plain(self, kind: str) -> tuple[Callable[[Any], None], Callable[[str], None]]:
         world = self._world
@@ -138,27 +138,27 @@ class RowIndex:
     def _set_local_queue(self, local_queue: LocalQueue) -> None:
         self.local_queues[local_queue.key] = local_queue
         self._world.set_local_queue(local_queue)
-        self._everyone_is_due()
+        self.everyone_is_due()
 
     def _delete_local_queue(self, key: str) -> None:
         self.local_queues.pop(key, None)
         self.local_queue_ids.pop(key, None)
         self._world.delete_local_queue(key)
-        self._everyone_is_due()
+        self.everyone_is_due()
 
     def _set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
         self.cluster_queues[cluster_queue.name] = cluster_queue
         self._world.set_cluster_queue(cluster_queue)
-        self._everyone_is_due()
+        self.everyone_is_due()
 
     def _delete_cluster_queue(self, name: str) -> None:
         self.cluster_queues.pop(name, None)
         self._world.delete_cluster_queue(name)
-        self._everyone_is_due()
+        self.everyone_is_due()
 
-    def _everyone_is_due(self) -> None:
+    def everyone_is_due(self) -> None:
         """A queue stopped, went away or came back: every workload may have a step to take."""
-        self.due.update(self.workloads)
+        self.due.update(dict.fromkeys(self.workloads))
 
     def _read_nodes(self, noted: Mapping[int, str] | None) -> None:
         read = read_nodes(self._cluster_id, noted)
@@ -175,7 +175,7 @@ class RowIndex:
                 self.devices[row.name, device.uuid] = StoredDevice(device.pk, row.pk)
             self._world.set_node(node)
         if self.devices and not had_devices:
-            self._everyone_is_due()  # who was admitted on quota alone may need devices now
+            self.everyone_is_due()  # who was admitted on quota alone may need devices now
 
     def _note_draining(self, row: NodeRow) -> None:
         before = {place for place in self.draining if place[0] == row.name}
@@ -184,7 +184,7 @@ class RowIndex:
             now.add((row.name, ""))
         self.draining = (self.draining - before) | now
         if now - before:
-            self._everyone_is_due()
+            self.everyone_is_due()
 
     def _forget_node(self, name: str) -> None:
         self._forget_devices(name)
@@ -230,7 +230,7 @@ class RowIndex:
         )
         if workload.replaces is not None:
             self._next_slices[workload.replaces] = key
-        self.due.add(key)
+        self.due[key] = None
         self._world.set_workload(as_the_world_sees_it(workload), now)
 
     def _forget_finished(self, stored: StoredWorkload) -> None:
@@ -268,7 +268,6 @@ class RowIndex:
             )
         for id_ in released_ids:
             self.ended.pop(id_, None)
-        self.due.clear()
 
     # --- Asking -------------------------------------------------------------------------------------------------------
 

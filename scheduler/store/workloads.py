@@ -19,6 +19,7 @@ from django.db import connection
 
 from queues.services.admission_rows import read_check_state, read_topology_assignment
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
+from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
 from scheduling.model.times import parse_rfc3339, rfc3339
@@ -221,9 +222,13 @@ _TOLD_BY: Final = {
 
 
 def why(workload: Workload) -> tuple[str, str]:
-    """(reason, message) of the condition that tells why the workload is where it is; empty before the first verdict."""
+    """(reason, message) of the condition that tells why the workload is where it is. Before the first verdict it is
+    pending evaluation."""
     condition = workload.condition(_TOLD_BY[workload.status])
-    return (str(condition.reason), condition.message) if condition else ("", "")
+    if condition is not None:
+        return str(condition.reason), condition.message
+    waits = workload.active and workload.status is WorkloadStatus.PENDING
+    return (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1]) if waits else ("", "")
 
 
 def seconds(time: datetime | None) -> float | None:

@@ -8,6 +8,11 @@ from scheduling.model.workload import Condition, Workload
 
 Verdict = tuple[PendingReason, str]
 
+PENDING_EVALUATION: Verdict = (
+    PendingReason.PENDING_EVALUATION,
+    "Workload is pending evaluation in the scheduling queue",
+)
+"""What is said of a workload that the scheduler has not looked at yet."""
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 
 _OF_THE_SCHEDULER = frozenset(

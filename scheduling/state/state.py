@@ -41,7 +41,7 @@ from scheduling.state.workload_info import QueueState, SchedulingHash, TopologyC
 from scheduling.state.workloads import Workloads
 from scheduling.topology.flavor import TopologyFlavors
 
-_MAX_TOLD_AT_ONCE = 200
+_MAX_TOLD_AT_ONCE = 100
 """Equal workloads that are told why they wait in one step; each is a row to write."""
 
 

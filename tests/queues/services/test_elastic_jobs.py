@@ -50,7 +50,7 @@ def statuses() -> list[tuple[int, str, str]]:
 def test_it_grows_in_place_while_it_waits(cluster: Cluster) -> None:
     apply(cluster, elastic(2))
     apply(cluster, elastic(4))
-    assert statuses() == [(4, "Pending", "")]
+    assert statuses() == [(4, "Pending", "PendingEvaluation")]
 
 
 def test_a_further_slice_takes_the_place_of_the_first(cluster: Cluster) -> None:

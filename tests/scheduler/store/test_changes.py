@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.models import Change
-from scheduler.store.changes import TENANT_LIMIT, forget_changes, read_changes
+from scheduler.store.changes import forget_changes, read_changes
 from tests.factories import make_cluster
 
 pytestmark = pytest.mark.django_db
@@ -20,13 +20,13 @@ def test_each_tenant_gets_its_turn_in_every_batch() -> None:
     nodes = [Change(cluster_id=cluster.pk, kind="node", object_id=n, key=f"node-{n}") for n in range(600)]
     Change.objects.bulk_create(nodes)
 
-    taken = read_changes(cluster.pk)
+    taken = read_changes(cluster.pk, 250)
     assert set(taken.by_kind) == {"workload", "node"}
     assert len(taken.by_kind["node"]) == 600  # everybody's: all at once
-    assert list(taken.by_kind["workload"]) == [*range(TENANT_LIMIT), 5000]
+    assert list(taken.by_kind["workload"]) == [*range(250), 5000]
 
     seen = 0
-    while changes := read_changes(cluster.pk):
+    while changes := read_changes(cluster.pk, 250):
         seen += len(changes.ids)
         forget_changes(changes.ids)
     assert seen == 1601
