@@ -12,6 +12,7 @@ import { sessionQuery } from "@/api/session";
 import { parseAuditFilters } from "@/lib/audit-filters";
 import { parseDecisionFilters } from "@/lib/decision-filters";
 import { parseGpuFilters } from "@/lib/gpu-filters";
+import { parseRange } from "@/lib/range";
 import { parseWorkloadFilters } from "@/lib/workload-filters";
 import { RootRoute } from "@/routes/root";
 import { RouteError } from "@/routes/route-error";
@@ -51,6 +52,7 @@ const appRoute = createRoute({
 const overviewRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/",
+  validateSearch: parseRange,
   component: lazyRouteComponent(() => import("@/routes/overview"), "OverviewRoute"),
 });
 
@@ -78,13 +80,17 @@ const queuesRoute = createRoute({
 const clusterQueueRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/queues/$name",
+  validateSearch: parseRange,
   component: lazyRouteComponent(() => import("@/routes/cluster-queue"), "ClusterQueueRoute"),
 });
 
 const gpusRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/gpus",
-  validateSearch: parseGpuFilters,
+  validateSearch: (search: Record<string, unknown>) => ({
+    ...parseGpuFilters(search),
+    ...parseRange(search),
+  }),
   component: lazyRouteComponent(() => import("@/routes/gpus"), "GpusRoute"),
 });
 

@@ -1,6 +1,6 @@
 /** Lines over time. The data may grow in place; `version` tells the chart that it did. */
 import { useComputedColorScheme } from "@mantine/core";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import classes from "./time-series.module.css";
@@ -12,6 +12,8 @@ export interface TimeSeriesLine {
   /** One value per time; null where nothing is known. */
   values: (number | null)[];
   fill?: boolean;
+  /** A limit: dashed and thin. */
+  limit?: boolean;
 }
 
 export interface TimeSeriesProps {
@@ -27,10 +29,18 @@ export interface TimeSeriesProps {
   /** The top of the scale at least; the data may exceed it. */
   atLeast?: number;
   height?: number;
+  /** How much time the chart shows, up to its last point; all of it without. */
+  spanSeconds?: number;
+  /** Charts with the same name move one cursor. */
+  cursor?: string;
 }
 
 const SHORTEST_SPAN_SECONDS = 120;
-const TIME_STEPS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400];
+const DAY = 86_400;
+const TIME_STEPS = [
+  ...[15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200],
+  ...[1, 2, 7, 14, 28].map((days) => days * DAY),
+];
 const BINARY_STEPS = Array.from({ length: 40 }, (_, power) => 2 ** power);
 const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) =>
   [1, 2, 5].map((step) => step * 10 ** power),
@@ -44,6 +54,8 @@ function resolve(element: Element, color: string): string {
 export function TimeSeries(props: TimeSeriesProps) {
   const { label, height = 180 } = props;
   const scheme = useComputedColorScheme();
+  /** Where the keyboard stands; null while nobody uses it. */
+  const [place, setPlace] = useState<number | null>(null);
   const frame = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const latest = useRef(props);
@@ -53,7 +65,7 @@ export function TimeSeries(props: TimeSeriesProps) {
   useEffect(() => {
     const element = frame.current;
     if (element === null) return;
-    const options = chartOptions(element, latest.current, height, () => latest.current.atLeast ?? 1);
+    const options = chartOptions(element, latest.current, height, () => latest.current);
     const drawn = new uPlot(options, chartData(latest.current), element);
     chart.current = drawn;
     const observer = new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height }));
@@ -81,13 +93,71 @@ export function TimeSeries(props: TimeSeriesProps) {
           </span>
         ))}
       </figcaption>
-      <div ref={frame} style={{ height }} />
+      <div
+        ref={frame}
+        className={classes.frame}
+        style={{ height }}
+        role="slider"
+        tabIndex={0}
+        aria-label={`${label}: move through time with the arrow keys`}
+        aria-valuemin={0}
+        aria-valuemax={Math.max(0, props.times.length - 1)}
+        aria-valuenow={place ?? Math.max(0, props.times.length - 1)}
+        aria-valuetext={readOut(props, place ?? props.times.length - 1)}
+        onKeyDown={(event) => {
+          const next = placeAfter(event.key, place, props.times.length);
+          if (next === null || chart.current === null) return;
+          event.preventDefault();
+          setPlace(next);
+          moveCursor(chart.current, next, props.cursor);
+        }}
+        onBlur={() => setPlace(null)}
+      />
     </figure>
   );
 }
 
+const PAGE_OF_POINTS = 20;
+
+/** Where a key leads among the points; null for a key that moves nothing. */
+function placeAfter(key: string, place: number | null, length: number): number | null {
+  const last = length - 1;
+  const here = place ?? last;
+  const moved: Record<string, number> = {
+    ArrowLeft: here - 1,
+    ArrowRight: here + 1,
+    PageDown: here - PAGE_OF_POINTS,
+    PageUp: here + PAGE_OF_POINTS,
+    Home: 0,
+    End: last,
+  };
+  const next = moved[key];
+  return next === undefined || length === 0 ? null : Math.min(last, Math.max(0, next));
+}
+
+/** Of this chart, and of those that share its cursor. */
+function moveCursor(plot: uPlot, place: number, cursor: string | undefined): void {
+  const time = plot.data[0][place];
+  if (time === undefined) return;
+  const together = cursor === undefined ? [plot] : uPlot.sync(cursor).plots;
+  for (const each of together)
+    each.setCursor({ left: each.valToPos(time, "x"), top: each.over.clientHeight / 2 }, true);
+}
+
+/** What the lines are at a point, as the tooltip says it. */
+function readOut({ times, lines, format }: TimeSeriesProps, place: number): string {
+  const time = times[place];
+  if (time === undefined) return "no data";
+  const values = lines.map(({ label, values }) => {
+    const value = values[place];
+    return `${label} ${value === null || value === undefined ? "no data" : format(value)}`;
+  });
+  return [MOMENT.format(time * 1000), ...values].join(", ");
+}
+
 function formatLast(values: (number | null)[], format: (value: number) => string): string {
-  const last = values.at(-1);
+  // The last step may not be known of a line that the live stream does not speak of.
+  const last = values.findLast((value) => value !== null);
   return last === null || last === undefined ? "–" : format(last);
 }
 
@@ -99,7 +169,7 @@ function chartOptions(
   element: HTMLElement,
   props: TimeSeriesProps,
   height: number,
-  atLeast: () => number,
+  latest: () => TimeSeriesProps,
 ): uPlot.Options {
   const muted = resolve(element, "var(--kw-muted)");
   const grid = { stroke: resolve(element, "var(--kw-line)"), width: 1 };
@@ -110,13 +180,28 @@ function chartOptions(
     height,
     padding: [8, 26, 0, 0],
     legend: { show: false },
-    cursor: { y: false, points: { size: 6 } },
+    cursor: {
+      y: false,
+      points: { size: 6 },
+      // The time is what charts share; what is high on one may be low on another.
+      ...(props.cursor === undefined ? {} : { sync: { key: props.cursor, scales: ["x", null] } }),
+    },
     scales: {
-      x: { range: (_, min, max) => [Math.min(min, max - SHORTEST_SPAN_SECONDS), max] },
-      y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.08, atLeast(), 1)] },
+      x: {
+        range: (_, min, max) => {
+          const span = latest().spanSeconds;
+          return span === undefined ? [Math.min(min, max - SHORTEST_SPAN_SECONDS), max] : [max - span, max];
+        },
+      },
+      y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.08, latest().atLeast ?? 1, 1)] },
     },
     axes: [
-      { ...axis, size: 26, incrs: TIME_STEPS, values: (_, splits) => splits.map(clockLabel) },
+      {
+        ...axis,
+        size: 26,
+        incrs: TIME_STEPS,
+        values: (_, splits, __, ___, step) => splits.map((time) => timeLabel(time, step)),
+      },
       {
         ...axis,
         size: 64,
@@ -131,8 +216,9 @@ function chartOptions(
         return {
           label: line.label,
           stroke: color,
-          width: 2,
-          points: { show: false },
+          width: line.limit === true ? 1.25 : 2,
+          ...(line.limit === true ? { dash: [5, 4] } : {}),
+          points: { show: true, size: 4, fill: color, filter: alone },
           ...(line.fill === true ? { fill: `color-mix(in srgb, ${color} 18%, transparent)` } : {}),
         };
       }),
@@ -141,10 +227,27 @@ function chartOptions(
   };
 }
 
+/** The points that no line leads to or from: without a dot they would not be seen. */
+function alone(plot: uPlot, series: number): number[] {
+  const values = plot.data[series] ?? [];
+  const known = (place: number) => values[place] !== null && values[place] !== undefined;
+  return Array.from(values.keys()).filter((place) => known(place) && !known(place - 1) && !known(place + 1));
+}
+
+const MOMENT = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const SHORT_CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-function clockLabel(seconds: number): string {
+function timeLabel(seconds: number, step: number): string {
+  if (step >= DAY || new Date(seconds * 1000).getHours() + new Date(seconds * 1000).getMinutes() === 0)
+    return DATE.format(seconds * 1000);
   return (seconds % 60 === 0 ? SHORT_CLOCK : CLOCK).format(seconds * 1000);
 }
 
@@ -164,7 +267,8 @@ function tooltip(props: TimeSeriesProps): uPlot.Plugin {
           const value = plot.data[place + 1]?.[idx];
           return `${line.label}: ${value === null || value === undefined ? "no data" : props.format(value)}`;
         });
-        box.textContent = [CLOCK.format(time * 1000), ...rows].join("\n");
+        const span = (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0);
+        box.textContent = [(span >= DAY / 4 ? MOMENT : CLOCK).format(time * 1000), ...rows].join("\n");
         const flip = left > plot.over.clientWidth / 2;
         box.style.left = flip ? "" : `${left + 12}px`;
         box.style.right = flip ? `${plot.over.clientWidth - left + 12}px` : "";

@@ -1,5 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { GpusPage } from "@/features/gpus/gpus-page";
+import { GpuHistory } from "@/features/history/gpu-history";
 import { isTyping } from "@/lib/history";
 
 const route = getRouteApi("/app/gpus");
@@ -9,6 +10,7 @@ export function GpusRoute() {
   const navigate = route.useNavigate();
   return (
     <GpusPage
+      history={<GpuHistory />}
       filters={filters}
       onFilter={(search) => void navigate({ search, replace: isTyping(filters, search, ["node"]) })}
     />

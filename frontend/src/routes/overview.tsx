@@ -1,5 +1,6 @@
+import { ClusterHistory } from "@/features/history/cluster-history";
 import { OverviewPage } from "@/features/overview/overview-page";
 
 export function OverviewRoute() {
-  return <OverviewPage />;
+  return <OverviewPage history={<ClusterHistory />} />;
 }

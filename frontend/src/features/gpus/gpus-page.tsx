@@ -1,7 +1,7 @@
 /** Every device of every node, and who holds which slice of it. */
-import { Button, Group, Skeleton } from "@mantine/core";
+import { Box, Button, Group, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { nodesQuery } from "@/api/nodes";
 import type { LiveDevice } from "@/api/types";
@@ -22,12 +22,14 @@ import { TenantLegend } from "./tenant-legend";
 export interface GpusPageProps {
   filters: GpuFilters;
   onFilter: (filters: GpuFilters) => void;
+  /** The charts of all devices. */
+  history: ReactNode;
 }
 
 /** From this many devices on, the small view is the first to show. */
 const MANY_DEVICES = 96;
 
-export function GpusPage({ filters, onFilter }: GpusPageProps) {
+export function GpusPage({ filters, onFilter, history }: GpusPageProps) {
   const devices = useLive((live) => live.data?.devices);
   return (
     <>
@@ -35,13 +37,18 @@ export function GpusPage({ filters, onFilter }: GpusPageProps) {
       {devices === undefined ? (
         <Skeleton height={400} />
       ) : (
-        <Devices devices={devices} filters={filters} onFilter={onFilter} />
+        <Devices devices={devices} filters={filters} onFilter={onFilter} history={history} />
       )}
     </>
   );
 }
 
-function Devices({ devices, filters, onFilter }: GpusPageProps & { devices: Record<string, LiveDevice> }) {
+function Devices({
+  devices,
+  filters,
+  onFilter,
+  history,
+}: GpusPageProps & { devices: Record<string, LiveDevice> }) {
   const all = useMemo(
     () => Object.entries(devices).map(([uuid, device]): DeviceEntry => ({ uuid, device })),
     [devices],
@@ -95,6 +102,7 @@ function Devices({ devices, filters, onFilter }: GpusPageProps & { devices: Reco
           onOpen={(device) => onFilter({ ...filters, device })}
         />
       )}
+      <Box mt="lg">{history}</Box>
       <Group mt="md">
         <DriftPanel />
         <FragmentationPanel />

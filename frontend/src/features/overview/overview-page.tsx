@@ -1,12 +1,11 @@
 /** Is the cluster well, how full is it, who waits, and what was decided last? */
 import { Grid, SimpleGrid, Skeleton, Stack } from "@mantine/core";
+import type { ReactNode } from "react";
 import { useLive } from "@/api/cluster";
 import { waiting } from "@/api/live-data";
 import type { LiveTotals } from "@/api/types";
 import { PageHeader } from "@/components/page-header";
-import { Panel } from "@/components/panel";
 import { Stat } from "@/components/stat";
-import { TimeSeries } from "@/components/time-series";
 import { formatCount, formatMib, formatShare } from "@/lib/quantity";
 import { ClusterHealth } from "./cluster-health";
 import { HottestQueues } from "./hottest-queues";
@@ -14,7 +13,8 @@ import { PendingReasons } from "./pending-reasons";
 import { QuotaUse } from "./quota-use";
 import { RecentDecisions } from "./recent-decisions";
 
-export function OverviewPage() {
+/** `history`: the charts of the cluster. */
+export function OverviewPage({ history }: { history: ReactNode }) {
   const totals = useLive((live) => live.data?.totals);
   return (
     <>
@@ -33,16 +33,7 @@ export function OverviewPage() {
         <Grid.Col span={{ base: 12, lg: 3 }}>
           <QuotaUse />
         </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 6 }}>
-          <Panel title="Workloads since this page was opened" h="100%">
-            <WorkloadChart />
-          </Panel>
-        </Grid.Col>
-        <Grid.Col span={{ base: 12, lg: 6 }}>
-          <Panel title="GPU memory held since this page was opened" h="100%">
-            <MemoryChart most={totals?.memory_mib ?? 0} />
-          </Panel>
-        </Grid.Col>
+        <Grid.Col span={12}>{history}</Grid.Col>
         <Grid.Col span={12}>
           <RecentDecisions />
         </Grid.Col>
@@ -107,39 +98,5 @@ function StatSkeletons() {
         <Skeleton key={name} height={104} />
       ))}
     </SimpleGrid>
-  );
-}
-
-function WorkloadChart() {
-  const history = useLive((live) => live.history);
-  const version = useLive((live) => live.history.version);
-  return (
-    <TimeSeries
-      label="Pending and admitted workloads over time"
-      times={history.times}
-      version={version}
-      format={formatCount}
-      atLeast={5}
-      lines={[
-        { label: "Pending", color: "var(--mantine-color-yellow-6)", values: history.values.pending },
-        { label: "Admitted", color: "var(--mantine-color-teal-6)", values: history.values.admitted },
-      ]}
-    />
-  );
-}
-
-function MemoryChart({ most }: { most: number }) {
-  const history = useLive((live) => live.history);
-  const version = useLive((live) => live.history.version);
-  return (
-    <TimeSeries
-      label="GPU memory held over time"
-      times={history.times}
-      version={version}
-      format={formatMib}
-      binary
-      atLeast={most}
-      lines={[{ label: "Held", color: "var(--kw-used)", values: history.values.usedMemoryMib, fill: true }]}
-    />
   );
 }

@@ -1,6 +1,7 @@
 /** One ClusterQueue: its quotas and their use, who waits in it and who feeds it. */
 import { Badge, Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { waiting } from "@/api/live-data";
 import { clusterQueueQuery } from "@/api/queues";
@@ -18,7 +19,8 @@ import { Policies } from "./policies";
 import { formatWeightedShare } from "./quota";
 import { Quotas } from "./quotas";
 
-export function ClusterQueuePage({ name }: { name: string }) {
+/** `history`: the charts of the queue. */
+export function ClusterQueuePage({ name, history }: { name: string; history: ReactNode }) {
   const queue = useQuery(clusterQueueQuery(useCluster(), name));
   const live = useLive(({ data }) => data?.cluster_queues[name]);
   return (
@@ -44,6 +46,7 @@ export function ClusterQueuePage({ name }: { name: string }) {
         <Stack gap="md">
           {live !== undefined && <Numbers live={live} />}
           <Quotas queue={queue.data} usage={live?.usage ?? []} />
+          {history}
           <Grid gap="md">
             <Grid.Col span={{ base: 12, lg: 8 }}>
               <PendingList queue={name} pending={live === undefined ? null : waiting(live)} />

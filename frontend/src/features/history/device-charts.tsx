@@ -1,0 +1,79 @@
+/** What is held of devices and what of it is really used, below what there is. */
+import type { Metric } from "@/api/history";
+import type { LiveData } from "@/api/types";
+import { formatMib } from "@/lib/quantity";
+import { HistoryChart } from "./history-chart";
+import { type ChartFrame, formatAverage } from "./workload-charts";
+
+export const DEVICE_METRICS = [
+  "devices",
+  "devices_held",
+  "devices_idle",
+  "devices_stranded",
+  "memory_mib",
+  "memory_held_mib",
+  "memory_used_mib",
+  "cores_percent",
+  "cores_held_percent",
+  "cores_used_percent",
+] as const satisfies Metric[];
+
+/** What the live stream says of devices. */
+export function deviceTail({ totals }: LiveData) {
+  return [
+    { metric: "devices" as const, value: totals.devices },
+    { metric: "memory_mib" as const, value: totals.memory_mib },
+    { metric: "memory_held_mib" as const, value: totals.used_memory_mib },
+    { metric: "cores_percent" as const, value: totals.cores_percent },
+    { metric: "cores_held_percent" as const, value: totals.used_cores_percent },
+  ];
+}
+
+const HELD = "var(--kw-used)";
+const USED = "var(--mantine-color-teal-6)";
+const LIMIT = "var(--kw-muted)";
+const EMPTY = "No device was registered in this time.";
+
+/** Of a queue there is no total: what a line is not in the data is not drawn. */
+export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: boolean }) {
+  return (
+    <>
+      <HistoryChart
+        {...frame}
+        title="GPU memory"
+        format={formatMib}
+        binary
+        lines={[
+          { metric: "memory_mib", label: "Total", color: LIMIT, limit: true },
+          { metric: "memory_held_mib", label: "Held", color: HELD, fill: true },
+          { metric: "memory_used_mib", label: "Really used", color: USED },
+        ]}
+        empty={EMPTY}
+      />
+      {cores && <HistoryChart
+        {...frame}
+        title="GPU cores, in devices"
+        format={(value) => formatAverage(value / 100)}
+        atLeast={100}
+        lines={[
+          { metric: "cores_percent", label: "Total", color: LIMIT, limit: true },
+          { metric: "cores_held_percent", label: "Held", color: HELD, fill: true },
+          { metric: "cores_used_percent", label: "Really used", color: USED },
+        ]}
+        empty={EMPTY}
+      />}
+      <HistoryChart
+        {...frame}
+        title="Devices held, by the larger share"
+        format={formatAverage}
+        lines={[
+          { metric: "devices", label: "Total", color: LIMIT, limit: true },
+          { metric: "devices_held", label: "Held", color: HELD, fill: true },
+          { metric: "devices_idle", label: "Held and idle", color: "var(--mantine-color-red-6)" },
+          { metric: "devices_stranded", label: "Stranded", color: "var(--mantine-color-orange-6)" },
+        ]}
+        empty={EMPTY}
+      />
+    </>
+  );
+}

@@ -1,0 +1,14 @@
+/** The history of all devices, on the page of GPUs. */
+import { DEVICE_METRICS, DeviceCharts, deviceTail } from "./device-charts";
+import { HistorySection } from "./history-section";
+import { useHistory } from "./use-history";
+
+export function GpuHistory() {
+  const selection = { scope: "cluster" as const, metrics: DEVICE_METRICS };
+  const { series, version, range, error, refetch } = useHistory(selection, deviceTail);
+  return (
+    <HistorySection error={error} onRetry={() => void refetch()}>
+      <DeviceCharts series={series} version={version} range={range} />
+    </HistorySection>
+  );
+}

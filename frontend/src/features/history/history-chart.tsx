@@ -1,0 +1,151 @@
+/** One chart of a page's history: drawn, or as a table for who reads it better that way. */
+import { ActionIcon, ScrollArea, Skeleton, Table, Tooltip } from "@mantine/core";
+import { lazy, type ReactNode, Suspense, useState } from "react";
+import { Icon } from "@/components/icon";
+import { Panel } from "@/components/panel";
+import type { TimeSeriesLine } from "@/components/time-series";
+import { RANGES, type Range } from "@/lib/range";
+import { formatTimestamp } from "@/lib/time";
+import classes from "./history.module.css";
+import type { HistorySeries, SeriesKey } from "./history-series";
+
+const TimeSeries = lazy(async () => ({ default: (await import("@/components/time-series")).TimeSeries }));
+
+const HEIGHT = 180;
+/** Charts of this name share one cursor. */
+const CURSOR = "history";
+
+export interface ChartLine extends SeriesKey {
+  label: string;
+  color: string;
+  fill?: boolean;
+  /** A limit: drawn dashed. */
+  limit?: boolean;
+}
+
+export interface HistoryChartProps {
+  title: string;
+  /** Undefined until the first answer. */
+  series: HistorySeries | undefined;
+  version: unknown;
+  range: Range;
+  lines: readonly ChartLine[];
+  format: (value: number) => string;
+  binary?: boolean;
+  atLeast?: number;
+  /** Beside the title. */
+  aside?: ReactNode;
+  /** What is missing when there is no value at all. */
+  empty?: string;
+}
+
+export function HistoryChart(props: HistoryChartProps) {
+  const { title, series, aside, empty = "Nothing was measured in this time." } = props;
+  const [asTable, setAsTable] = useState(false);
+  const lines = series === undefined ? [] : drawn(series, props.lines);
+  const known = lines.some(({ values }) => values.some((value) => value !== null));
+  return (
+    <Panel
+      title={title}
+      aside={
+        <>
+          {aside}
+          <Tooltip label={asTable ? "Show as chart" : "Show as table"}>
+            <ActionIcon
+              variant="subtle"
+              color="gray"
+              size="sm"
+              aria-label={`${title}: ${asTable ? "show as chart" : "show as table"}`}
+              onClick={() => setAsTable(!asTable)}
+            >
+              <Icon name={asTable ? "overview" : "decisions"} size={15} />
+            </ActionIcon>
+          </Tooltip>
+        </>
+      }
+    >
+      {series === undefined && <Skeleton height={HEIGHT + 26} aria-label={`${title}: loading`} />}
+      {series !== undefined && !known && (
+        <div className={classes.empty} style={{ height: HEIGHT + 26 }}>
+          {empty}
+        </div>
+      )}
+      {series !== undefined && known && asTable && (
+        <ValueTable title={title} times={series.times} lines={lines} format={props.format} />
+      )}
+      {series !== undefined && known && !asTable && (
+        <Suspense fallback={<Skeleton height={HEIGHT + 26} />}>
+          <TimeSeries
+            label={title}
+            times={series.times}
+            lines={lines}
+            version={props.version}
+            format={props.format}
+            binary={props.binary === true}
+            atLeast={props.atLeast ?? 1}
+            height={HEIGHT}
+            spanSeconds={RANGES[props.range].seconds}
+            cursor={CURSOR}
+          />
+        </Suspense>
+      )}
+    </Panel>
+  );
+}
+
+/** A line that does not exist in the data is left out; one without a value is drawn as "no data". */
+function drawn(series: HistorySeries, lines: readonly ChartLine[]): TimeSeriesLine[] {
+  return lines.flatMap(({ label, color, fill, limit, ...key }) => {
+    const values = series.find(key);
+    return values === undefined
+      ? []
+      : [{ label, color, values, ...(fill ? { fill } : {}), ...(limit ? { limit } : {}) }];
+  });
+}
+
+interface ValueTableProps {
+  title: string;
+  times: readonly number[];
+  lines: readonly TimeSeriesLine[];
+  format: (value: number) => string;
+}
+
+/** The newest first. */
+function ValueTable({ title, times, lines, format }: ValueTableProps) {
+  const rows = times.map((time, place) => ({ time, place })).toReversed();
+  return (
+    <ScrollArea
+      h={HEIGHT + 26}
+      className={classes.table}
+      viewportProps={{ tabIndex: 0, "aria-label": title }}
+    >
+      <Table stickyHeader verticalSpacing={2}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Time</Table.Th>
+            {lines.map(({ label }) => (
+              <Table.Th key={label} ta="right">
+                {label}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map(({ time, place }) => (
+            <Table.Tr key={time}>
+              <Table.Td>{formatTimestamp(new Date(time * 1000).toISOString())}</Table.Td>
+              {lines.map(({ label, values }) => {
+                const value = values[place];
+                return (
+                  <Table.Td key={label} ta="right">
+                    {value === null || value === undefined ? "no data" : format(value)}
+                  </Table.Td>
+                );
+              })}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </ScrollArea>
+  );
+}

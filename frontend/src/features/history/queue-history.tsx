@@ -1,0 +1,114 @@
+/** The history of one ClusterQueue, cohort or LocalQueue: workloads, quota and devices. */
+import { NativeSelect } from "@mantine/core";
+import { useCallback, useState } from "react";
+import type { HistoryScope, Metric } from "@/api/history";
+import { waiting } from "@/api/live-data";
+import type { LiveData } from "@/api/types";
+import { formatAmountShort, isBytes } from "@/lib/quantity";
+import { DEVICE_METRICS, DeviceCharts } from "./device-charts";
+import { HistoryChart } from "./history-chart";
+import { HistorySection } from "./history-section";
+import type { HistorySeries, SeriesKey } from "./history-series";
+import { useHistory } from "./use-history";
+import { type ChartFrame, formatAverage, WORKLOAD_METRICS, WorkloadCharts } from "./workload-charts";
+
+const QUOTA_METRICS = ["nominal", "ceiling", "used", "borrowed", "lent"] as const satisfies Metric[];
+const METRICS = [...WORKLOAD_METRICS, "share", ...QUOTA_METRICS, ...DEVICE_METRICS] as const;
+
+export interface QueueHistoryProps {
+  scope: Extract<HistoryScope, "cluster_queue" | "cohort" | "local_queue">;
+  /** Of a LocalQueue: namespace/name. */
+  name: string;
+}
+
+export function QueueHistory({ scope, name }: QueueHistoryProps) {
+  const read = useCallback(
+    (data: LiveData) => (scope === "cluster_queue" ? tail(data, name) : []),
+    [scope, name],
+  );
+  const { series, version, range, error, refetch } = useHistory({ scope, name, metrics: METRICS }, read);
+  const frame = { series, version, range };
+  return (
+    <HistorySection error={error} onRetry={() => void refetch()}>
+      <WorkloadCharts {...frame} />
+      {scope !== "local_queue" && <QuotaChart {...frame} />}
+      {scope !== "local_queue" && (
+        <HistoryChart
+          {...frame}
+          title="Weighted share, in thousandths of what the cohort lends"
+          format={formatAverage}
+          lines={[{ metric: "share", label: "Share", color: "var(--kw-borrowed)", fill: true }]}
+        />
+      )}
+      <DeviceCharts {...frame} />
+    </HistorySection>
+  );
+}
+
+function tail(data: LiveData, name: string) {
+  const queue = data.cluster_queues[name];
+  if (queue === undefined) return [];
+  return [
+    { metric: "pending" as const, value: waiting(queue) },
+    { metric: "admitted" as const, value: queue.admitted },
+    ...queue.usage.flatMap(({ flavor, resource, nominal, used, borrowed }) => [
+      { metric: "nominal" as const, flavor, resource, value: nominal },
+      { metric: "used" as const, flavor, resource, value: used },
+      { metric: "borrowed" as const, flavor, resource, value: borrowed },
+    ]),
+  ];
+}
+
+/** Of one flavor and resource at a time; the fullest is the first to show. */
+function QuotaChart(frame: ChartFrame) {
+  const cells = cellsOf(frame.series);
+  const [chosen, choose] = useState<string>();
+  const cell = cells.find((each) => labelOf(each) === chosen) ?? cells[0] ?? { flavor: "", resource: "" };
+  const { flavor = "", resource = "" } = cell;
+  return (
+    <HistoryChart
+      {...frame}
+      title="Quota"
+      aside={
+        cells.length > 0 && (
+          <NativeSelect
+            size="xs"
+            aria-label="Flavor and resource"
+            data={cells.map(labelOf)}
+            value={labelOf(cell)}
+            onChange={(event) => choose(event.currentTarget.value)}
+            ml="auto"
+            maw={260}
+          />
+        )
+      }
+      format={(value) => formatAmountShort(resource, value)}
+      binary={isBytes(resource)}
+      lines={[
+        {
+          metric: "ceiling",
+          flavor,
+          resource,
+          label: "May borrow up to",
+          color: "var(--kw-borrowed)",
+          limit: true,
+        },
+        { metric: "nominal", flavor, resource, label: "Nominal", color: "var(--kw-muted)", limit: true },
+        { metric: "used", flavor, resource, label: "Used", color: "var(--kw-used)", fill: true },
+        { metric: "borrowed", flavor, resource, label: "Borrowed", color: "var(--kw-borrowed)" },
+        { metric: "lent", flavor, resource, label: "Lent", color: "var(--mantine-color-teal-6)" },
+      ]}
+      empty="It had no quota in this time."
+    />
+  );
+}
+
+function labelOf({ flavor = "", resource = "" }: Partial<SeriesKey>): string {
+  return `${resource} of ${flavor}`;
+}
+
+function cellsOf(series: HistorySeries | undefined): SeriesKey[] {
+  const last = (key: SeriesKey) => series?.find(key)?.findLast((value) => value !== null) ?? 0;
+  const fullness = (key: SeriesKey) => last(key) / Math.max(1, last({ ...key, metric: "nominal" }));
+  return (series?.keys("used") ?? []).toSorted((a, b) => fullness(b) - fullness(a));
+}

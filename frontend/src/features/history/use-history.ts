@@ -1,0 +1,64 @@
+/** The series of a page: from the server when it opens, and moved on by the live stream. */
+import { useQuery } from "@tanstack/react-query";
+import { useSearch } from "@tanstack/react-router";
+import { useEffect, useMemo, useRef } from "react";
+import { useCluster, useLive } from "@/api/cluster";
+import { type HistorySelection, historyQuery } from "@/api/history";
+import type { LiveData } from "@/api/types";
+import { DEFAULT_RANGE, isRange, RANGES, type Range } from "@/lib/range";
+import { joinTail, keyOf, type SeriesKey, type TailPoint } from "./history-series";
+
+export type LiveReader = (data: LiveData) => readonly (SeriesKey & { value: number })[];
+
+/** The live stream speaks several times a second; a chart needs a point for each of its pixels at most. */
+const POINTS_PER_RANGE = 600;
+const MOST_TAIL_POINTS = 1_200;
+
+/** How far back the charts of this page look, as its URL says. */
+export function useRange(): Range {
+  const { range } = useSearch({ strict: false }) as { range?: unknown };
+  return isRange(range) ? range : DEFAULT_RANGE;
+}
+
+/** `read` must stay the same function while the page does. */
+export function useHistory(selection: Omit<HistorySelection, "range">, read: LiveReader) {
+  const range = useRange();
+  const query = useQuery(historyQuery(useCluster(), { ...selection, range }));
+  const tail = useTail(read, RANGES[range].seconds / POINTS_PER_RANGE);
+  const history = query.data;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the tail grows in place, its version says so
+  const series = useMemo(
+    () => (history === undefined ? undefined : joinTail(history, tail.points)),
+    [history, tail.version],
+  );
+  return {
+    series,
+    range,
+    version: `${query.dataUpdatedAt} ${tail.version}`,
+    error: query.error,
+    refetch: query.refetch,
+  };
+}
+
+/** What the live stream has said since the page was opened; within one step the last word counts. */
+function useTail(read: LiveReader, step: number): { points: TailPoint[]; version: string } {
+  const points = useRef<TailPoint[]>([]);
+  const data = useLive((live) => live.data);
+  const time = useLive((live) => live.time);
+  const fresh = useLive((live) => live.staleSince === null);
+  useEffect(() => {
+    points.current = [];
+  }, []);
+  if (data !== null && time !== null && fresh)
+    note(points.current, Date.parse(time) / 1000, step, () => read(data));
+  return { points: points.current, version: `${time} ${fresh}` };
+}
+
+function note(points: TailPoint[], time: number, step: number, read: () => ReturnType<LiveReader>): void {
+  const last = points.at(-1);
+  if (last !== undefined && time <= last.time) return;
+  const before = points.at(-2);
+  if (before !== undefined && time - before.time < step) points.pop();
+  if (points.length >= MOST_TAIL_POINTS) points.shift();
+  points.push({ time, values: new Map(read().map((found) => [keyOf(found), found.value])) });
+}

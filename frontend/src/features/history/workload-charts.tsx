@@ -1,0 +1,94 @@
+/** The charts that every scope has: who waits and why, how long, what started and ended. */
+import type { Metric } from "@/api/history";
+import { formatCount } from "@/lib/quantity";
+import { formatDuration } from "@/lib/time";
+import type { ChartLine, HistoryChartProps } from "./history-chart";
+import { HistoryChart } from "./history-chart";
+import type { HistorySeries } from "./history-series";
+
+export const WORKLOAD_METRICS = [
+  "pending",
+  "pending_by_reason",
+  "admitted",
+  "started",
+  "ended",
+  "preempted",
+  "evicted",
+  "wait_p50",
+  "wait_p90",
+] as const satisfies Metric[];
+
+export type ChartFrame = Pick<HistoryChartProps, "series" | "version" | "range">;
+
+const REASON_COLORS = ["yellow-6", "orange-6", "grape-5", "cyan-6", "pink-5", "gray-5"];
+
+export function WorkloadCharts(frame: ChartFrame) {
+  return (
+    <>
+      <HistoryChart
+        {...frame}
+        title="Workloads"
+        format={formatAverage}
+        atLeast={5}
+        lines={[
+          { metric: "pending", label: "Pending", color: "var(--mantine-color-yellow-6)" },
+          { metric: "admitted", label: "Admitted", color: "var(--mantine-color-teal-6)" },
+        ]}
+      />
+      <HistoryChart
+        {...frame}
+        title="Why they wait"
+        format={formatAverage}
+        atLeast={5}
+        lines={reasonLines(frame.series)}
+        empty="Nothing waited in this time."
+      />
+      <HistoryChart
+        {...frame}
+        title="Waiting time before the start"
+        format={formatDuration}
+        atLeast={10}
+        lines={[
+          { metric: "wait_p50", label: "Median", color: "var(--mantine-color-cyan-6)" },
+          { metric: "wait_p90", label: "90th percentile", color: "var(--mantine-color-grape-5)" },
+        ]}
+        empty="Nothing started in this time."
+      />
+      <HistoryChart
+        {...frame}
+        title={`Starts and ends${frame.series === undefined ? "" : `, per ${formatDuration(frame.series.step)}`}`}
+        format={formatAverage}
+        atLeast={2}
+        lines={[
+          { metric: "started", label: "Started", color: "var(--mantine-color-teal-6)" },
+          { metric: "ended", label: "Ended", color: "var(--mantine-color-blue-5)" },
+          { metric: "preempted", label: "Preempted", color: "var(--mantine-color-red-6)" },
+          { metric: "evicted", label: "Evicted otherwise", color: "var(--mantine-color-orange-6)" },
+        ]}
+      />
+    </>
+  );
+}
+
+/** The reasons that most wait for, the most frequent first. */
+function reasonLines(series: HistorySeries | undefined): ChartLine[] {
+  const sum = (values: readonly (number | null)[] = []) =>
+    values.reduce<number>((total, value) => total + (value ?? 0), 0);
+  return (series?.keys("pending_by_reason") ?? [])
+    .map((key) => ({ key, total: sum(series?.find(key)) }))
+    .toSorted((a, b) => b.total - a.total)
+    .slice(0, REASON_COLORS.length)
+    .map(({ key: { metric, reason = "" } }, place) => ({
+      metric,
+      reason,
+      label: reason === "" ? "Not evaluated yet" : reason,
+      color: `var(--mantine-color-${REASON_COLORS[place]})`,
+    }));
+}
+
+const ONE_DECIMAL = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+/** A mean of counts: whole where it is large. */
+export function formatAverage(value: number): string {
+  return value >= 100 ? formatCount(value) : ONE_DECIMAL.format(value);
+}
