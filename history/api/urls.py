@@ -2,8 +2,10 @@
 
 from django.urls import path
 
-from history.api import series_views
+from history.api import price_views, report_views, series_views
 
 urlpatterns = [
     path("history/", series_views.HistoryView.as_view()),
+    path("prices/", price_views.PricesView.as_view()),
+    path("reports/<str:kind>/", report_views.ReportView.as_view()),
 ]

@@ -1,0 +1,71 @@
+"""Prices over REST."""
+
+from collections import Counter
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.if_match import if_match
+from accounts.api.scope import ClusterView, json_object
+from accounts.services.precondition import etag
+from history.models import Price
+from history.services.prices import generation_of, read_prices, replace_prices
+
+
+class PriceSerializer(serializers.Serializer[Any]):
+    """The price of a resource for an hour: of a core, a GiB, one of anything else."""
+
+    flavor = serializers.CharField(
+        max_length=253, allow_blank=True, default="", help_text="Empty: in every flavor that has none of its own."
+    )
+    resource = serializers.CharField(max_length=317, help_text="`device` for whole devices, by the larger share.")
+    per_hour = serializers.DecimalField(max_digits=14, decimal_places=6, min_value=0)
+
+
+class PricesSerializer(serializers.Serializer[Any]):
+    """The prices of a cluster, in one currency."""
+
+    currency = serializers.RegexField(r"^([A-Z]{3})?$", allow_blank=True, help_text="ISO 4217, such as EUR.")
+    prices = PriceSerializer(many=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One currency for all, and each price once."""
+        if attrs["prices"] and not attrs["currency"]:
+            raise ValidationError({"currency": "Required value: the currency of the prices, such as EUR."})
+        keys = Counter((price["flavor"], price["resource"]) for price in attrs["prices"])
+        for (flavor, resource), times in keys.items():
+            if times > 1:
+                where = f" in flavor {flavor}" if flavor else ""
+                raise ValidationError({"prices": f"Duplicate value: {resource}{where} has {times} prices."})
+        return attrs
+
+
+class PricesView(ClusterView):
+    """`prices/`."""
+
+    serializer_class = PricesSerializer
+    queryset = Price.objects.none()
+
+    @extend_schema(responses=PricesSerializer)
+    def get(self, request: Request) -> Response:
+        """What an hour of each resource costs."""
+        return self._answer()
+
+    @extend_schema(request=PricesSerializer, responses=PricesSerializer)
+    def put(self, request: Request) -> Response:
+        """Replace the prices; only a cluster admin may. With If-Match only those that were read."""
+        if not self.access.is_cluster_admin:
+            raise PermissionDenied("Prices are set by a cluster admin.")
+        serializer = PricesSerializer(data=json_object(request.data))
+        serializer.is_valid(raise_exception=True)
+        asked = serializer.validated_data
+        replace_prices(self.cluster, asked["currency"], asked["prices"], if_match(request))
+        return self._answer()
+
+    def _answer(self) -> Response:
+        prices = read_prices(self.cluster)
+        return Response(prices, headers={"ETag": etag(generation_of(prices))})

@@ -1,0 +1,1 @@
+"""Reports: counted in SQL from records that last."""
