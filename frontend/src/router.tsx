@@ -13,6 +13,7 @@ import { parseAuditFilters } from "@/lib/audit-filters";
 import { parseDecisionFilters } from "@/lib/decision-filters";
 import { parseGpuFilters } from "@/lib/gpu-filters";
 import { parseRange } from "@/lib/range";
+import { parseReportFilters } from "@/lib/report-filters";
 import { parseWorkloadFilters } from "@/lib/workload-filters";
 import { RootRoute } from "@/routes/root";
 import { RouteError } from "@/routes/route-error";
@@ -108,6 +109,13 @@ const auditRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/audit"), "AuditRoute"),
 });
 
+const reportsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/reports",
+  validateSearch: parseReportFilters,
+  component: lazyRouteComponent(() => import("@/routes/reports"), "ReportsRoute"),
+});
+
 const notFoundRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "$",
@@ -125,6 +133,7 @@ const routeTree = rootRoute.addChildren([
     gpusRoute,
     decisionsRoute,
     auditRoute,
+    reportsRoute,
     notFoundRoute,
   ]),
 ]);

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
+from accounts.exceptions import PreconditionFailed
 from accounts.services.precondition import etag
 from history.models import Price
 from history.services.prices import generation_of, read_prices, replace_prices
@@ -29,7 +30,7 @@ class PriceSerializer(serializers.Serializer[Any]):
 class PricesSerializer(serializers.Serializer[Any]):
     """The prices of a cluster, in one currency."""
 
-    currency = serializers.RegexField(r"^([A-Z]{3})?$", allow_blank=True, help_text="ISO 4217, such as EUR.")
+    currency = serializers.RegexField(r"^[A-Z]{3}$", allow_blank=True, help_text="ISO 4217, such as EUR.")
     prices = PriceSerializer(many=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -49,6 +50,7 @@ class PricesView(ClusterView):
 
     serializer_class = PricesSerializer
     queryset = Price.objects.none()
+    has_etag = True
 
     @extend_schema(responses=PricesSerializer)
     def get(self, request: Request) -> Response:
@@ -63,7 +65,12 @@ class PricesView(ClusterView):
         serializer = PricesSerializer(data=json_object(request.data))
         serializer.is_valid(raise_exception=True)
         asked = serializer.validated_data
-        replace_prices(self.cluster, asked["currency"], asked["prices"], if_match(request))
+        try:
+            replace_prices(self.cluster, asked["currency"], asked["prices"], if_match(request))
+        except PreconditionFailed as error:
+            prices = read_prices(self.cluster)
+            error.current = prices | {"generation": generation_of(prices)}
+            raise
         return self._answer()
 
     def _answer(self) -> Response:

@@ -52,8 +52,8 @@ class ReportSerializer(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     columns = ReportColumnSerializer(many=True)
-    rows = serializers.ListField(child=serializers.ListField(child=serializers.JSONField(allow_null=True)))
-    totals = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    rows = serializers.ListField(child=serializers.ListField(child=serializers.JSONField()))
+    totals = serializers.DictField(child=serializers.JSONField())
     currency = serializers.CharField(help_text="Of money; empty while no price is set.")
     by = serializers.ListField(child=serializers.CharField(), help_text="What the rows may be grouped by.")
 

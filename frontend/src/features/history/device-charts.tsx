@@ -50,18 +50,20 @@ export function DeviceCharts({ cores = true, ...frame }: ChartFrame & { cores?: 
         ]}
         empty={EMPTY}
       />
-      {cores && <HistoryChart
-        {...frame}
-        title="GPU cores, in devices"
-        format={(value) => formatAverage(value / 100)}
-        atLeast={100}
-        lines={[
-          { metric: "cores_percent", label: "Total", color: LIMIT, limit: true },
-          { metric: "cores_held_percent", label: "Held", color: HELD, fill: true },
-          { metric: "cores_used_percent", label: "Really used", color: USED },
-        ]}
-        empty={EMPTY}
-      />}
+      {cores && (
+        <HistoryChart
+          {...frame}
+          title="GPU cores, in devices"
+          format={(value) => formatAverage(value / 100)}
+          atLeast={100}
+          lines={[
+            { metric: "cores_percent", label: "Total", color: LIMIT, limit: true },
+            { metric: "cores_held_percent", label: "Held", color: HELD, fill: true },
+            { metric: "cores_used_percent", label: "Really used", color: USED },
+          ]}
+          empty={EMPTY}
+        />
+      )}
       <HistoryChart
         {...frame}
         title="Devices held, by the larger share"

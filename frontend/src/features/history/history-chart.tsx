@@ -58,7 +58,7 @@ export function HistoryChart(props: HistoryChartProps) {
               aria-label={`${title}: ${asTable ? "show as chart" : "show as table"}`}
               onClick={() => setAsTable(!asTable)}
             >
-              <Icon name={asTable ? "overview" : "decisions"} size={15} />
+              <Icon name={asTable ? "reports" : "table"} size={15} />
             </ActionIcon>
           </Tooltip>
         </>

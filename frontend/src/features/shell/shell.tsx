@@ -20,6 +20,7 @@ const PAGES = [
   { to: "/queues", label: "Queues", icon: "queues" },
   { to: "/gpus", label: "GPUs", icon: "gpus" },
   { to: "/decisions", label: "Decisions", icon: "decisions" },
+  { to: "/reports", label: "Reports", icon: "reports" },
 ] as const satisfies { to: string; label: string; icon: IconName }[];
 
 const AUDIT = { to: "/audit", label: "Audit", icon: "audit" } as const;

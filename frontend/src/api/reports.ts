@@ -1,0 +1,46 @@
+/** Reports on what was, as the server counts them. */
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { answer, api } from "./client";
+import type { components, paths } from "./schema.gen";
+
+export type Report = components["schemas"]["Report"];
+export type ReportColumn = components["schemas"]["ReportColumn"];
+export type ReportKind = paths["/api/v1/reports/{kind}/"]["get"]["parameters"]["path"]["kind"];
+export type ReportGroup = NonNullable<
+  NonNullable<paths["/api/v1/reports/{kind}/"]["get"]["parameters"]["query"]>["by"]
+>[number];
+
+export interface ReportSelection {
+  kind: ReportKind;
+  by: readonly ReportGroup[];
+  /** How far back. */
+  days: number;
+}
+
+function queryOf(cluster: string, { by, days }: ReportSelection) {
+  const since = new Date(Date.now() - days * 86_400_000).toISOString();
+  return { cluster, since, ...(by.length > 0 ? { by: [...by] } : {}) };
+}
+
+export function reportQuery(cluster: string, selection: ReportSelection) {
+  const { kind, by, days } = selection;
+  return queryOptions({
+    queryKey: ["report", cluster, kind, by, days] as const,
+    queryFn: ({ signal }) =>
+      answer<Report>(
+        api.GET("/api/v1/reports/{kind}/", {
+          params: { path: { kind }, query: queryOf(cluster, selection) },
+          signal,
+        }) as Promise<{ data?: Report }>,
+      ),
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Where the report can be downloaded as CSV. */
+export function reportCsvUrl(cluster: string, selection: ReportSelection): string {
+  const { by = [], ...query } = queryOf(cluster, selection);
+  const search = new URLSearchParams({ ...query, output: "csv" });
+  for (const name of by) search.append("by", name);
+  return `/api/v1/reports/${selection.kind}/?${search}`;
+}

@@ -1,0 +1,233 @@
+/** What was: waits and throughput, use and its price, idle devices, preemptions. */
+import {
+  Anchor,
+  Group,
+  MultiSelect,
+  NativeSelect,
+  ScrollArea,
+  Skeleton,
+  Stack,
+  Table,
+  Tabs,
+} from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useCluster } from "@/api/cluster";
+import {
+  type Report,
+  type ReportGroup,
+  type ReportSelection,
+  reportCsvUrl,
+  reportQuery,
+} from "@/api/reports";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { REPORT_DAYS, REPORT_KINDS, type ReportFilters } from "@/lib/report-filters";
+import { BarPicture } from "./bar-picture";
+import { barsOf, formatCell, isNumeric } from "./cells";
+
+const TITLES: Record<(typeof REPORT_KINDS)[number], string> = {
+  waits: "Waits and throughput",
+  usage: "Use and cost",
+  idle: "Idle devices",
+  preemptions: "Preemptions",
+};
+
+const NOTES: Record<(typeof REPORT_KINDS)[number], string> = {
+  waits: "Waits of what started in this time; what finished, was preempted or evicted in it.",
+  usage:
+    "Hours of one core, one GiB, one of anything else. A slice of a device is charged as the larger of its shares of memory and of cores; stranded rests are charged to nobody.",
+  idle: "Held, and next to nothing ran there, as the monitors saw it. What no monitor measured stands apart.",
+  preemptions: "Who made room, for whom and why.",
+};
+
+const GROUP_TITLES: Record<string, string> = {
+  cluster_queue: "ClusterQueue",
+  local_queue: "LocalQueue",
+  namespace: "Namespace",
+  user: "User",
+  priority: "Priority",
+  size: "Size",
+  month: "Month",
+  flavor: "Flavor",
+  day: "Day",
+  preemptor: "Preemptor",
+  preemptor_cluster_queue: "Preemptor's ClusterQueue",
+  preemptor_namespace: "Preemptor's namespace",
+  reason: "Reason",
+  workload: "Workload",
+};
+
+export interface ReportsPageProps {
+  filters: ReportFilters;
+  onFilter: (filters: ReportFilters) => void;
+}
+
+export function ReportsPage({ filters, onFilter }: ReportsPageProps) {
+  const cluster = useCluster();
+  const kind = filters.report ?? "waits";
+  const by = (filters.by?.split(",") ?? []) as ReportGroup[];
+  const selection: ReportSelection = { kind, by, days: filters.days ?? 30 };
+  const report = useQuery(reportQuery(cluster, selection));
+  return (
+    <>
+      <PageHeader title="Reports" facts={NOTES[kind]} />
+      <Tabs
+        value={kind}
+        onChange={(value) => {
+          const next = REPORT_KINDS.find((known) => known === value);
+          if (next !== undefined) onFilter({ ...(filters.days ? { days: filters.days } : {}), report: next });
+        }}
+      >
+        <Tabs.List>
+          {REPORT_KINDS.map((each) => (
+            <Tabs.Tab key={each} value={each}>
+              {TITLES[each]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+      </Tabs>
+      <Group my="md" align="flex-end" gap="sm">
+        <NativeSelect
+          label="Time"
+          size="xs"
+          value={String(selection.days)}
+          data={REPORT_DAYS.map((days) => ({
+            value: String(days),
+            label: days === 1 ? "Last 24 hours" : `Last ${days} days`,
+          }))}
+          onChange={(event) => {
+            const days = REPORT_DAYS.find((known) => String(known) === event.currentTarget.value);
+            if (days !== undefined) onFilter({ ...filters, days });
+          }}
+        />
+        {(report.data?.by.length ?? 0) > 0 && (
+          <MultiSelect
+            label="Group by"
+            size="xs"
+            miw={260}
+            placeholder={by.length === 0 ? "as usual" : ""}
+            data={(report.data?.by ?? []).map((value) => ({ value, label: GROUP_TITLES[value] ?? value }))}
+            value={by}
+            onChange={(chosen) => {
+              const { by: _, ...others } = filters;
+              onFilter(chosen.length === 0 ? others : { ...others, by: chosen.join(",") });
+            }}
+          />
+        )}
+        <Anchor href={reportCsvUrl(cluster, selection)} download fz="sm" pb={4}>
+          Download CSV
+        </Anchor>
+      </Group>
+      {report.error !== null && (
+        <Panel>
+          <ErrorState
+            title="The report cannot be shown"
+            message={report.error.message}
+            onRetry={() => void report.refetch()}
+          />
+        </Panel>
+      )}
+      {report.isPending && <Skeleton height={320} />}
+      {report.data !== undefined && report.error === null && <ReportView kind={kind} report={report.data} />}
+    </>
+  );
+}
+
+function ReportView({ kind, report }: { kind: (typeof REPORT_KINDS)[number]; report: Report }) {
+  const numeric = report.columns.filter(isNumeric);
+  const [chosen, choose] = useState<string>();
+  const column = numeric.find(({ name }) => name === chosen) ?? numeric[0];
+  if (report.rows.length === 0 || column === undefined) {
+    return (
+      <Panel>
+        <EmptyState icon="reports" title="Nothing to report in this time">
+          {kind === "usage" || kind === "waits"
+            ? "Rows appear as soon as a workload has held quota."
+            : "Nothing of the kind happened, or nothing was measured."}
+        </EmptyState>
+      </Panel>
+    );
+  }
+  const bars = barsOf(report, column.name);
+  return (
+    <Stack gap="md">
+      <Panel
+        title="The largest"
+        aside={
+          <NativeSelect
+            size="xs"
+            aria-label="What the picture shows"
+            value={column.name}
+            data={numeric.map(({ name, title }) => ({ value: name, label: title }))}
+            onChange={(event) => choose(event.currentTarget.value)}
+          />
+        }
+      >
+        <BarPicture
+          title={`${TITLES[kind]}: ${column.title}`}
+          bars={bars}
+          format={(value) => formatCell(value, column.kind, report.currency)}
+        />
+      </Panel>
+      <Panel flush>
+        <ReportTable report={report} title={TITLES[kind]} />
+      </Panel>
+    </Stack>
+  );
+}
+
+function ReportTable({ report, title }: { report: Report; title: string }) {
+  const { columns, rows, totals, currency } = report;
+  return (
+    <ScrollArea viewportProps={{ tabIndex: 0, "aria-label": title }}>
+      <Table verticalSpacing={5} highlightOnHover>
+        <Table.Thead>
+          <Table.Tr>
+            {columns.map((column) => (
+              <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
+                {column.title}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((row) => (
+            <Table.Tr key={row.join("\n")}>
+              {columns.map((column, place) => (
+                <Table.Td key={column.name} ta={isNumeric(column) ? "right" : "left"}>
+                  {formatCell(row[place], column.kind, currency)}
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+        {Object.keys(totals).length > 0 && (
+          <Table.Tfoot>
+            <Table.Tr>
+              {columns.map((column, place) => (
+                <Table.Th key={column.name} ta={isNumeric(column) ? "right" : "left"}>
+                  {place === 0
+                    ? "All"
+                    : column.name in totals
+                      ? formatCell(totals[column.name], column.kind, currency)
+                      : ""}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+            {"stranded_device_hours" in totals && (
+              <Table.Tr>
+                <Table.Td colSpan={columns.length}>
+                  Stranded, charged to nobody: {formatCell(totals.stranded_device_hours, "hours", currency)}{" "}
+                  device-hours
+                </Table.Td>
+              </Table.Tr>
+            )}
+          </Table.Tfoot>
+        )}
+      </Table>
+    </ScrollArea>
+  );
+}
