@@ -1,14 +1,23 @@
 """The Celery app. One worker of the queue `scheduler` decides; workers of the queue `push` do everything else."""
 
 import os
+import warnings
 from typing import Any, Final
 
 from celery import Celery, bootsteps
 from celery.beat import Scheduler
+from celery.exceptions import CPendingDeprecationWarning
+from kombu.transport import TRANSPORT_ALIASES
 
 from accounts.heartbeat import touch_heartbeat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
+
+# By the scheme of the URL, not by `broker_transport`: with that, kombu takes rediss:// for a server without TLS.
+TRANSPORT_ALIASES.update(redis="kueueweb.broker:Transport", rediss="kueueweb.broker:Transport")
+
+# What goes on when a connection is lost is meant to go on.
+warnings.simplefilter("ignore", CPendingDeprecationWarning)
 
 app = Celery("kueueweb")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -1,8 +1,24 @@
-"""The log's JSON format: one object per line, with the fields that `extra=` adds."""
+"""The log: as JSON one object per line, with the fields that `extra=` adds; and no traceback for a server that is away.
+
+A traceback is for whoever has to change the program. That PostgreSQL or Redis is away, or went away in the middle, is
+one line.
+"""
 
 import logging
+import time
+from collections.abc import Callable
+from typing import Final
 
+import kombu.exceptions
+import redis
 import structlog
+from psycopg import InterfaceError as PsycopgInterfaceError
+from psycopg import OperationalError as PsycopgOperationalError
+
+_AWAY: Final = (redis.ConnectionError, redis.TimeoutError, kombu.exceptions.OperationalError, ConnectionError)
+_SERVER_ENDS: Final = ("08", "57P")
+"""Classes of SQLSTATE: connection exception; operator intervention, as of a server that stops, crashed or starts."""
+_SILENCE_SECONDS: Final = 10.0
 
 
 def json_formatter() -> logging.Formatter:
@@ -20,3 +36,43 @@ def json_formatter() -> logging.Formatter:
             structlog.processors.JSONRenderer(),
         ],
     )
+
+
+class OutageInOneLine(logging.Filter):
+    """Takes the traceback from records of an error by which a server is away, and puts what it says into one line.
+
+    The same logger says so once in a while only: beat tries to send something each second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or not is_outage(error):
+            return True
+        now = self._clock()
+        if now - self._said.get(record.name, -_SILENCE_SECONDS) < _SILENCE_SECONDS:
+            return False
+        self._said[record.name] = now
+        what, why = in_one_line(record.getMessage().partition("\n")[0]), in_one_line(str(error))
+        record.msg, record.args = (what if why in what else f"{what}: {why}"), ()
+        record.exc_info = record.exc_text = None
+        return True
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether PostgreSQL or Redis is away, or went away while it was asked, or that caused the error."""
+    if isinstance(error, _AWAY):
+        return True
+    if isinstance(error, PsycopgOperationalError | PsycopgInterfaceError):
+        return error.sqlstate is None or error.sqlstate.startswith(_SERVER_ENDS)
+    return error.__cause__ is not None and is_outage(error.__cause__)
+
+
+def in_one_line(text: str) -> str:
+    """The same words without line breaks."""
+    return " ".join(text.split())

@@ -174,6 +174,7 @@ HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by work
 
 CELERY_BROKER_URL = env.celery_broker_url(REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # Redis may be away for as long as it likes
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": "kueueweb:celery:",
     "visibility_timeout": 300,  # seconds; longer than the longest task, or a task would be delivered twice
@@ -363,14 +364,17 @@ LOGGING: dict[str, Any] = {
         "line": {"format": "%(message)s"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT},
+        "stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["outages"]},
         "audit": _audit_handler,
     },
+    "filters": {"outages": {"()": "kueueweb.logs.OutageInOneLine"}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
         "kubernetes": {"level": "WARNING"},
+        "urllib3.connectionpool": {"level": "ERROR"},  # who asked says what came of it
         "celery.app.trace": {"level": "WARNING"},  # one line per tick and second is noise
         "celery.worker.strategy": {"level": "WARNING"},
+        "celery.worker.request": {"level": "WARNING"},  # each tick that came too late
         "celery.beat": {"level": "WARNING"},
         "uvicorn.access": {"level": "WARNING"},
         "kueueweb.audit": {"handlers": ["audit"], "level": "INFO", "propagate": False},

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 
 from accounts.models import Cluster
 
-_WORKING: Final = 0x6B777075
+WORKING: Final = 0x6B777075
 _WAITING: Final = 0x6B777077
 """The first halves of the advisory locks' keys; the second is the cluster's."""
 _MAX_WAIT: Final = "30s"
@@ -28,7 +28,7 @@ def sweep_lock(cluster: Cluster) -> Iterator[bool]:
     with connection.cursor() as cursor:
         if _try_lock(cursor, _WAITING, cluster):
             try:
-                mine = _wait_for_lock(cursor, _WORKING, cluster)
+                mine = _wait_for_lock(cursor, WORKING, cluster)
             finally:
                 _unlock(cursor, _WAITING, cluster)
     try:
@@ -36,7 +36,7 @@ def sweep_lock(cluster: Cluster) -> Iterator[bool]:
     finally:
         if mine:
             with connection.cursor() as cursor:
-                _unlock(cursor, _WORKING, cluster)
+                _unlock(cursor, WORKING, cluster)
 
 
 def _try_lock(cursor: Any, lock: int, cluster: Cluster) -> bool:

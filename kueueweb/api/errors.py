@@ -19,6 +19,7 @@ from rest_framework.views import set_rollback
 from accounts import exceptions as queues
 from accounts.services.precondition import etag
 from kueueweb.api.exceptions import TooLarge
+from kueueweb.logs import in_one_line
 from scheduling.manifest import LocatedError
 
 _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
@@ -29,6 +30,7 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
     queues.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
     queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
+    queues.Unavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
 }
 _REASON: Final[Mapping[str, str]] = {
     "authentication_failed": "AuthenticationFailed",
@@ -43,7 +45,9 @@ _REASON: Final[Mapping[str, str]] = {
     "throttled": "Throttled",
     "unsupported_media_type": "UnsupportedMediaType",
 }
-_UNAVAILABLE: Final = "The database or Redis does not answer. Nothing was stored; try again in a moment."
+_UNAVAILABLE: Final = (
+    "The database or Redis does not answer. Try again in a moment; what was to be changed may be, so look first."
+)
 
 _BEYOND_COLUMNS: Final = "A value of this request is beyond what can be stored, such as a number with too many digits."
 
@@ -56,7 +60,7 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
         set_rollback()
         return _refusal(error)
     if isinstance(error, OperationalError | InterfaceError | RedisError):
-        _log.error("A request failed: %s", error)
+        _log.error("A request failed: %s", in_one_line(str(error)))
         set_rollback()
         return Response(
             _body("Unavailable", _UNAVAILABLE), status.HTTP_503_SERVICE_UNAVAILABLE, headers={"Retry-After": "1"}

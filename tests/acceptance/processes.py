@@ -69,6 +69,12 @@ class Processes:
                    "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--without-heartbeat",
                    "--loglevel", "INFO")  # fmt: skip
 
+    def start_push(self) -> None:
+        """The worker that tells clusters."""
+        self.start("push", "-m", "celery", "--app", "kueueweb", "worker", "--queues", "push", "--pool", "threads",
+                   "--concurrency", "4", "--hostname", "push@%h", "--without-gossip", "--without-mingle",
+                   "--without-heartbeat", "--loglevel", "INFO")  # fmt: skip
+
     def start_beat(self) -> None:
         """The tick."""
         self.start("beat", "-m", "celery", "--app", "kueueweb", "beat", "--loglevel", "INFO")
@@ -94,6 +100,10 @@ class Processes:
         os.kill(pid, signal.SIGKILL)
         self.valkey.stop()
         self.valkey.start()
+
+    def ended(self, name: str) -> bool:
+        """Whether a process that was started has ended by itself."""
+        return self._running[name].poll() is not None
 
     def log(self, name: str) -> str:
         """What a process said."""

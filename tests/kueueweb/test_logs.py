@@ -3,7 +3,12 @@
 import json
 import logging
 
-from kueueweb.logs import json_formatter
+import psycopg
+import pytest
+import redis
+from django.db import OperationalError
+
+from kueueweb.logs import OutageInOneLine, json_formatter
 
 
 def test_a_record_is_one_line_with_its_fields() -> None:
@@ -28,3 +33,52 @@ def test_a_traceback_stays_in_its_line() -> None:
     line = json_formatter().format(record)
     assert "\n" not in line
     assert "ValueError: why" in json.loads(line)["exception"]
+
+
+def record_of(error: Exception) -> logging.LogRecord:
+    """The record of an error as `exc_info` makes it."""
+    told = (type(error), error, error.__traceback__)
+    return logging.LogRecord("x", logging.ERROR, __file__, 1, "Task %s failed", ("push",), told)
+
+
+def database_error(cause: psycopg.Error) -> OperationalError:
+    """As Django raises what psycopg says."""
+    error = OperationalError(str(cause))
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        redis.ConnectionError("Error 111\nconnecting"),
+        database_error(psycopg.OperationalError("server closed\n\tthe connection")),
+        database_error(psycopg.errors.CannotConnectNow("starting up")),
+        database_error(psycopg.errors.AdminShutdown("terminating")),
+    ],
+)
+def test_a_server_that_is_away_is_one_line_without_a_traceback(error: Exception) -> None:
+    record = record_of(error)
+    assert OutageInOneLine().filter(record)
+    text = logging.Formatter().format(record)
+    assert text == f"Task push failed: {' '.join(str(error).split())}"
+
+
+def test_one_who_asks_again_and_again_says_so_once_in_a_while() -> None:
+    now = [0.0]
+    outages = OutageInOneLine(lambda: now[0])
+    error = ConnectionRefusedError("refused")
+    wrapped = RuntimeError("Couldn't apply the scheduled task: refused")
+    wrapped.__cause__ = error
+    logged = []
+    for moment in (0.0, 1.0, 9.0, 10.5, 11.0):
+        now[0] = moment
+        logged.append(outages.filter(record_of(wrapped)))
+    assert logged == [True, False, False, True, False]
+
+
+@pytest.mark.parametrize("error", [ValueError("why"), database_error(psycopg.errors.DeadlockDetected("deadlock"))])
+def test_a_fault_of_the_program_keeps_its_traceback(error: Exception) -> None:
+    record = record_of(error)
+    assert OutageInOneLine().filter(record)
+    assert record.exc_info is not None
