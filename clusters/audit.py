@@ -18,6 +18,7 @@ from django.db import connection, transaction
 
 from accounts.events import request_push, wake_scheduler
 from accounts.models import AuditFinding, Cluster, ClusterMode
+from accounts.transactions import hardware_transaction
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, MANAGED_LABEL, WORKLOAD_UID_LABEL, uid_label
 from clusters.jobs.running import JOB_KINDS
@@ -266,7 +267,7 @@ def _heal(cluster: Cluster, client: ClusterClient, violation: Violation, now: da
     """What is safe: it follows from rows that are right, or from what the cluster says of one object."""
     match violation.check:
         case Check.COUNTERS:
-            with transaction.atomic():
+            with hardware_transaction(cluster.pk):
                 recount([violation.key])
             wake_scheduler(cluster.name)
         case Check.SLICES:
@@ -281,7 +282,7 @@ def _heal(cluster: Cluster, client: ClusterClient, violation: Violation, now: da
 
 
 def _drop_slice(cluster: Cluster, pk: int) -> None:
-    with transaction.atomic():
+    with hardware_transaction(cluster.pk):
         rows = DeviceAllocation.objects.filter(pk=pk, source="decided")
         unheld = rows.filter(workload__status=WorkloadStatus.FINISHED) | rows.filter(workload__quota_reserved_at=None)
         devices = list(unheld.filter(device__isnull=False).values_list("device", flat=True))

@@ -168,10 +168,15 @@ class _Sweep:
         with unnoticed_transaction() as cursor:
             cursor.execute(
                 """
+                WITH told AS (
+                    SELECT workload.id, told.sequence FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
+                    JOIN queues_workload AS workload USING (id)
+                    WHERE workload.pushed_sequence < told.sequence
+                    ORDER BY workload.id FOR NO KEY UPDATE OF workload
+                )
                 UPDATE queues_workload AS workload SET pushed_sequence = told.sequence, push_error = '',
                     push_failures = 0, push_retry_at = NULL
-                FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, sequence)
-                WHERE workload.id = told.id AND workload.pushed_sequence < told.sequence
+                FROM told WHERE workload.id = told.id
                 """,
                 [[pk for pk, _ in self._told], [sequence for _, sequence in self._told]],
             )

@@ -254,9 +254,13 @@ def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
     with unnoticed_transaction() as cursor:
         cursor.execute(
             """
+            WITH told AS (
+                SELECT workload.id FROM queues_workload AS workload JOIN queues_job AS job ON job.id = workload.job_id
+                WHERE job.cluster_id = %s AND job.uid = ANY(%s)
+                ORDER BY workload.id FOR NO KEY UPDATE OF workload
+            )
             UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1
-            FROM queues_job AS job
-            WHERE workload.job_id = job.id AND job.cluster_id = %s AND job.uid = ANY(%s)
+            FROM told WHERE workload.id = told.id
             """,
             [cluster.pk, list(job_uids)],
         )

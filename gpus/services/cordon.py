@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from accounts.transactions import hardware_transaction
 from gpus.models import Device, Node
 
 
@@ -12,13 +13,15 @@ def close_node(cluster_id: int, name: str, *, cordoned: bool | None = None, drai
     the cluster's own drain moves that.
     """
     rows = Node.objects.filter(cluster_id=cluster_id, name=name)
-    return rows.update(**_changes(cordoned, draining)) > 0
+    with hardware_transaction(cluster_id):
+        return rows.update(**_changes(cordoned, draining)) > 0
 
 
 def close_device(cluster_id: int, uuid: str, *, cordoned: bool | None = None, draining: bool | None = None) -> bool:
     """The same for one device."""
     rows = Device.objects.filter(node__cluster_id=cluster_id, uuid=uuid)
-    return rows.update(**_changes(cordoned, draining)) > 0
+    with hardware_transaction(cluster_id):
+        return rows.update(**_changes(cordoned, draining)) > 0
 
 
 def _changes(cordoned: bool | None, draining: bool | None) -> dict[str, bool]:

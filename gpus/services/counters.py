@@ -91,7 +91,7 @@ class Miscount:
 
 
 def recount(device_ids: Collection[int]) -> None:
-    """Set the counters of these devices to the sums of their slices; locks rows in the order of their keys."""
+    """Set the counters of these devices to the sums of their slices; in a transaction that holds the cluster's row."""
     if not device_ids:
         return
     keys = sorted(device_ids)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.transactions import hardware_transaction
 from gpus.annotations import FoundAllocation
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 from gpus.services.counters import recount
@@ -34,7 +35,7 @@ def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime 
     of a device that its node does not list is kept without one. Pods on nodes that are not stored are passed over: the
     node comes first.
     """
-    with transaction.atomic():
+    with hardware_transaction(cluster_id):
         nodes = _nodes(cluster_id, {pod.allocation.node for pod in pods})
         stored = _stored(cluster_id, [pod.uid for pod in pods])
         touched: set[int] = set()
@@ -55,12 +56,12 @@ def record_external(cluster_id: int, pods: Sequence[ExternalPod], now: datetime 
 
 def forget_external(cluster_id: int, uids: Collection[str]) -> bool:
     """These pods ended or are gone; whether they held anything."""
-    return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id, pod_uid__in=list(uids)))
+    return _forget(cluster_id, DeviceAllocation.objects.filter(pod_uid__in=list(uids)))
 
 
 def keep_external(cluster_id: int, uids: Collection[str]) -> bool:
     """Forget every pod but these: a whole list of the cluster has been read."""
-    return _forget(DeviceAllocation.objects.filter(cluster_id=cluster_id).exclude(pod_uid__in=list(uids)))
+    return _forget(cluster_id, DeviceAllocation.objects.exclude(pod_uid__in=list(uids)))
 
 
 def link_external(node: Node) -> set[int]:
@@ -75,11 +76,12 @@ def link_external(node: Node) -> set[int]:
     return linked
 
 
-def _forget(rows: Any) -> bool:
-    with transaction.atomic():
-        gone = list(rows.filter(source=AllocationSource.EXTERNAL).values_list("pk", "device_id"))
-        if not gone:
-            return False
+def _forget(cluster_id: int, rows: QuerySet[DeviceAllocation]) -> bool:
+    rows = rows.filter(cluster_id=cluster_id, source=AllocationSource.EXTERNAL)
+    if not rows.exists():
+        return False
+    with hardware_transaction(cluster_id):
+        gone = list(rows.values_list("pk", "device_id"))
         DeviceAllocation.objects.filter(pk__in=[pk for pk, _ in gone]).delete()
         recount({device_id for _, device_id in gone if device_id is not None})
     return True

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from django.db import transaction
 from django.utils import timezone
 
+from accounts.transactions import hardware_transaction
 from gpus.manifests import NodeSpec
 from gpus.models import Node
 from gpus.services.node_status import ObservedNode
@@ -34,7 +34,7 @@ def apply_nodes(
     now = now or timezone.now()
     outcome: dict[str, str] = {}
     vendors = tuple(vendors)
-    with transaction.atomic():
+    with hardware_transaction(cluster_id):
         rows = {
             row.name: row
             for row in Node.objects.select_for_update(no_key=True)
@@ -54,7 +54,7 @@ def apply_nodes(
 def delete_nodes(cluster_id: int, names: Iterable[str], now: datetime | None = None) -> list[str]:
     """Remove nodes; the names of those that are gone. One where slices that we decided are held stays, not ready."""
     names = sorted(names)
-    with transaction.atomic():
+    with hardware_transaction(cluster_id):
         for name in names:
             forget_node(cluster_id, name, now)
         left = set(Node.objects.filter(cluster_id=cluster_id, name__in=names).values_list("name", flat=True))

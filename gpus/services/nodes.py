@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from django.db import transaction
 from django.utils import timezone
 
+from accounts.transactions import hardware_transaction
 from gpus.annotations import NodeDevices, decode_cordoned, node_devices
 from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 from gpus.services.counters import recount
@@ -51,7 +51,7 @@ def sync_node(
     )
     for annotation, problem in devices.problems.items():
         _log.warning("Node %s: annotation %s: %s", observed.name, annotation, problem)
-    with transaction.atomic():
+    with hardware_transaction(cluster_id):
         row = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id, name=observed.name).first()
         before = dict(row.annotations) if row else {}
         row, changed = _store_node(cluster_id, row, observed, now)
@@ -62,7 +62,7 @@ def sync_node(
 
 def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool:
     """A node left the cluster. While slices that we decided are held there it stays, not ready, its devices missing."""
-    with transaction.atomic():
+    with hardware_transaction(cluster_id):
         row = Node.objects.select_for_update().filter(cluster_id=cluster_id, name=name).first()
         if row is None:
             return False
@@ -81,7 +81,7 @@ def forget_node(cluster_id: int, name: str, now: datetime | None = None) -> bool
 def sync_foreign_usage(cluster_id: int, usage: Mapping[str, Mapping[str, int]]) -> bool:
     """Set what pods that are not ours request of each node (base units, and `pods`); nodes left out have none."""
     changed = False
-    with transaction.atomic():
+    with hardware_transaction(cluster_id):
         locked = Node.objects.select_for_update(no_key=True).filter(cluster_id=cluster_id).order_by("pk")
         for row in locked.only("name", "foreign_usage"):
             wanted = dict(usage.get(row.name, {}))

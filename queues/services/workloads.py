@@ -165,6 +165,8 @@ def cancel(
         of_job=withdraw_jobs,
     )
     with transaction.atomic():
+        if withdraw_jobs:
+            _lock_with_siblings(cluster, keys)
         finished = _take(cluster, keys, waiting, actor, now)
         stopping = _take(cluster, keys, holding, actor, now)
         if withdraw_jobs:
@@ -398,6 +400,26 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
         if changed:
             wake_scheduler(cluster.name)
     return [key for key in dict.fromkeys(keys) if key in changed]
+
+
+def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
+    """Lock workloads with the others of their jobs, in the order of all who lock workloads."""
+    keys = list(keys)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH named AS (
+                SELECT workload.id, workload.job_id
+                FROM queues_workload AS workload JOIN unnest(%s::text[], %s::text[]) AS key (namespace, name)
+                    USING (namespace, name)
+                WHERE workload.cluster_id = %s
+            )
+            SELECT FROM queues_workload
+            WHERE id IN (SELECT id FROM named) OR job_id IN (SELECT job_id FROM named)
+            ORDER BY id FOR UPDATE
+            """,
+            [[key[0] for key in keys], [key[1] for key in keys], cluster.pk],
+        )
 
 
 def _withdraw_jobs(cluster: Cluster, keys: Keys, now: datetime) -> None:
