@@ -113,6 +113,16 @@ class Supervisor:
                 self._running[process] = self._start(process)
                 self._back_offs[process.name].started()
 
+    def pid(self, name: str) -> int | None:
+        """The process of that name, while it runs."""
+        children_of_name = (child for process, child in self._running.items() if process.name == name)
+        return next((child.pid for child in children_of_name if child.poll() is None), None)
+
+    def all_running(self) -> bool:
+        """Whether nothing waits to be started again."""
+        servers = all(server.running for server in self._servers.values())
+        return servers and all(child.poll() is None for child in self._running.values())
+
     def stop(self) -> None:
         """Stop everything, last started first."""
         while self._running:

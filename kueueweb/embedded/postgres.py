@@ -31,6 +31,7 @@ _SETTINGS = {
     "max_connections": "100",
     "log_min_messages": "warning",
 }
+_DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
 
 class Postgres:
@@ -40,7 +41,9 @@ class Postgres:
     The binaries of a wheel that this user cannot reach are copied beside the data; root's folders stay closed.
     """
 
-    def __init__(self, directory: Path, binaries: Path | None = None) -> None:
+    def __init__(self, directory: Path, binaries: Path | None = None, *, durable: bool = False) -> None:
+        """`durable`: what was committed survives a crash of the machine too, at the price of its disk's speed."""
+        self._settings = {**_SETTINGS, **_DURABLE} if durable else _SETTINGS
         self.directory = directory
         self.data = directory / "data"
         self._socket = directory / ".s.PGSQL.5432"
@@ -113,10 +116,10 @@ class Postgres:
 
     def _serve(self, binaries: Path) -> None:
         command: list[str | Path] = [binaries / "postgres", "-D", self.data, "-k", self.directory]
-        for name, value in _SETTINGS.items():
+        for name, value in self._settings.items():
             command += ["-c", f"{name}={value}"]
         log = self.directory / "postgres.log"
-        with log.open("wb") as output:
+        with log.open("ab") as output:
             self._child = children.start(
                 command,
                 output=output,

@@ -1,0 +1,37 @@
+"""python -m tests.acceptance.crash --minutes 30 --seed 1: random kill -9 under load, then a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.acceptance.crash.run import run
+
+
+def main() -> int:
+    """0 if nothing was lost and nothing is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.crash", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30.0, help="of kills (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of what is killed and asked for (default: %(default)s)")
+    parser.add_argument("--pause", type=float, default=8.0, help="mean seconds between kills (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, help="a new folder for the database and the logs, which stays")
+    asked = parser.parse_args()
+    if asked.keep:
+        asked.keep.mkdir(parents=True)
+        report = run(asked.keep, asked.minutes, asked.seed, asked.pause, _say)
+    else:
+        with tempfile.TemporaryDirectory(prefix="kueueweb-crash-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+            report = run(Path(folder), asked.minutes, asked.seed, asked.pause, _say)
+    _say(report.text())
+    return 1 if report.faults else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

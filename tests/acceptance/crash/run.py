@@ -1,0 +1,95 @@
+"""One run: the stack, tenants and an admin at work, kills, and the verdict."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kueueweb.demo.jobs import PRODUCTION, RESEARCH
+from tests.acceptance.crash.rest import Account, Answer
+from tests.acceptance.crash.stack import Stack, kill_at_random
+from tests.acceptance.crash.tenants import AdminAtWork, TenantAtWork
+from tests.acceptance.crash.verdict import faults
+
+TIME_SCALE: Final = 20.0
+_REQUEST_PAUSE: Final = 0.7
+_EDIT_PAUSE: Final = 5.0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run came to."""
+
+    seed: int
+    minutes: float
+    kills: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    promises: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """For a person."""
+        counts = f"{self.kills.total()} kills, {self.answers.total()} requests"
+        lines = [f"seed {self.seed}, {self.minutes:g} minutes, {counts}"]
+        for title, found in (
+            ("kills", self.kills), ("answers", self.answers), ("refusals", self.refusals), ("promises", self.promises)
+        ):  # fmt: skip
+            lines += [f"{title}:", *(f"  {count:6} {name}" for name, count in sorted(found.items()))]
+        lines += [f"faults: {len(self.faults)}", *(f"  {fault}" for fault in self.faults)]
+        return "\n".join(lines)
+
+
+def run(folder: Path, minutes: float, seed: int, mean_pause: float, say: Callable[[str], None]) -> Report:
+    """Kills for so many minutes; the verdict comes when everything has settled and ended."""
+    report = Report(seed, minutes)
+    with Stack(folder, _stamped(say), TIME_SCALE) as stack:
+        admin = AdminAtWork(Account(stack.server, "admin", "admin"), "research", seed)
+        stranger = Account(stack.cluster, "", "")
+        tenants = [
+            TenantAtWork(
+                Account(stack.server, tenant.username, tenant.username),
+                _creator(stranger),
+                tenant,
+                1_000 * seed + index,
+            )
+            for index, tenant in enumerate((RESEARCH, PRODUCTION))
+        ]
+        stopped = threading.Event()
+        threads = [threading.Thread(target=admin.work, args=(stopped, _EDIT_PAUSE))]
+        threads += [threading.Thread(target=tenant.work, args=(stopped, _REQUEST_PAUSE)) for tenant in tenants]
+        for thread in threads:
+            thread.start()
+        try:
+            kill_at_random(stack, minutes * 60, random.Random(seed), mean_pause, stopped)
+        finally:
+            stopped.set()
+            for thread in threads:
+                thread.join()
+        say("No more kills: everything settles.")
+        report.faults = list(faults(stack, admin, tenants))
+        report.kills = stack.kills
+        for worker in (admin, *tenants):
+            report.answers += worker.answers
+        for tenant in tenants:
+            report.refusals += tenant.refusals
+            report.promises += Counter(promise.fate.name for promise in tenant.promises)
+    return report
+
+
+def _creator(stranger: Account) -> Callable[[dict[str, Any]], Answer]:
+    def create(job: dict[str, Any]) -> Answer:
+        return stranger.raw("POST", f"/apis/batch/v1/namespaces/{job['metadata']['namespace']}/jobs", job)
+
+    return create
+
+
+def _stamped(say: Callable[[str], None]) -> Callable[[str], None]:
+    began = time.monotonic()
+    return lambda text: say(f"{time.monotonic() - began:7.1f} s  {text}")

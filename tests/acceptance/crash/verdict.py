@@ -1,0 +1,130 @@
+"""What must be so when the killing has stopped."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+import psycopg
+
+from tests.acceptance.crash.logs import tracebacks
+from tests.acceptance.crash.rest import Account
+from tests.acceptance.crash.stack import Stack
+from tests.acceptance.crash.tenants import AdminAtWork, Fate, Promise, TenantAtWork, key_of, owner_of
+
+_SETTLE_SECONDS: Final = 120.0
+_DRAIN_SECONDS: Final = 600.0
+_ENDED_BY: Final = (Fate.CANCELLED, Fate.DELETED)
+_Rows = dict[tuple[str, str, str], list[dict[str, Any]]]
+
+
+def faults(stack: Stack, admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
+    """Every promise that was not kept, what the auditor finds (while jobs run, and when all have ended), tracebacks."""
+    yield from _settle(stack)
+    rows = _rows(admin.account)
+    for promise in _promises(tenants):
+        yield from _broken(promise, rows.get(key_of(promise), []))
+    if admin.possible and (quota := admin.quota()) not in admin.possible:
+        yield f"the quota of {admin.queue} is {quota}, and should be one of {sorted(admin.possible)}"
+    yield from _audit(stack, "while jobs run")
+    yield from _drain(admin, tenants)
+    yield from _audit(stack, "when all have ended")
+    yield from (f"held at the end: {line}" for line in _held(stack))
+    yield from (f"traceback of {name}:\n{text}" for name, text in tracebacks(stack.logs))
+
+
+def _promises(tenants: list[TenantAtWork]) -> list[Promise]:
+    return [promise for tenant in tenants for promise in tenant.promises]
+
+
+def _rows(account: Account) -> _Rows:
+    found: _Rows = defaultdict(list)
+    for row in account.every("workloads/"):
+        found[owner_of(row)].append(row)
+    return found
+
+
+def _settle(stack: Stack) -> Iterator[str]:
+    """Notes are seen, and the cluster has heard everything."""
+    stack.wait_until_up()
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while left := _unsettled(stack):
+        if time.monotonic() > deadline:
+            yield f"after {_SETTLE_SECONDS:.0f} s without a kill: {left}"
+            return
+        time.sleep(1.0)
+
+
+def _unsettled(stack: Stack) -> str:
+    with psycopg.connect(stack.postgres.url(), autocommit=True) as session:
+        notes = session.execute("SELECT count(*) FROM scheduler_change").fetchone()
+        untold = session.execute(
+            "SELECT count(*) FROM queues_workload WHERE push_sequence > pushed_sequence AND job_id IS NOT NULL"
+        ).fetchone()
+        ending = session.execute(
+            "SELECT count(*) FROM queues_workload WHERE deletion_requested_at IS NOT NULL AND status <> 'Finished'"
+        ).fetchone()
+    counts = {"notes": notes, "untold decisions": untold, "workloads that are being cancelled": ending}
+    some = {"notes": 5, "untold decisions": 5}  # are on their way, as jobs go on
+    return ", ".join(f"{row[0]} {name}" for name, row in counts.items() if row and row[0] > some.get(name, 0))
+
+
+def _broken(promise: Promise, rows: list[dict[str, Any]]) -> Iterator[str]:
+    name = f"{promise.kind} {promise.namespace}/{promise.name}"
+    if not rows and promise.fate not in (Fate.DELETED, Fate.UNKNOWN):
+        yield f"{name} is gone: {promise.fate}"
+    for row in rows:
+        ended = row["status"] == "Finished"
+        said = f"{name}: workload {row['name']} is {row['status']} ({row['reason']}: {row['message']})"
+        if ended and not row["reason"]:
+            yield f"{said}: no reason"
+        if promise.fate in _ENDED_BY and not ended:
+            yield f"{said}: {promise.fate}"
+        if promise.fate == Fate.HELD and row["active"] and not ended:
+            yield f"{said}: {promise.fate}"
+        if promise.priority is not None and row["priority"] != promise.priority and not ended:
+            yield f"{said}: its priority is {row['priority']}, and was set to {promise.priority}"
+
+
+def _audit(stack: Stack, when: str) -> Iterator[str]:
+    done = stack.manage("audit_state", "--seconds", "15")
+    if done.returncode:
+        yield f"audit {when}: {done.stdout}{done.stderr}"
+
+
+def _drain(admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
+    """Everything ends: what is held is released, what runs for ever is cancelled, the rest runs to its end."""
+    admin.edit("192", patiently=True)
+    endless = {key_of(promise) for promise in _promises(tenants) if promise.endless}
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    left: list[dict[str, Any]] = []
+    while time.monotonic() < deadline:
+        left = admin.account.every("workloads/", active="true") + admin.account.every("workloads/", active="false")
+        left = [row for row in left if row["status"] != "Finished"]
+        if not left:
+            return
+        for row in left:
+            path = f"workloads/{row['namespace']}/{row['name']}"
+            if row["owner"] and row["owner"]["kind"] == "Deployment" and owner_of(row) in endless | {owner_of(row)}:
+                admin.account.patiently("POST", f"{path}/cancel/")
+            elif not row["active"]:
+                admin.account.patiently("POST", f"{path}/release/")
+        time.sleep(5.0)
+    for row in left[:10]:
+        said = f"{row['namespace']}/{row['name']} {row['status']} {row['message']}"
+        yield f"not ended after {_DRAIN_SECONDS:.0f} s: {said}"
+
+
+def _held(stack: Stack) -> list[str]:
+    """Quota, slices and pods that are held although no workload is left."""
+    statements = {
+        "decided slices": "SELECT count(*) FROM gpus_deviceallocation WHERE source = 'decided'",
+        "found slices": "SELECT count(*) FROM gpus_deviceallocation WHERE source = 'external'",
+        "device slots": "SELECT coalesce(sum(used_slots), 0) FROM gpus_device",
+        "live pods": "SELECT count(*) FROM queues_pod WHERE phase NOT IN ('Succeeded', 'Failed')",
+    }
+    with psycopg.connect(stack.postgres.url(), autocommit=True) as session:
+        counts = {name: session.execute(text).fetchone() for name, text in statements.items()}  # type: ignore[call-overload]
+    return [f"{row[0]} {name}" for name, row in counts.items() if row and row[0]]
