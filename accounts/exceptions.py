@@ -71,6 +71,12 @@ class LimitReached(KueuewebError):
         self.retry_after = retry_after
 
 
+class Unavailable(KueuewebError):
+    """What would have to answer does not."""
+
+    reason = "Unavailable"
+
+
 class InvalidRequest(KueuewebError):
     """A parameter or a body that is not what the operation takes."""
 

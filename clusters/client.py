@@ -27,8 +27,11 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 PAGE_SIZE: Final = 500
 _CONNECT_SECONDS: Final = 5.0
+_LOG_PIECE_BYTES: Final = 64 * 1024
 _REQUEST_SECONDS: Final = 30.0
 _WATCH_SECONDS: Final = 300
+_LOG_SILENCE_SECONDS: Final = 600.0
+"""A container that prints nothing for so long is not followed any more."""
 _SILENCE_SECONDS: Final = 90.0
 """A watch that says nothing for so long, not even a bookmark, is taken for broken."""
 
@@ -218,6 +221,35 @@ class ClusterClient:
         finally:
             response.close()
 
+    def pod_log(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: str = "",
+        timestamps: bool = False,
+        limit_bytes: int | None = None,
+        opened: Callable[[Callable[[], None]], None] | None = None,
+    ) -> Iterator[bytes]:
+        """What a container has printed, in pieces as they come; with `follow`, until it ends.
+
+        `since` is a time as in RFC 3339. `opened` is handed a function that ends it from another thread.
+        """
+        query = {
+            "container": container,
+            "follow": "true" if follow else "",
+            "tailLines": "" if tail is None else str(tail),
+            "sinceTime": since,
+            "timestamps": "true" if timestamps else "",
+            "limitBytes": "" if limit_bytes is None else str(limit_bytes),
+        }
+        timeout = (_CONNECT_SECONDS, _LOG_SILENCE_SECONDS if follow else _REQUEST_SECONDS)
+        response = self._send("GET", PODS.path(namespace, pod, "log"), query, timeout=timeout)
+        return _pieces(response, opened)
+
     def create(self, kind: Kind, item: Mapping[str, Any]) -> JsonObject:
         """POST; a ClusterError with `conflict` where the name is taken."""
         namespace = str(item["metadata"].get("namespace", ""))
@@ -335,6 +367,26 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         buffer += chunk
         *lines, buffer = buffer.split(b"\n")
         yield from (line for line in lines if line)
+
+
+def _pieces(response: urllib3.BaseHTTPResponse, opened: Callable[[Callable[[], None]], None] | None) -> Iterator[bytes]:
+    ended = threading.Event()
+
+    def end() -> None:
+        ended.set()
+        with contextlib.suppress(ValueError):
+            response.shutdown()
+
+    try:
+        if opened is not None:
+            opened(end)
+        while piece := response.read1(_LOG_PIECE_BYTES):
+            yield piece
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        if not ended.is_set():
+            raise ClusterUnreachable(str(error)) from error
+    finally:
+        response.close()
 
 
 def _error(status: int, content: bytes) -> ClusterError:

@@ -34,12 +34,26 @@ def test_the_watcher_only_reads_and_nobody_else_has_an_account() -> None:
     pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in objects("Deployment")}
     accounts = {name: pod["serviceAccountName"] for name, pod in pods.items()}
     assert accounts == {
-        "web": "default",
+        "web": "kueueweb-web",
         "scheduler": "default",
         "push": "kueueweb-push",
         "beat": "default",
         "watcher": "kueueweb-watcher",
     }
+
+
+def test_web_reads_logs_where_tenants_are_and_nothing_else() -> None:
+    bound = {
+        binding["roleRef"]["name"]
+        for binding in (*objects("ClusterRoleBinding"), *objects("RoleBinding"))
+        if "kueueweb-web" in {subject["name"] for subject in binding["subjects"]}
+    }
+    assert bound == set()
+    tenant = list(yaml.safe_load_all((FOLDER / "tenant.yaml").read_text()))
+    given = {each["subjects"][0]["name"]: each["roleRef"]["name"] for each in tenant}
+    assert given == {"kueueweb-push": "kueueweb-tenant", "kueueweb-web": "kueueweb-logs"}
+    rules = {role["metadata"]["name"]: role["rules"] for role in objects("ClusterRole")}
+    assert rules["kueueweb-logs"] == [{"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}]
 
 
 def containers() -> list[tuple[str, dict[str, Any]]]:

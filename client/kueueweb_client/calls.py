@@ -111,6 +111,12 @@ def workload(namespace: str, name: str) -> Call[WorkloadDetail]:
     return Call("GET", path("workloads", namespace, name), _json)
 
 
+def log(namespace: str, workload: str, pod: str, **options: Any) -> Call[str]:
+    """What a pod has printed. Options: container, follow, tail, since, timestamps."""
+    given = {key: value for key, value in options.items() if value not in ("", False)}
+    return Call("GET", path("workloads", namespace, workload, "pods", pod, "log"), lambda found: found.text, given)
+
+
 def submit(workloads: Sequence[Mapping[str, Any]], *, idempotency_key: str = "") -> Call[list[Key]]:
     """Submit workloads without a job, all or none."""
     headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}

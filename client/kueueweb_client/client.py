@@ -124,6 +124,57 @@ class Client:
         """The steps of a workload's life."""
         return self.rows("workloads", namespace, name, "events")
 
+    def pods(self, namespace: str, name: str) -> Iterator[Object]:
+        """The pods of a workload: phase, node, reason, restarts, devices."""
+        return self.rows("workloads", namespace, name, "pods")
+
+    def log(self, namespace: str, workload: str, pod: str, **options: Any) -> list[str]:
+        """The lines that a pod has printed. Options: container, tail, since, timestamps."""
+        return self.send(calls.log(namespace, workload, pod, **options)).splitlines()
+
+    def follow_log(
+        self, namespace: str, workload: str, pod: str, *, since: str = "", timestamps: bool = False, **options: Any
+    ) -> Iterator[str]:
+        """The lines that a pod has printed, and those that come, until it ends; a connection that ends is made anew."""
+        last = ""
+        while True:
+            asked = {**options, "since": last or since, "follow": True, "timestamps": True}
+            try:
+                for line in self._lines(calls.log(namespace, workload, pod, **asked)):
+                    moment, _, text = line.partition(" ")
+                    if moment > last:
+                        last = moment
+                        yield line if timestamps else text
+            except Unreachable:
+                if not last:
+                    raise
+            options["tail"] = None
+            if not self._may_print(namespace, workload, pod):
+                return
+            time.sleep(_PAUSE_SECONDS)
+
+    def _lines(self, call: Call[str]) -> Iterator[str]:
+        """The lines of an answer as they come."""
+        patience = httpx.Timeout(self._http.timeout.connect, read=None)
+        try:
+            with self._http.stream(**call.arguments(self.cluster), timeout=patience) as response:
+                if not response.is_success:
+                    response.read()
+                    answer(call, response)
+                yield from response.iter_lines()
+        except httpx.HTTPError as error:
+            raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
+
+    def _may_print(self, namespace: str, workload: str, pod: str) -> bool:
+        """Whether a pod has not ended yet."""
+        try:
+            found = [row for row in self.pods(namespace, workload) if row["name"] == pod]
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return False
+            raise
+        return any(row["phase"] not in ("Succeeded", "Failed") for row in found)
+
     def read(self, noun: str, *names: str) -> Object:
         """One object."""
         return self.send(calls.read(noun, *names))

@@ -17,6 +17,7 @@ from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
 from clusters.jobs.running import JOB_KINDS
+from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
 from gpus.manifests import configured_vendors
@@ -31,7 +32,9 @@ from gpus.vendors import VENDORS
 from queues.models import PodSet, Workload
 from queues.services.pod_groups import POD_GROUP
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
+from queues.services.pods_ready import record_pods_waiting
 from queues.services.workloads import record_finished, record_pods_ready, settle_endings
+from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.model.node import PODS
 from scheduling.model.pod import PodTemplate
 from scheduling.model.resources import pod_requests
@@ -66,6 +69,7 @@ class _Pod:
     bind_phase: str
     finished: FinishedReason | None
     message: str
+    status: PodStatus
 
     @property
     def ended(self) -> bool:
@@ -95,8 +99,18 @@ class _Known:
     evicted: bool
     running: bool
     ready: bool
-    recovering: bool
+    readiness: JsonObject
+    """Its PodsReady condition, if it has one."""
     job_kind: str
+
+    @property
+    def recovering(self) -> bool:
+        return self.readiness.get("reason") == PodsReadyReason.WAIT_FOR_RECOVERY
+
+    @property
+    def tells_why(self) -> bool:
+        """Whether its condition has the cluster's words, which may be out of date."""
+        return self.readiness.get("message") not in PODS_READY_MESSAGES.values()
 
     def counts(self, pod: _Pod) -> bool:
         """Whether a pod that has ended is as good as ready. A group asks for fewer pods then (`count`)."""
@@ -222,6 +236,7 @@ class PodSync:
     def _record_progress(self, known: Mapping[str, _Known], now: datetime) -> None:
         """Pods ready, not ready any more, and (of workloads that are one pod) ended."""
         ready: dict[tuple[bool, bool], list[tuple[str, str]]] = defaultdict(list)
+        waiting: dict[tuple[str, str], str] = {}
         for uid, workload in known.items():
             if not workload.running:
                 continue
@@ -233,8 +248,13 @@ class PodSync:
             if enough != workload.ready:
                 recovering = workload.recovering if enough else True
                 ready[enough, recovering].append((workload.namespace, workload.name))
+            elif not enough and pods:
+                why = why_not_ready([pod.status for pod in pods if not pod.ended])
+                if why != workload.readiness.get("message") and (why or workload.tells_why or not workload.readiness):
+                    waiting[workload.namespace, workload.name] = why
         for (enough, recovering), keys in ready.items():
             record_pods_ready(self._cluster, keys, ready=enough, recovering=recovering, now=now)
+        record_pods_waiting(self._cluster, waiting, now=now)
 
     def _record_ended(self, workload: _Known, pods: Iterable[_Pod], now: datetime) -> None:
         """A job that is its pod ends with it; one that is being stopped has not ended."""
@@ -335,7 +355,7 @@ def _known(row: Workload) -> _Known:
         evicted=row.evicted_at is not None and row.pods_stopped_at is None,
         running=row.status == WorkloadStatus.ADMITTED and row.evicted_at is None,
         ready=row.pods_ready_at is not None,
-        recovering=readiness.get("reason") == PodsReadyReason.WAIT_FOR_RECOVERY,
+        readiness=readiness,
         job_kind=row.job.kind if row.job is not None else "",
     )
 
@@ -367,6 +387,7 @@ def _observed(manifest: JsonObject) -> _Pod:
         bind_phase=annotations.get(BIND_PHASE, ""),
         finished=progress.finished,
         message=progress.message,
+        status=pod_status(manifest),
     )
     if pod.workload_uid:
         pod.row = _row(pod, replica_of(manifest), labels, annotations, status)
@@ -401,6 +422,10 @@ def _row(
         phase=pod.phase,
         ready=pod.ready,
         terminating=pod.terminating,
+        reason=pod.status.reason,
+        message=pod.status.message,
+        restarts=pod.status.restarts,
+        containers=orjson.dumps(pod.status.containers).decode(),
         node_name=pod.node,
         started_at=_moment(status.get("startTime")),
         finished_at=max(ends) if ends and pod.ended else None,

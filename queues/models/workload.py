@@ -195,6 +195,12 @@ class Pod(models.Model):
     phase = models.CharField(max_length=16, default="Pending")
     ready = models.BooleanField(default=False)
     terminating = models.BooleanField(default=False)
+    reason = models.CharField(
+        max_length=128, blank=True, default="", db_default="", help_text="Why it is not ready, or how it ended."
+    )
+    message = models.TextField(blank=True, default="", db_default="")
+    restarts = models.PositiveIntegerField(default=0, db_default=0)
+    containers = models.JSONField(default=list, db_default=[], help_text="Their names, the init containers first.")
     node_name = models.CharField(max_length=253, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -14,24 +14,29 @@ from scheduling.model.vocabulary import WorkloadStatus
 
 _STORE: Final = """
 INSERT INTO queues_pod AS pod
-    (workload_id, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at, finished_at,
-    devices)
+    (workload_id, pod_set, replica, namespace, name, uid, phase, ready, terminating, reason, message, restarts,
+    containers, node_name, started_at, finished_at, devices)
 SELECT workload.id, seen.pod_set, seen.replica, seen.namespace, seen.name, seen.uid, seen.phase, seen.ready,
-    seen.terminating, seen.node_name, seen.started_at, seen.finished_at, seen.devices::jsonb
+    seen.terminating, seen.reason, seen.message, seen.restarts, seen.containers::jsonb, seen.node_name, seen.started_at,
+    seen.finished_at, seen.devices::jsonb
 FROM unnest(%s::uuid[], %s::text[], %s::int[], %s::text[], %s::text[], %s::text[], %s::text[], %s::boolean[],
-    %s::boolean[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::text[])
-    AS seen(workload_uid, pod_set, replica, namespace, name, uid, phase, ready, terminating, node_name, started_at,
-    finished_at, devices)
+    %s::boolean[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[], %s::timestamptz[], %s::timestamptz[],
+    %s::text[])
+    AS seen(workload_uid, pod_set, replica, namespace, name, uid, phase, ready, terminating, reason, message, restarts,
+    containers, node_name, started_at, finished_at, devices)
 JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.uid = seen.workload_uid
     AND workload.namespace = seen.namespace
+ORDER BY workload.id
 ON CONFLICT (workload_id, uid) DO UPDATE SET pod_set = excluded.pod_set, replica = excluded.replica,
-    phase = excluded.phase, ready = excluded.ready, terminating = excluded.terminating,
+    phase = excluded.phase, ready = excluded.ready, terminating = excluded.terminating, reason = excluded.reason,
+    message = excluded.message, restarts = excluded.restarts, containers = excluded.containers,
     node_name = excluded.node_name, started_at = excluded.started_at, finished_at = excluded.finished_at,
     devices = excluded.devices
-WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.node_name, pod.started_at, pod.finished_at,
-    pod.devices)
+WHERE (pod.pod_set, pod.replica, pod.phase, pod.ready, pod.terminating, pod.reason, pod.message, pod.restarts,
+    pod.containers, pod.node_name, pod.started_at, pod.finished_at, pod.devices)
     IS DISTINCT FROM (excluded.pod_set, excluded.replica, excluded.phase, excluded.ready, excluded.terminating,
-    excluded.node_name, excluded.started_at, excluded.finished_at, excluded.devices)
+    excluded.reason, excluded.message, excluded.restarts, excluded.containers, excluded.node_name, excluded.started_at,
+    excluded.finished_at, excluded.devices)
 """
 
 _PLACED_ON: Final = """
@@ -47,7 +52,7 @@ workload.cluster_id = %s AND workload.status = 'Admitted' AND workload.evicted_a
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
     """A pod of a workload; the times are when its containers started and when the last of them ended. `devices` is a
-    JSON list of the devices that its own annotations name, None while it has none that do."""
+    JSON list of the devices that its own annotations name, None while it has none; `containers` is one of names."""
 
     workload_uid: str
     pod_set: str
@@ -58,6 +63,10 @@ class ObservedPod:
     phase: str
     ready: bool
     terminating: bool
+    reason: str
+    message: str
+    restarts: int
+    containers: str
     node_name: str
     started_at: datetime | None
     finished_at: datetime | None
@@ -94,12 +103,16 @@ def record_reclaimable(cluster: Cluster, pod_set: str, counts: Mapping[tuple[str
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE queues_podset AS pod_set SET reclaimable_count = done.count
-            FROM unnest(%s::text[], %s::text[], %s::int[]) AS done (namespace, name, count)
-            JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.namespace = done.namespace
-                AND workload.name = done.name AND workload.status <> 'Finished'
-            WHERE pod_set.workload_id = workload.id AND pod_set.name = %s
-                AND done.count > pod_set.reclaimable_count AND done.count <= pod_set.count
+            WITH reclaimed AS (
+                SELECT workload.id, done.count
+                FROM unnest(%s::text[], %s::text[], %s::int[]) AS done (namespace, name, count)
+                JOIN queues_workload AS workload ON workload.cluster_id = %s AND workload.namespace = done.namespace
+                    AND workload.name = done.name AND workload.status <> 'Finished'
+                ORDER BY workload.id FOR NO KEY UPDATE OF workload
+            )
+            UPDATE queues_podset AS pod_set SET reclaimable_count = reclaimed.count FROM reclaimed
+            WHERE pod_set.workload_id = reclaimed.id AND pod_set.name = %s
+                AND reclaimed.count > pod_set.reclaimable_count AND reclaimed.count <= pod_set.count
             """,
             [
                 [namespace for namespace, _ in counts],
@@ -136,12 +149,17 @@ def record_node_failed(cluster: Cluster, node: str) -> list[tuple[str, str]]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             f"""
+            WITH placed AS (
+                SELECT workload.id FROM queues_workload AS workload
+                WHERE {_PLACED_ON} AND NOT workload.unhealthy_nodes @> jsonb_build_array(%s::text)
+                ORDER BY workload.id FOR NO KEY UPDATE
+            )
             UPDATE queues_workload AS workload
             SET unhealthy_nodes = workload.unhealthy_nodes || jsonb_build_array(%s::text)
-            WHERE {_PLACED_ON} AND NOT workload.unhealthy_nodes @> jsonb_build_array(%s::text)
+            FROM placed WHERE workload.id = placed.id
             RETURNING workload.namespace, workload.name
             """,  # noqa: S608 - composed of constants
-            [node, cluster.pk, node, node, node],
+            [cluster.pk, node, node, node, node],
         )
         changed: list[tuple[str, str]] = list(cursor.fetchall())
         if changed:
@@ -154,11 +172,16 @@ def record_node_recovered(cluster: Cluster, node: str) -> list[tuple[str, str]]:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE queues_workload SET unhealthy_nodes = unhealthy_nodes - %s::text
-            WHERE cluster_id = %s AND status <> 'Finished' AND unhealthy_nodes @> jsonb_build_array(%s::text)
-            RETURNING namespace, name
+            WITH noted AS (
+                SELECT id FROM queues_workload
+                WHERE cluster_id = %s AND status <> 'Finished' AND unhealthy_nodes @> jsonb_build_array(%s::text)
+                ORDER BY id FOR NO KEY UPDATE
+            )
+            UPDATE queues_workload AS workload SET unhealthy_nodes = workload.unhealthy_nodes - %s::text
+            FROM noted WHERE workload.id = noted.id
+            RETURNING workload.namespace, workload.name
             """,
-            [node, cluster.pk, node],
+            [cluster.pk, node, node],
         )
         changed: list[tuple[str, str]] = list(cursor.fetchall())
         if changed:

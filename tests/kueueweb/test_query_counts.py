@@ -17,7 +17,7 @@ from accounts.models import Cluster
 from accounts.services.tokens import create_token
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
-from queues.models import LimitRange, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
+from queues.models import LimitRange, Pod, ResourceQuota, RuntimeClass, Topology, Workload, WorkloadPriorityClass
 from queues.services.submission import create_workloads
 from scheduler.models import Decision, SchedulingCycle
 from tests.api_client import SchemaClient
@@ -61,6 +61,7 @@ ENDPOINTS = (
     "workloads/team-a/w-0/",
     "workloads/team-a/w-0/events/",
     "workloads/team-a/w-0/moves/",
+    "workloads/team-a/w-0/pods/",
     "workloads/team-a/w-0/samples/",
 )
 
@@ -85,6 +86,7 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
             cores_percent=1,
             created_at=EPOCH,
         )
+        Pod.objects.create(workload=workload, pod_set="leader", replica=0, namespace="team-a", name=f"pod-{index}")
         Decision.objects.create(
             id=index,
             decided_at=EPOCH,

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from kueueweb_client.cli import audit, configuration, files, login, reading, workloads
+from kueueweb_client.cli import audit, configuration, files, login, logs, reading, workloads
 from kueueweb_client.cli.session import err, options
 from kueueweb_client.errors import ApiError, ClientError, Failed, Timeout, Unreachable
 
@@ -41,6 +41,7 @@ files.register(app)
 configuration.register(app)
 workloads.register(app)
 audit.register(app)
+logs.register(app)
 
 
 def exit_code(error: ClientError) -> int:

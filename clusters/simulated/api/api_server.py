@@ -13,11 +13,13 @@ import yaml
 from clusters.simulated.api import errors, resources
 from clusters.simulated.api.objects import JsonObject, name_of, namespace_of
 from clusters.simulated.api.paths import Target, boolean, integer, is_dry_run, parse_target
+from clusters.simulated.api.pod_logs import LogRequest, chosen_container
 from clusters.simulated.api.registry import DeleteOptions, Writer
 from clusters.simulated.api.selectors import Predicate, parse
 from clusters.simulated.api.store import ObjectKey
 from clusters.simulated.cluster import SimulatedCluster
 from scheduling.manifest.merge_patch import merge_patch
+from scheduling.model.times import parse_rfc3339
 
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
@@ -64,19 +66,21 @@ class ApiServer:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
 
-    def answer(self, request: Request) -> Answer | WatchRequest:
+    def answer(self, request: Request) -> Answer | WatchRequest | LogRequest:
         """Serves one request; what is refused is answered with a Status."""
         try:
             return self._route(request)
         except errors.ApiError as error:
             return Answer(error.code, error.status())
 
-    def _route(self, request: Request) -> Answer | WatchRequest:
+    def _route(self, request: Request) -> Answer | WatchRequest | LogRequest:
         fixed = self._fixed(request.path.rstrip("/"))
         if fixed is not None:
             return fixed
         target = parse_target(request.path)
         match request.method:
+            case "GET" if target.subresource == "log":
+                return self._log(target, request)
             case "GET" if target.name:
                 return self._get(target)
             case "GET":
@@ -117,6 +121,26 @@ class ApiServer:
         if target.subresource not in ("", "status"):
             raise errors.method_not_allowed("GET", target.subresource)
         return Answer(200, self.cluster.registry.get(target.resource, target.namespace, target.name))
+
+    def _log(self, target: Target, request: Request) -> LogRequest:
+        """A log to be sent; refused here where the container has none."""
+        query = request.query
+        since = integer(query, "sinceSeconds")
+        try:
+            moment = parse_rfc3339(query["sinceTime"]) if query.get("sinceTime") else 0.0
+        except ValueError as error:
+            raise errors.bad_request(f"sinceTime: {error}") from error
+        pod = self.cluster.registry.get(target.resource, target.namespace, target.name)
+        return LogRequest(
+            namespace=target.namespace,
+            name=target.name,
+            container=chosen_container(pod, query.get("container", "")),
+            follow=boolean(query, "follow"),
+            tail=integer(query, "tailLines"),
+            since=moment if since is None else self.cluster.clock.now() - since,
+            timestamps=boolean(query, "timestamps"),
+            limit_bytes=integer(query, "limitBytes"),
+        )
 
     def _predicate(self, target: Target, request: Request) -> Predicate:
         query = request.query

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,6 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from clusters.simulated.api import errors
 from clusters.simulated.api.api_server import Answer, ApiServer, Request, WatchRequest
 from clusters.simulated.api.objects import JsonObject, namespace_of
+from clusters.simulated.api.pod_logs import LogRequest, PodLogs
 from clusters.simulated.api.store import Change
 from clusters.simulated.clock import VirtualClock
 from clusters.simulated.cluster import SimulatedCluster
@@ -30,6 +32,7 @@ _MAX_BODY_BYTES = 3 * 1024 * 1024
 _BOOKMARK_SECONDS = 10.0
 _WATCH_SECONDS = 1800
 _SAVE_SECONDS = 2.0
+_LOG_SECONDS = 0.2
 
 
 class Application:
@@ -40,6 +43,7 @@ class Application:
         self._server = ApiServer(cluster)
         self._control = Control(cluster)
         self._monitors = Monitors(cluster.environment)
+        self._logs = PodLogs(cluster.environment)
         self._random = Random(cluster.registry.seed)  # noqa: S311 - chaos must be repeatable, not unguessable
         self._wake = asyncio.Event()
         self._watches: set[WatchStream] = set()
@@ -109,6 +113,9 @@ class Application:
         if isinstance(answer, WatchRequest):
             await self._stream(answer, receive, send)
             return
+        if isinstance(answer, LogRequest):
+            await self._send_log(answer, receive, send)
+            return
         if request.method != "GET":
             self.cluster.settle()
             self._wake.set()
@@ -131,6 +138,34 @@ class Application:
             gone.cancel()
             stream.close()
             self._watches.discard(stream)
+
+    async def _send_log(self, asked: LogRequest, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": _TEXT})
+        gone = asyncio.create_task(_disconnected(receive, asyncio.Event()))
+        try:
+            async for lines in self._log(asked):
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": lines, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+    async def _log(self, asked: LogRequest) -> AsyncIterator[bytes]:
+        """What there is, then what comes until the container ends."""
+        lines, running = self._logs.recent(asked)
+        text = b"".join(line.encoded(timestamp=asked.timestamps) for line in lines)
+        yield text[: asked.limit_bytes]
+        last = lines[-1].at if lines else asked.since
+        while asked.follow and running:
+            await asyncio.sleep(_LOG_SECONDS)
+            try:
+                lines, running = self._logs.recent(replace(asked, tail=None, since=last))
+            except errors.ApiError:  # the pod is gone
+                return
+            lines = [line for line in lines if line.at > last]
+            yield b"".join(line.encoded(timestamp=asked.timestamps) for line in lines)
+            last = lines[-1].at if lines else last
 
 
 class WatchStream:

@@ -35,7 +35,7 @@ class Resource:
 RESOURCES: tuple[Resource, ...] = (
     Resource("", "v1", "namespaces", "Namespace", False, ("ns",), ("status",)),
     Resource("", "v1", "nodes", "Node", False, ("no",), ("status",)),
-    Resource("", "v1", "pods", "Pod", True, ("po",), ("status", "binding", "eviction"), True),
+    Resource("", "v1", "pods", "Pod", True, ("po",), ("status", "binding", "eviction", "log"), True),
     Resource("", "v1", "configmaps", "ConfigMap", True, ("cm",)),
     Resource("", "v1", "events", "Event", True, ("ev",)),
     Resource("", "v1", "limitranges", "LimitRange", True, ("limits",)),
@@ -124,7 +124,7 @@ def api_resource_list(group: str, version: str) -> JsonObject | None:
 
 def _subresource(resource: Resource, name: str) -> JsonObject:
     kind = {"binding": "Binding", "eviction": "Eviction"}.get(name, resource.kind)
-    verbs = ["get", "patch", "update"] if name == "status" else ["create"]
+    verbs = {"status": ["get", "patch", "update"], "log": ["get"]}.get(name, ["create"])
     entry: JsonObject = {
         "name": f"{resource.plural}/{name}",
         "singularName": "",

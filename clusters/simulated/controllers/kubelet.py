@@ -181,7 +181,12 @@ class Kubelet:
             status["message"] = message
         ended_state = {"exitCode": exit_code, "finishedAt": timestamp(now), "reason": reason or "Completed"}
         status["containerStatuses"] = [
-            {**entry, "ready": False, "started": False, "state": {"terminated": ended_state}}
+            {**entry, "ready": False, "started": False, "state": {"terminated": {**_start_of(entry), **ended_state}}}
             for entry in status.get("containerStatuses") or ()
         ]
         return self._environment.set_status("pods", pod, status, _MANAGER)
+
+
+def _start_of(entry: JsonObject) -> JsonObject:
+    """When a container started, of its status."""
+    return dict((entry.get("state") or {}).get("running") or {})

@@ -1155,6 +1155,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workloads/{namespace}/{name}/pods/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Its pods: where they run, why they do not, and the devices that were decided for them. */
+        get: operations["workloads_pods_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workloads/{namespace}/{name}/pods/{pod}/log/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What a container of a pod has printed, in the cluster's words where there is nothing; at most 8 MiB. */
+        get: operations["workloads_pods_log_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workloads/{namespace}/{name}/priority/": {
         parameters: {
             query?: never;
@@ -2589,6 +2623,11 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
+        PaginatedPodList: {
+            results: components["schemas"]["Pod"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
         PaginatedPriorityClassList: {
             results: components["schemas"]["PriorityClass"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -2732,6 +2771,38 @@ export interface components {
             node: string;
             /** @description UUIDs. */
             devices: string[];
+        };
+        /** @description A pod as the cluster shows it. */
+        Pod: {
+            name: string;
+            uid: string;
+            pod_set: string;
+            replica: number;
+            /** @description Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown. */
+            phase: string;
+            ready: boolean;
+            terminating: boolean;
+            /** @description Why it is not ready, or how it ended. */
+            reason: string;
+            /** @description The cluster's own words. */
+            message: string;
+            restarts: number;
+            node: string;
+            /** @description The init containers first. */
+            containers: string[];
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            devices: components["schemas"]["PodDevice"][];
+        };
+        /** @description A slice that was decided for a container of a pod. */
+        PodDevice: {
+            uuid: string;
+            container: string;
+            memory_mib: number;
+            cores_percent: number;
+            slots: number;
         };
         /** @description A group of identical pods. */
         PodSet: {
@@ -11809,6 +11880,179 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MoveAdvice"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workloads_pods_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedPodList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    workloads_pods_log_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description Needed where the pod has more than one. */
+                container?: string;
+                /** @description Go on until the container ends, for ten minutes at most. */
+                follow?: boolean;
+                /** @description Lines from this time on. */
+                since?: string;
+                /** @description So many of the last lines, at most 100000. */
+                tail?: number;
+                /** @description Each line begins with its time. */
+                timestamps?: boolean;
+            };
+            header?: never;
+            path: {
+                name: string;
+                namespace: string;
+                pod: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */

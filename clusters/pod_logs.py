@@ -1,0 +1,73 @@
+"""What pods have printed, as the API server tells it. Whether the reader may know is settled before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Final, Self
+
+import orjson
+from django.db import connection
+
+from accounts.models import Cluster
+from clusters.connection import client_for
+
+MAX_BYTES: Final = 8 * 2**20
+"""Of one answer that does not follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Which log, and how much of it. `since` is a time as in RFC 3339."""
+
+    cluster: str
+    namespace: str
+    pod: str
+    container: str
+    tail: int | None
+    since: str
+    timestamps: bool
+
+    def encoded(self) -> str:
+        """As text for a header."""
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def decoded(cls, text: str | bytes) -> Self:
+        """What `encoded` wrote."""
+        return cls(**orjson.loads(text))
+
+
+def read_log(cluster: Cluster, query: LogQuery) -> bytes:
+    """What has been printed so far. Raises ClusterError."""
+    pieces = client_for(cluster).pod_log(
+        query.namespace,
+        query.pod,
+        container=query.container,
+        tail=query.tail,
+        since=query.since,
+        timestamps=query.timestamps,
+        limit_bytes=MAX_BYTES,
+    )
+    return b"".join(pieces)
+
+
+def follow_log(query: LogQuery, opened: Callable[[Callable[[], None]], None]) -> Iterator[bytes]:
+    """The same and what comes, until the container ends or the function that `opened` is handed is called.
+
+    Raises ClusterError. It holds no connection to the database while it waits.
+    """
+    try:
+        client = client_for(Cluster.objects.get(name=query.cluster))
+    finally:
+        connection.close()
+    yield from client.pod_log(
+        query.namespace,
+        query.pod,
+        container=query.container,
+        tail=query.tail,
+        since=query.since,
+        timestamps=query.timestamps,
+        follow=True,
+        opened=opened,
+    )

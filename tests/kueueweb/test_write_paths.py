@@ -1,0 +1,213 @@
+"""Every operation that writes: tried as another tenant, and twice at once. A new one fails here until it is listed."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Model
+from knox.models import AuthToken
+
+from accounts.models import Cluster, Namespace, Role, RoleBinding
+from accounts.services.tokens import create_token
+from queues.models import PodSet, Workload, WorkloadPriorityClass
+from queues.services.workloads import hold
+from tests.api_client import SchemaClient, schema
+from tests.factories import make_cluster_queue, make_cohort, make_node, make_resource_flavor
+from tests.users import EPOCH, client_of, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Body = Callable[[], Any]
+WRITES: Final = ("post", "put", "patch", "delete")
+KEYS: Final = {"workloads": [{"namespace": "team-a", "name": "one"}]}
+JOB: Final = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team-a, labels: {kueue.x-k8s.io/queue-name: local}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """An operation on what is bob's, or an admin's. `alone`: what it answers to who may, if not 200."""
+
+    body: Any = None
+    content_type: str = "application/json"
+    refused: tuple[int, ...] = (403, 404)
+    right: frozenset[int] = frozenset({200})
+    again: frozenset[int] = frozenset()
+    """What the one who comes second may be told instead."""
+    own: bool = False
+    """It concerns who asks alone: nobody is refused it."""
+    before: str = ""
+    """What is so before."""
+
+
+def codes(*statuses: int) -> frozenset[int]:
+    return frozenset(statuses)
+
+
+ENDED: Final = Write(KEYS, right=codes(200), again=codes(409, 404))
+OPERATIONS: Final[dict[tuple[str, str], Write]] = {
+    ("post", "auth/login/"): Write({"username": "bob", "password": "bob-secret"}, own=True, right=codes(200)),
+    ("post", "auth/logout/"): Write(own=True, right=codes(204)),
+    ("post", "auth/token/"): Write({"username": "bob", "password": "bob-secret"}, own=True, right=codes(200, 201)),
+    ("delete", "auth/tokens/"): Write(own=True, right=codes(200, 204)),
+    ("delete", "auth/tokens/{id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
+    ("put", "cluster-queues/{name}/"): Write({"cohort": "other"}, right=codes(200), again=codes(409, 412)),
+    ("patch", "cluster-queues/{name}/"): Write({"stop_policy": "Hold"}, again=codes(409, 412)),
+    ("delete", "cluster-queues/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("put", "cohorts/{name}/"): Write({"parent": "root"}, right=codes(200), again=codes(409, 412)),
+    ("patch", "cohorts/{name}/"): Write({"parent": "root"}, again=codes(409, 412)),
+    ("delete", "cohorts/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("put", "local-queues/{namespace}/{name}/"): Write({"cluster_queue": "main"}, right=codes(200), again=codes(409)),
+    ("patch", "local-queues/{namespace}/{name}/"): Write({"stop_policy": "Hold"}, again=codes(409, 412)),
+    ("delete", "local-queues/{namespace}/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("put", "resource-flavors/{name}/"): Write({"node_labels": {"a": "b"}}, right=codes(200), again=codes(409, 412)),
+    ("patch", "resource-flavors/{name}/"): Write({"node_labels": {"a": "b"}}, again=codes(409, 412)),
+    ("delete", "resource-flavors/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("patch", "devices/{uuid}/"): Write({"cordoned": True}),
+    ("patch", "nodes/{name}/"): Write({"cordoned": True}),
+    ("post", "manifests/"): Write(JOB.encode(), "application/yaml", again=codes(409)),
+    ("post", "workloads/"): Write(
+        {"namespace": "team-a", "name": "two", "queue_name": "local", "pod_sets": [{"requests": {"cpu": "1"}}]},
+        right=codes(201), again=codes(400, 409),
+    ),
+    ("delete", "workloads/{namespace}/{name}/"): Write(right=codes(202, 204), again=codes(404)),
+    ("put", "workloads/{namespace}/{name}/admission-checks/{check}/"): Write({"state": "Ready"}, again=codes(409)),
+    ("post", "workloads/{namespace}/{name}/cancel/"): Write(again=codes(409)),
+    ("post", "workloads/{namespace}/{name}/hold/"): Write(again=codes(409)),
+    ("post", "workloads/{namespace}/{name}/priority/"): Write({"priority_class": "usual"}),
+    ("post", "workloads/{namespace}/{name}/release/"): Write(before="held", again=codes(409)),
+    ("post", "workloads/cancel/"): ENDED,
+    ("post", "workloads/finish/"): Write(KEYS, again=codes(409, 404)),
+    ("post", "workloads/hold/"): Write(KEYS, again=codes(409)),
+    ("post", "workloads/release/"): Write(KEYS, before="held", again=codes(409)),
+}  # fmt: skip
+BY_ADMINS: Final = ("cluster-queues", "cohorts", "local-queues", "resource-flavors", "devices", "nodes")
+IDS: Final = [f"{method} {path}" for method, path in OPERATIONS]
+
+
+def test_every_operation_that_writes_is_tried() -> None:
+    known = {
+        (method, path.removeprefix("/api/v1/"))
+        for path, operations in schema()["paths"].items()
+        for method in operations
+        if method in WRITES
+    }
+    assert set(OPERATIONS) == known
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """What bob has in team-a, what charlie has in team-b, and what all have from the admins."""
+    cluster = Cluster.objects.create(name="default")
+    for name in ("team-a", "team-b"):
+        Namespace.objects.create(cluster=cluster, name=name, created_at=EPOCH)
+    make_cohort(cluster, "company")
+    make_cluster_queue(cluster, local_queue="", cohort_name="company")
+    make_resource_flavor(cluster, "spare")
+    make_node(cluster, "node-1", [{"uuid": "GPU-1"}])
+    local = apps.get_model("queues", "LocalQueue")
+    local.objects.create(cluster=cluster, namespace="team-a", name="local", cluster_queue_name="main", created_at=EPOCH)
+    WorkloadPriorityClass.objects.create(cluster=cluster, name="usual", value=10, created_at=EPOCH)
+    state = {"name": "billing", "state": "Pending", "message": "", "lastTransitionTime": "2026-01-05T09:00:00Z"}
+    row = Workload.objects.create(
+        cluster=cluster, namespace="team-a", name="one", created_at=EPOCH, queue_name="local",
+        admission_check_states=[state],
+    )  # fmt: skip
+    PodSet.objects.create(workload=row, template={}, requests={})
+    for name in ("alice", "bob", "charlie"):
+        make_user(name)
+    RoleBinding.objects.filter(user__username="charlie").update(role=Role.ADMIN)
+    return cluster
+
+
+def url_of(path: str) -> str:
+    """The address of what bob has."""
+    token = AuthToken.objects.filter(user__username="bob").first()
+    names = {
+        "cluster-queues": "main", "cohorts": "company", "local-queues": "local", "resource-flavors": "spare",
+        "nodes": "node-1", "workloads": "one",
+    }  # fmt: skip
+    filled = path.replace("{name}", names.get(path.partition("/")[0], "")).replace("{namespace}", "team-a")
+    filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing")
+    return f"/api/v1/{filled.replace('{id}', str(token.details.pk if token else ''))}"
+
+
+def prepare(cluster: Cluster, path: str, write: Write) -> None:
+    if "{id}" in path:
+        create_token(User.objects.get(username="bob"), "laptop")
+    if write.before == "held":
+        hold(cluster, [("team-a", "one")], actor="bob")
+
+
+def send(client: SchemaClient, method: str, url: str, write: Write) -> Any:
+    return client.generic(method.upper(), url, *encoded(client, write))
+
+
+def encoded(client: SchemaClient, write: Write) -> tuple[Any, str]:
+    if write.body is None or isinstance(write.body, bytes):
+        return write.body or b"", write.content_type
+    data, content_type = client._encode_data(write.body, "json")
+    return data, str(content_type)
+
+
+def rows() -> dict[str, list[dict[str, Any]]]:
+    """Everything that is stored but for sessions and what a login leaves."""
+    models: list[type[Model]] = [
+        model for model in apps.get_models() if model._meta.app_label in {"accounts", "queues", "gpus", "knox"}
+    ]
+    return {model._meta.label: list(model._default_manager.order_by("pk").values()) for model in models}
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=IDS)
+def test_as_another_tenant(cluster: Cluster, method: str, path: str) -> None:
+    write = OPERATIONS[method, path]
+    if write.own:
+        return
+    prepare(cluster, path, write)
+    before = rows()
+    for client in (client_of(User.objects.get(username="charlie")), SchemaClient()):
+        answer = send(client, method, url_of(path), write)
+        expected = write.refused if client.handler._force_user else (401,)  # type: ignore[attr-defined]
+        assert answer.status_code in expected, answer.content
+    assert rows() == before
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=IDS)
+def test_twice_at_once(cluster: Cluster, method: str, path: str) -> None:
+    """One of two does it; the other is told so, or that it is done."""
+    write = OPERATIONS[method, path]
+    prepare(cluster, path, write)
+    by_admin = path.startswith(BY_ADMINS) or "{check}" in path
+    user = User.objects.get(username="alice" if by_admin else "bob")
+    url, together = url_of(path), threading.Barrier(2)
+    answers: list[Any] = []
+
+    def ask() -> None:
+        client = client_of(user)
+        together.wait(30)
+        try:
+            answers.append(send(client, method, url, write))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = Counter(answer.status_code for answer in answers)
+    assert found.total() == 2
+    assert set(found) & write.right, [answer.content for answer in answers]
+    assert set(found) <= write.right | write.again, [answer.content for answer in answers]
