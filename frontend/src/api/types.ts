@@ -20,6 +20,7 @@ export type AllocatedDevice = Schemas["HeldSlice"];
 export type ContainerSample = Schemas["ContainerSample"];
 export type Workload = Schemas["Workload"];
 export type WorkloadDetail = Schemas["WorkloadDetail"];
+export type Pod = Schemas["Pod"];
 export type WorkloadEvent = Schemas["WorkloadEvent"];
 export type ResourceGroup = Whole<Schemas["ResourceGroup"]>;
 export type ClusterQueue = Whole<Schemas["ClusterQueueStatus"]>;

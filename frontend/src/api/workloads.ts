@@ -117,6 +117,29 @@ export function workloadSamplesQuery(cluster: string, { namespace, name }: Workl
   });
 }
 
+/** Its pods as the cluster shows them; of many the first. */
+export function workloadPodsQuery(cluster: string, { namespace, name }: WorkloadReference) {
+  const params = { path: { namespace, name }, query: { cluster, limit: 200 } };
+  return queryOptions({
+    queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "pods"] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/workloads/{namespace}/{name}/pods/", { params, signal })),
+    refetchInterval: 10_000,
+  });
+}
+
+/** Where the log of a pod is, followed from its last lines on. */
+export function podLogUrl(
+  cluster: string,
+  { namespace, name }: WorkloadReference,
+  pod: string,
+  container: string,
+): string {
+  const path = [namespace, name, "pods", pod, "log"].map(encodeURIComponent).join("/");
+  const query = new URLSearchParams({ cluster, container, follow: "true", tail: "2000" });
+  return `${window.location.origin}/api/v1/workloads/${path}/?${query}`;
+}
+
 export type WorkloadAction =
   | { kind: "cancel" | "hold" | "release" }
   | { kind: "priority"; priority_class: string };

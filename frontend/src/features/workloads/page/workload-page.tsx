@@ -21,6 +21,7 @@ import { GoneWorkload } from "./gone-workload";
 import { Lifecycle } from "./lifecycle";
 import { Manifest } from "./manifest";
 import { PodSets } from "./pod-sets";
+import { Pods } from "./pods";
 import { Use } from "./use";
 import { WhereItRan } from "./where-it-ran";
 
@@ -83,6 +84,7 @@ export function WorkloadPage({ namespace, name }: { namespace: string; name: str
         {workload.data.devices.length === 0 && workload.data.status !== "Pending" && (
           <WhereItRan namespace={namespace} name={name} />
         )}
+        <Pods workload={workload.data} />
         <Panel title="Lifecycle">
           <Lifecycle workload={workload.data} />
         </Panel>

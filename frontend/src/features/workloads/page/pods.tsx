@@ -1,0 +1,110 @@
+/** Its pods as the cluster shows them: where they run, why they do not, and what they print. */
+import { Button, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { useCluster } from "@/api/cluster";
+import type { Pod, WorkloadDetail } from "@/api/types";
+import { workloadPodsQuery } from "@/api/workloads";
+import { Ago } from "@/components/ago";
+import { ErrorState } from "@/components/error-state";
+import { Panel } from "@/components/panel";
+import classes from "../workloads.module.css";
+import { PodLog } from "./pod-log";
+
+export function Pods({ workload }: { workload: WorkloadDetail }) {
+  const pods = useQuery(workloadPodsQuery(useCluster(), workload));
+  const [shown, setShown] = useState<Pod | null>(null);
+  if (pods.data === undefined && pods.error === null) return null;
+  if (pods.error === null && pods.data.results.length === 0) return null;
+  return (
+    <Panel title="Pods" flush>
+      {pods.error !== null && (
+        <ErrorState
+          title="The pods cannot be shown"
+          message={pods.error.message}
+          onRetry={() => void pods.refetch()}
+        />
+      )}
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Pod</Table.Th>
+              <Table.Th>Phase</Table.Th>
+              <Table.Th>Node and devices</Table.Th>
+              <Table.Th ta="right">Restarts</Table.Th>
+              <Table.Th>Started</Table.Th>
+              <Table.Th />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {pods.data?.results.map((pod) => (
+              <Row key={pod.uid} pod={pod} onLog={() => setShown(pod)} />
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+      {pods.data?.next != null && (
+        <Text fz="sm" c="var(--kw-muted)" p="md">
+          These are its first {pods.data.results.length} pods.
+        </Text>
+      )}
+      {shown !== null && <PodLog workload={workload} pod={shown} onClose={() => setShown(null)} />}
+    </Panel>
+  );
+}
+
+function Row({ pod, onLog }: { pod: Pod; onLog: () => void }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        {pod.name}
+        <Text fz="xs" c="var(--kw-muted)">
+          {pod.pod_set} {pod.replica}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Text fz="sm" c={phaseColor(pod)}>
+          {phaseWords(pod)}
+        </Text>
+        {pod.message !== "" && (
+          <Text fz="xs" c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
+            {pod.message}
+          </Text>
+        )}
+      </Table.Td>
+      <Table.Td>
+        {pod.node === "" ? "–" : pod.node}
+        {pod.devices.map((device) => (
+          <Text key={`${device.uuid} ${device.container}`} fz="xs" c="var(--kw-muted)" title={device.uuid}>
+            {device.memory_mib} MiB, {device.cores_percent} % of {device.uuid.slice(0, 12)}
+          </Text>
+        ))}
+      </Table.Td>
+      <Table.Td ta="right" className="kw-number">
+        {pod.restarts}
+      </Table.Td>
+      <Table.Td>{pod.started_at === null ? "–" : <Ago time={pod.started_at} />}</Table.Td>
+      <Table.Td ta="right">
+        <Button variant="default" size="compact-xs" onClick={onLog} aria-label={`Log of ${pod.name}`}>
+          Log
+        </Button>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+/** The phase, with the reason where there is one. */
+function phaseWords(pod: Pod): string {
+  const words = pod.terminating
+    ? "Terminating"
+    : pod.phase === "Running" && !pod.ready
+      ? "Running, not ready"
+      : pod.phase;
+  return pod.reason === "" || pod.reason === "Completed" ? words : `${words}: ${pod.reason}`;
+}
+
+function phaseColor(pod: Pod): string {
+  if (pod.phase === "Failed" || pod.reason === "Unschedulable") return "var(--kw-over)";
+  return pod.ready ? "var(--kw-good)" : "inherit";
+}
