@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('queues', '0006_pod_devices'),
+        ('queues', '0007_resource_flavor_quota_only'),
     ]
 
     operations = [
