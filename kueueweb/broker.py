@@ -15,7 +15,7 @@ class Channel(redis.Channel):
     do_restore = False
 
     def _connparams(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        if self.connection.client is None:  # an acknowledgement that comes after the end
+        if self.connection is None or self.connection.client is None:  # an acknowledgement that comes after the end
             raise ConnectionError("The connection to Redis was closed.")
         found: dict[str, Any] = super()._connparams(*args, **kwargs)
         return found

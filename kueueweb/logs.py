@@ -12,12 +12,10 @@ from typing import Final
 import kombu.exceptions
 import redis
 import structlog
-from psycopg import InterfaceError as PsycopgInterfaceError
-from psycopg import OperationalError as PsycopgOperationalError
+
+from accounts.outages import is_database_away
 
 _AWAY: Final = (redis.ConnectionError, redis.TimeoutError, kombu.exceptions.OperationalError, ConnectionError)
-_SERVER_ENDS: Final = ("08", "57P")
-"""Classes of SQLSTATE: connection exception; operator intervention, as of a server that stops, crashed or starts."""
 _SILENCE_SECONDS: Final = 10.0
 
 
@@ -68,9 +66,11 @@ def is_outage(error: BaseException) -> bool:
     """Whether PostgreSQL or Redis is away, or went away while it was asked, or that caused the error."""
     if isinstance(error, _AWAY):
         return True
-    if isinstance(error, PsycopgOperationalError | PsycopgInterfaceError):
-        return error.sqlstate is None or error.sqlstate.startswith(_SERVER_ENDS)
-    return error.__cause__ is not None and is_outage(error.__cause__)
+    if is_database_away(error):
+        return True
+    # beat raises what it raises anew, without a cause.
+    cause = error.__context__ if type(error).__module__ == "celery.beat" else error.__cause__
+    return cause is not None and is_outage(cause)
 
 
 def in_one_line(text: str) -> str:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import Cluster
+from accounts.outages import patiently
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
 from gpus.services import telemetry
 from scheduler.checks.webhook import ask_pending
@@ -39,7 +40,8 @@ def stand_by(sender: str, instance: Any, **_: Any) -> None:
     """A scheduler worker consumes nothing before it leads: it waits here for the one before to be gone."""
     if SCHEDULER_QUEUE in instance.app.amqp.queues.consume_from:
         _log.info("%s stands by", sender)
-        leadership.wait()
+        # One that went on without leading would take wake-ups that are the leader's.
+        patiently(leadership.wait)
         _log.info("%s leads", sender)
 
 

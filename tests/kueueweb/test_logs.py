@@ -6,9 +6,10 @@ import logging
 import psycopg
 import pytest
 import redis
+from celery.beat import SchedulingError
 from django.db import OperationalError
 
-from kueueweb.logs import OutageInOneLine, json_formatter
+from kueueweb.logs import OutageInOneLine, is_outage, json_formatter
 
 
 def test_a_record_is_one_line_with_its_fields() -> None:
@@ -62,6 +63,20 @@ def test_a_server_that_is_away_is_one_line_without_a_traceback(error: Exception)
     assert OutageInOneLine().filter(record)
     text = logging.Formatter().format(record)
     assert text == f"Task push failed: {' '.join(str(error).split())}"
+
+
+def test_beat_s_error_is_an_outage_where_redis_is_away() -> None:
+    def raised(error: Exception) -> SchedulingError:
+        try:
+            try:
+                raise error
+            except (ValueError, redis.ConnectionError) as reason:
+                raise SchedulingError(f"Couldn't apply scheduled task: {reason}")  # noqa: B904 (as beat raises it)
+        except SchedulingError as found:
+            return found
+
+    assert is_outage(raised(redis.ConnectionError("refused")))
+    assert not is_outage(raised(ValueError("why")))
 
 
 def test_one_who_asks_again_and_again_says_so_once_in_a_while() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import Cluster
+from accounts.outages import patiently
 from clusters.client import ClusterClient, ClusterError, TokenBucket, connect
 from clusters.connection import client_for
 from clusters.sync.watcher import Watcher
@@ -27,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="list everything once, store it, and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = Cluster.objects.filter(name=options["cluster"]).first()
+        cluster = patiently(Cluster.objects.filter(name=options["cluster"]).first)
         if cluster is None:
             raise CommandError(f"There is no cluster {options['cluster']!r}.")
         try:

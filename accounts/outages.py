@@ -1,0 +1,39 @@
+"""PostgreSQL that is away for a while, at a moment when nothing can be done without it."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import psycopg
+from django.db import OperationalError
+
+T = TypeVar("T")
+
+_SERVER_ENDS: Final = ("08", "57P")
+"""Classes of SQLSTATE: connection exception; operator intervention, as of a server that stops, crashed or starts."""
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_MAX_PAUSE_SECONDS: Final = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+def is_database_away(error: BaseException) -> bool:
+    """Whether PostgreSQL does not answer, or went away while it was asked."""
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return error.sqlstate is None or error.sqlstate.startswith(_SERVER_ENDS)
+    return error.__cause__ is not None and is_database_away(error.__cause__)
+
+
+def patiently(ask: Callable[[], T], sleep: Callable[[float], None] = time.sleep) -> T:
+    """Ask the database, again and again with longer pauses while it is away."""
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return ask()
+        except (OperationalError, psycopg.OperationalError) as error:
+            if not is_database_away(error):
+                raise
+            _log.warning("The database does not answer; asked again in %g s: %s", pause, " ".join(str(error).split()))
+        sleep(pause)
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)
