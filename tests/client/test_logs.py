@@ -64,7 +64,13 @@ def test_logs_of_a_pod_until_it_ends(system: System, alice: Run) -> None:
     lines = first.output.splitlines()
     assert lines[0].startswith("starting app on node-")
     assert alice("logs", "train", "--tail", "1").output.splitlines() == lines[-1:]
-    later = threading.Timer(1.0, system.advance, [200])
+
+    def end() -> None:
+        system.advance(200)
+        system.watcher.resync()
+        connection.close()
+
+    later = threading.Timer(1.0, end)
     later.start()
     followed = alice("logs", "-f", workload).output.splitlines()
     later.join()
