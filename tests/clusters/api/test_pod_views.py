@@ -13,8 +13,8 @@ from clusters.client import PODS
 from clusters.pod_logs import LogQuery, follow_log
 from queues.models import Pod
 from tests.api_client import SchemaClient
-from tests.clusters.system import System, gpu_job, queued
-from tests.simulated_cluster import ServerThread, job, make_simulated
+from tests.clusters.system import System, gpu_job
+from tests.simulated_cluster import ServerThread, make_simulated
 from tests.users import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,10 +73,12 @@ def test_a_pod_that_ended_holds_no_device(system: System, reader: SchemaClient) 
 
 
 def test_a_pod_that_no_node_takes_says_why(system: System, reader: SchemaClient) -> None:
-    run(system, queued(job("large", requests={"cpu": "50"})))
+    run(system, gpu_job(run_seconds=1000))
+    stuck = {"phase": "Pending", "ready": False, "reason": "Unschedulable", "message": "0/2 nodes are available"}
+    Pod.objects.update(node_name="", **stuck)
     [pod] = reader.get(pods_url(system)).json()["results"]
-    assert (pod["phase"], pod["reason"], pod["node"]) == ("Pending", "Unschedulable", "")
-    assert "Insufficient cpu" in pod["message"]
+    assert (pod["phase"], pod["reason"], pod["message"]) == ("Pending", "Unschedulable", "0/2 nodes are available")
+    assert pod["node"] == ""
 
 
 def test_logs_are_shown_to_those_who_see_the_workload(system: System, reader: SchemaClient) -> None:
@@ -117,7 +119,8 @@ def test_a_query_that_makes_no_sense_is_refused(system: System, reader: SchemaCl
 
 
 def test_what_the_cluster_says_against_a_log_is_passed_on(system: System, reader: SchemaClient) -> None:
-    run(system, queued(job("large", requests={"cpu": "50"})))
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn(0.5)
     log = f"{pods_url(system)}{Pod.objects.get().name}/log/"
     waiting = reader.get(log)
     assert (waiting.status_code, waiting.json()["reason"]) == (400, "Invalid")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from clusters.client import PODS, Listing
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from clusters.sync.pods import PodSync
 from queues.models import Pod, WorkloadEvent
-from tests.clusters.system import System, gpu_job, queued
-from tests.simulated_cluster import ServerThread, job, make_simulated
+from tests.clusters.system import System, gpu_job
+from tests.simulated_cluster import ServerThread, make_simulated
 
 LACKING = "0/2 nodes are available: 2 Insufficient cpu."
 
@@ -73,40 +74,48 @@ def pods_ready(system: System) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
+@pytest.fixture
+def slow_start() -> Iterator[System]:
+    """A cluster whose pods take an hour to get ready."""
+    with ServerThread(make_simulated(start_seconds=3600.0)) as server:
+        yield System(server)
+
+
+def see(system: System, status: dict[str, Any]) -> None:
+    """The watcher sees the one pod with this status."""
+    [pod] = system.client.list(PODS).items
+    PodSync(system.cluster).apply([Listing(({**pod, "status": status},), "1")], system.now())
+
+
 @pytest.mark.django_db(transaction=True)
-def test_pods_that_no_node_takes_are_told_in_the_cluster_s_words(system: System) -> None:
+def test_pods_that_no_node_takes_are_told_in_the_cluster_s_words(slow_start: System) -> None:
     """J6: a workload whose pods could not start looked like one that ran; nothing but `waitForPodsReady` asked."""
-    system.submit(queued(job("large", requests={"cpu": "50"}, run_seconds=1000)))
-    for _ in range(2):
-        system.turn()
+    system = slow_start
+    system.submit(gpu_job(run_seconds=1000))
+    system.turn()
+    since = system.workload().conditions[-1]["lastTransitionTime"]
+    see(system, {"phase": "Pending", **unscheduled(reason="Unschedulable", message=LACKING)})
     [row] = Pod.objects.all()
-    assert (row.phase, row.reason, row.containers) == ("Pending", "Unschedulable", ["main"])
-    assert "Insufficient cpu" in row.message
-    status, reason, message = pods_ready(system)
-    assert (status, reason) == ("False", "WaitForStart")
-    assert message == f"Its pods cannot be scheduled: {row.message}"
+    assert (row.phase, row.reason, row.message, row.containers) == ("Pending", "Unschedulable", LACKING, ["main"])
+    message = f"Its pods cannot be scheduled: {LACKING}"
+    assert pods_ready(system) == ("False", "WaitForStart", message)
     events = WorkloadEvent.objects.filter(reason="PodsNotReady")
     assert list(events.values_list("type", "message")) == [("Warning", message)]
-    system.turn()
+    see(system, {"phase": "Pending", **unscheduled(reason="Unschedulable", message=LACKING)})
     assert events.count() == 1
-    since = system.workload().conditions[-1]["lastTransitionTime"]
-    [pod] = system.client.list(PODS).items
-    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "True"}]
-    PodSync(system.cluster).apply([Listing((pod,), "1")], system.now())
+    see(system, {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]})
     assert pods_ready(system) == ("False", "WaitForStart", "Not all pods are ready or succeeded")
     assert system.workload().conditions[-1]["lastTransitionTime"] == since
     assert events.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_workload_with_pods_says_whether_they_are_ready() -> None:
+def test_every_workload_with_pods_says_whether_they_are_ready(slow_start: System) -> None:
     """J6: PodsReady was set by those alone that `waitForPodsReady` asked for."""
-    with ServerThread(make_simulated(start_seconds=3600.0)) as server:
-        system = System(server)
-        system.submit(gpu_job(run_seconds=1000))
-        system.turn()
-        assert pods_ready(system) == ("False", "WaitForStart", "Not all pods are ready or succeeded")
-        assert not WorkloadEvent.objects.filter(reason="PodsNotReady").exists()
-        system.advance(3600)
-        system.watcher.resync()
-        assert pods_ready(system)[:2] == ("True", "Started")
+    slow_start.submit(gpu_job(run_seconds=1000))
+    slow_start.turn()
+    assert pods_ready(slow_start) == ("False", "WaitForStart", "Not all pods are ready or succeeded")
+    assert not WorkloadEvent.objects.filter(reason="PodsNotReady").exists()
+    slow_start.advance(3600)
+    slow_start.watcher.resync()
+    assert pods_ready(slow_start)[:2] == ("True", "Started")
