@@ -15,9 +15,10 @@ class Channel(redis.Channel):
     do_restore = False
 
     def _connparams(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        if self.connection is None or self.connection.client is None:  # an acknowledgement that comes after the end
+        transport: Any = self.connection
+        if transport is None or transport.client is None:  # an acknowledgement that comes after the end
             raise ConnectionError("The connection to Redis was closed.")
-        found: dict[str, Any] = super()._connparams(*args, **kwargs)
+        found: dict[str, Any] = super()._connparams(*args, **kwargs)  # type: ignore[misc]  # the stubs leave it out
         return found
 
 

@@ -156,9 +156,10 @@ def _devices(workload: int, pods: Iterable[Mapping[str, Any]]) -> Mapping[tuple[
         workload_id=workload, source=AllocationSource.DECIDED, replica__in=replicas
     ).order_by("container_index", "device_uuid")
     found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    row: Mapping[str, Any]
     for row in rows.values("pod_set", "replica", "device_uuid", "container", "memory_mib", "cores_percent", "slots"):
-        key = row.pop("pod_set"), row.pop("replica")
-        found[key].append({"uuid": row.pop("device_uuid"), **row})
+        slice_ = {name: row[name] for name in ("container", "memory_mib", "cores_percent", "slots")}
+        found[row["pod_set"], row["replica"]].append({"uuid": row["device_uuid"], **slice_})
     return found
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.transactions import hardware_transaction
@@ -76,7 +75,7 @@ def link_external(node: Node) -> set[int]:
     return linked
 
 
-def _forget(cluster_id: int, rows: QuerySet[DeviceAllocation]) -> bool:
+def _forget(cluster_id: int, rows: Any) -> bool:
     rows = rows.filter(cluster_id=cluster_id, source=AllocationSource.EXTERNAL)
     if not rows.exists():
         return False

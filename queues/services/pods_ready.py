@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -55,7 +55,7 @@ def record_pods_waiting(cluster: Cluster, why: Mapping[tuple[str, str], str], *,
     if not why:
         return 0
     now = now or timezone.now()
-    parameters = {
+    parameters: dict[str, Any] = {
         "cluster_id": cluster.pk,
         "namespaces": [namespace for namespace, _ in why],
         "names": [name for _, name in why],

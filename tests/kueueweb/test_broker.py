@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from kombu import Connection
 
@@ -13,7 +15,7 @@ from kueueweb.celery import app
     "url", ["redis://127.0.0.1:9/0", "rediss://127.0.0.1:9/0", "redis+socket:///none?virtual_host=0"]
 )
 def test_every_address_of_redis_is_reached_by_our_channels(url: str) -> None:
-    transport = app.connection(url).transport
+    transport: Any = app.connection(url).transport
     assert transport.Channel is Channel
     assert not transport.Channel.do_restore
 
@@ -22,7 +24,7 @@ def test_every_address_of_redis_is_reached_by_our_channels(url: str) -> None:
 def test_an_acknowledgement_after_the_end_is_a_connection_s_error(gone: str) -> None:
     """J12: it was an AttributeError, which kombu does not expect, and the worker ended."""
     with Connection("redis://127.0.0.1:9/0") as connection:
-        channel = Channel.__new__(Channel)
+        channel: Any = Channel.__new__(Channel)
         channel.connection = connection.transport if gone == "client" else None
         if channel.connection is not None:
             channel.connection.client = None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
@@ -152,14 +153,8 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
 
 
 def send(client: SchemaClient, method: str, url: str, write: Write) -> Any:
-    return client.generic(method.upper(), url, *encoded(client, write))
-
-
-def encoded(client: SchemaClient, write: Write) -> tuple[Any, str]:
-    if write.body is None or isinstance(write.body, bytes):
-        return write.body or b"", write.content_type
-    data, content_type = client._encode_data(write.body, "json")
-    return data, str(content_type)
+    body = write.body if isinstance(write.body, bytes) else orjson.dumps(write.body) if write.body is not None else b""
+    return client.generic(method.upper(), url, body, write.content_type)
 
 
 def rows() -> dict[str, list[dict[str, Any]]]:

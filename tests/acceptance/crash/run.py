@@ -75,9 +75,9 @@ def run(folder: Path, minutes: float, seed: int, mean_pause: float, say: Callabl
         say("No more kills: everything settles.")
         report.faults = list(faults(stack, admin, tenants))
         report.kills = stack.kills
-        for worker in (admin, *tenants):
-            report.answers += worker.answers
+        report.answers += admin.answers
         for tenant in tenants:
+            report.answers += tenant.answers
             report.refusals += tenant.refusals
             report.promises += Counter(promise.fate.name for promise in tenant.promises)
     return report

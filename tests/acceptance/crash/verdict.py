@@ -126,5 +126,5 @@ def _held(stack: Stack) -> list[str]:
         "live pods": "SELECT count(*) FROM queues_pod WHERE phase NOT IN ('Succeeded', 'Failed')",
     }
     with psycopg.connect(stack.postgres.url(), autocommit=True) as session:
-        counts = {name: session.execute(text).fetchone() for name, text in statements.items()}  # type: ignore[call-overload]
+        counts = {name: session.execute(text).fetchone() for name, text in statements.items()}
     return [f"{row[0]} {name}" for name, row in counts.items() if row and row[0]]
