@@ -29,7 +29,7 @@ from scheduler.live.authentication import by_session_or_token  # noqa: E402
 _bodies = BodyReader(max_bytes=settings.MAXIMUM_BODY_BYTES, max_held_bytes=4 * settings.MAXIMUM_BODY_BYTES)
 application = ProtocolTypeRouter(
     {
-        "http": Followers(Gate(_threads, readiness, _bodies), follow_log),  # type: ignore[arg-type, dict-item]  # their types are narrower than ASGI's
+        "http": Followers(Gate(_threads, readiness, _bodies), follow_log),  # type: ignore[arg-type]  # their types are narrower than ASGI's
         "websocket": by_session_or_token(URLRouter([path("ws/live/", LiveConsumer.as_asgi())])),
     }
 )

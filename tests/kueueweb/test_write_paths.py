@@ -78,13 +78,15 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("delete", "resource-flavors/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
     ("patch", "devices/{uuid}/"): Write({"cordoned": True}),
     ("patch", "nodes/{name}/"): Write({"cordoned": True}),
-    ("post", "manifests/"): Write(JOB.encode(), "application/yaml", again=codes(409)),
+    ("post", "manifests/"): Write(JOB, "application/yaml", again=codes(409)),
     ("post", "workloads/"): Write(
         {"namespace": "team-a", "name": "two", "queue_name": "local", "pod_sets": [{"requests": {"cpu": "1"}}]},
         right=codes(201), again=codes(400, 409),
     ),
     ("delete", "workloads/{namespace}/{name}/"): Write(right=codes(202, 204), again=codes(404)),
-    ("put", "workloads/{namespace}/{name}/admission-checks/{check}/"): Write({"state": "Ready"}, again=codes(409)),
+    ("put", "workloads/{namespace}/{name}/admission-checks/{check}/"): Write(
+        {"state": "Ready"}, before="reserved", again=codes(409)
+    ),
     ("post", "workloads/{namespace}/{name}/cancel/"): Write(again=codes(409)),
     ("post", "workloads/{namespace}/{name}/hold/"): Write(again=codes(409)),
     ("post", "workloads/{namespace}/{name}/priority/"): Write({"priority_class": "usual"}),
@@ -150,10 +152,14 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
         create_token(User.objects.get(username="bob"), "laptop")
     if write.before == "held":
         hold(cluster, [("team-a", "one")], actor="bob")
+    if write.before == "reserved":
+        Workload.objects.update(status="QuotaReserved", quota_reserved_at=EPOCH)
 
 
 def send(client: SchemaClient, method: str, url: str, write: Write) -> Any:
-    body = write.body if isinstance(write.body, bytes) else orjson.dumps(write.body) if write.body is not None else b""
+    body = (
+        "" if write.body is None else write.body if isinstance(write.body, str) else orjson.dumps(write.body).decode()
+    )
     return client.generic(method.upper(), url, body, write.content_type)
 
 
