@@ -27,7 +27,7 @@ from scheduling.model.device import DeviceSlice
 from tests.acceptance.processes import database_url, wait_for
 from tests.clusters.system import deployment, gpu_job
 from tests.factories import make_cluster, make_cluster_queue
-from tests.gpus.services.test_nodes import card, manifest
+from tests.gpus.services.test_nodes import gpu, manifest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,7 +53,7 @@ def cluster() -> Cluster:
 
 
 def node(cluster: Cluster, *, healthy: bool) -> None:
-    cards = [card(uuid, index, health=healthy) for index, uuid in enumerate(CARDS)]
+    cards = [gpu(uuid, index, health=healthy) for index, uuid in enumerate(CARDS)]
     sync_node(cluster.pk, observed_node(manifest(*cards)))
 
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('queues', '0007_resource_flavor_quota_only'),
+        ('queues', '0008_edits_and_spellings'),
     ]
 
     operations = [
