@@ -18,7 +18,7 @@ from knox.models import AuthToken
 
 from accounts.models import Cluster, Namespace, Role, RoleBinding
 from accounts.services.tokens import create_token
-from queues.models import PodSet, Workload, WorkloadPriorityClass
+from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
 from tests.api_client import SchemaClient, schema
 from tests.factories import make_cluster_queue, make_cohort, make_node, make_resource_flavor
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Body = Callable[[], Any]
 WRITES: Final = ("post", "put", "patch", "delete")
 KEYS: Final = {"workloads": [{"namespace": "team-a", "name": "one"}]}
+CELL: Final = {"resources": {"cpu": {"nominal_quota": "9"}}}
 JOB: Final = """
 apiVersion: batch/v1
 kind: Job
@@ -67,6 +68,8 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("put", "cluster-queues/{name}/"): Write({"cohort": "other"}, right=codes(200), again=codes(409, 412)),
     ("patch", "cluster-queues/{name}/"): Write({"stop_policy": "Hold"}, again=codes(409, 412)),
     ("delete", "cluster-queues/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("patch", "cluster-queues/{name}/quotas/{flavor}/"): Write(CELL, again=codes(409, 412)),
+    ("patch", "cohorts/{name}/quotas/{flavor}/"): Write(CELL, again=codes(409, 412)),
     ("put", "cohorts/{name}/"): Write({"parent": "root"}, right=codes(200), again=codes(409, 412)),
     ("patch", "cohorts/{name}/"): Write({"parent": "root"}, again=codes(409, 412)),
     ("delete", "cohorts/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
@@ -116,7 +119,10 @@ def cluster() -> Cluster:
     cluster = Cluster.objects.create(name="default")
     for name in ("team-a", "team-b"):
         Namespace.objects.create(cluster=cluster, name=name, created_at=EPOCH)
-    make_cohort(cluster, "company")
+    group = ResourceGroup.objects.create(
+        cohort=make_cohort(cluster, "company"), position=0, covered_resources=["cpu"], flavors=["default-flavor"]
+    )
+    FlavorQuota.objects.create(resource_group=group, flavor="default-flavor", resource="cpu", nominal_quota=1000)
     make_cluster_queue(cluster, local_queue="", cohort_name="company")
     make_resource_flavor(cluster, "spare")
     make_node(cluster, "node-1", [{"uuid": "GPU-1"}])
@@ -143,7 +149,7 @@ def url_of(path: str) -> str:
         "nodes": "node-1", "workloads": "one",
     }  # fmt: skip
     filled = path.replace("{name}", names.get(path.partition("/")[0], "")).replace("{namespace}", "team-a")
-    filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing")
+    filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing").replace("{flavor}", "default-flavor")
     return f"/api/v1/{filled.replace('{id}', str(token.details.pk if token else ''))}"
 
 
@@ -157,9 +163,8 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
 
 
 def send(client: SchemaClient, method: str, url: str, write: Write) -> Any:
-    body = (
-        "" if write.body is None else write.body if isinstance(write.body, str) else orjson.dumps(write.body).decode()
-    )
+    text = write.body if isinstance(write.body, str) else orjson.dumps(write.body).decode()
+    body = "" if write.body is None else text
     return client.generic(method.upper(), url, body, write.content_type)
 
 
