@@ -169,9 +169,11 @@ def send(client: SchemaClient, method: str, url: str, write: Write) -> Any:
 
 
 def rows() -> dict[str, list[dict[str, Any]]]:
-    """Everything that is stored but for sessions and what a login leaves."""
+    """Everything that is stored, but for sessions and the audit, which tells of refused attempts too."""
     models: list[type[Model]] = [
-        model for model in apps.get_models() if model._meta.app_label in {"accounts", "queues", "gpus", "knox"}
+        model
+        for model in apps.get_models()
+        if model._meta.app_label in {"accounts", "queues", "gpus", "knox"} and model._meta.model_name != "auditrecord"
     ]
     return {model._meta.label: list(model._default_manager.order_by("pk").values()) for model in models}
 
