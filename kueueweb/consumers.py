@@ -17,7 +17,7 @@ from scheduler.live.rights import user_group
 
 HEARTBEAT_SECONDS: Final = 5.0
 RECHECK_SECONDS: Final = 15.0
-_LONGEST_MESSAGE: Final = 1000
+_MAX_MESSAGE: Final = 1000
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library is not typed
@@ -79,7 +79,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # the library
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Anything but a request to resume is ignored: what a client sends must never hurt it."""
-        if self._socket is None or text_data is None or len(text_data) > _LONGEST_MESSAGE:
+        if self._socket is None or text_data is None or len(text_data) > _MAX_MESSAGE:
             return
         with suppress(orjson.JSONDecodeError):
             message: Any = orjson.loads(text_data)

@@ -65,7 +65,7 @@ class Text(FieldType):
         return ""
 
     def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> str:
-        return holder.text(key, required=required, longest=self.max_length, syntax=self.syntax)
+        return holder.text(key, required=required, max_length=self.max_length, syntax=self.syntax)
 
     def core(self, value: str) -> str | None:
         return value or None
@@ -149,7 +149,9 @@ class TextMap(FieldType):
         return {}
 
     def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
-        return holder.text_map(key, most=self.max_entries, key_syntax=self.key_syntax, value_syntax=self.value_syntax)
+        return holder.text_map(
+            key, max_entries=self.max_entries, key_syntax=self.key_syntax, value_syntax=self.value_syntax
+        )
 
 
 @dataclass(frozen=True)

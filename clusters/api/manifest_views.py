@@ -19,7 +19,7 @@ from accounts.exceptions import InvalidRequest
 from accounts.services.apply_result import Action
 from clusters.manifests import ApplyResult, apply_manifests, get_manifests, kind_named, to_yaml
 from queues.api.filters import query_text
-from queues.manifests.documents import MOST_BYTES
+from queues.manifests.documents import MAX_BYTES
 from queues.services.visibility import Reader
 
 _YAML = "application/yaml"
@@ -32,7 +32,7 @@ class _TextParser(BaseParser):
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         """The bytes."""
-        return stream.read(MOST_BYTES + 1)
+        return stream.read(MAX_BYTES + 1)
 
 
 class _YAMLParser(_TextParser):

@@ -42,8 +42,8 @@ QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 HAMI_WEBHOOK_LABEL: Final = "hami.io/webhook"
 
-_LONGEST_LABEL_VALUE: Final = 63
-_LONGEST_NUMBER: Final = 9
+_MAX_LABEL_VALUE: Final = 63
+_MAX_NUMBER: Final = 9
 _SERVER_METADATA: Final = (
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation",
     "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
@@ -61,7 +61,7 @@ def uid_label(item: Mapping[str, Any], key: str) -> str:
 def replica_of(pod: Mapping[str, Any]) -> int | None:
     """Which replica of its pod set a pod was made; None where it is none yet, or the annotation is no number."""
     text = str((pod["metadata"].get("annotations") or {}).get(REPLICA_ANNOTATION, ""))
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_NUMBER else None
 
 
 class CannotStart(Exception):
@@ -358,7 +358,7 @@ def admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> di
         CLUSTER_QUEUE_LABEL: workload.cluster_queue_name,
         LOCAL_QUEUE_LABEL: workload.queue_name,
     }
-    return {key: value for key, value in labels.items() if value and len(value) <= _LONGEST_LABEL_VALUE}
+    return {key: value for key, value in labels.items() if value and len(value) <= _MAX_LABEL_VALUE}
 
 
 def _merged_selector(own: Mapping[str, str], flavor: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ User = AbstractBaseUser | AnonymousUser | None
 """Who applies; None is somebody with the machine's own command line, who may do everything."""
 
 LOCAL_ACTOR = "manage.py"
-_LONGEST_SET_NAME = 253
+_MAX_SET_NAME = 253
 _LOCK = 0x6B756575
 """Namespace of the advisory locks that let one apply at a time change a cluster."""
 
@@ -101,8 +101,8 @@ def apply_documents(
     """As `apply_manifests`, for documents that were read already, from several files perhaps."""
     if prune and not applied_set:
         raise InvalidRequest("prune needs the name of a set: it removes what that set applied earlier.")
-    if len(applied_set) > _LONGEST_SET_NAME:
-        raise InvalidRequest(f"A set's name has at most {_LONGEST_SET_NAME} characters; this has {len(applied_set)}.")
+    if len(applied_set) > _MAX_SET_NAME:
+        raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
     objects = read_objects(documents)
     _authorise(user, objects, prune)
     _check_policies(cluster, user, objects)

@@ -19,7 +19,7 @@ from gpus.models import Device, DeviceSample
 from gpus.services.cordon import close_device, close_node
 
 RESOLUTIONS = {"raw": Resolution.RAW, "5m": Resolution.MINUTES, "1h": Resolution.HOUR}
-_MOST_HOURS = 90 * 24
+_MAX_HOURS = 90 * 24
 
 
 class CloseSerializer(Shape):
@@ -193,4 +193,4 @@ class SamplesQuery(Shape):
     """Which samples, and how far back."""
 
     resolution = serializers.ChoiceField(list(RESOLUTIONS), required=False, default="raw")
-    hours = serializers.FloatField(required=False, default=1.0, min_value=0.0, max_value=float(_MOST_HOURS))
+    hours = serializers.FloatField(required=False, default=1.0, min_value=0.0, max_value=float(_MAX_HOURS))

@@ -13,7 +13,7 @@ from gpus.models import AllocationSource, Device, DeviceAllocation, Node
 from gpus.services.counters import recount
 from scheduling.model.device import DeviceSlice, MigInstance
 
-_LONGEST_UUID: Final = 128
+_MAX_UUID: Final = 128
 _LARGEST: Final = 2**31 - 1
 
 
@@ -145,10 +145,10 @@ def _by_instance(slices: Iterable[DeviceSlice]) -> Iterator[tuple[DeviceSlice, M
 def _out_of_range(allocation: FoundAllocation) -> str:
     """What of a readable allocation no device can be; anyone can write an annotation."""
     for held in allocation.slices:
-        if len(held.uuid) > _LONGEST_UUID or not (
+        if len(held.uuid) > _MAX_UUID or not (
             0 <= held.memory_mib <= _LARGEST and 0 <= held.cores_percent <= _LARGEST and 0 < held.slots <= _LARGEST
         ):
-            return f"{held.memory_mib} MiB and {held.cores_percent} % of {held.uuid[:_LONGEST_UUID]!r} are out of range"
+            return f"{held.memory_mib} MiB and {held.cores_percent} % of {held.uuid[:_MAX_UUID]!r} are out of range"
     return ""
 
 

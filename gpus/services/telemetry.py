@@ -14,8 +14,8 @@ from accounts.roll_up import Aggregate, Resolution, Series, roll_up, start_of
 from gpus.models import ContainerSample, Device, DeviceSample
 
 _MIB: Final = 2**20
-_LONGEST_NAME: Final = 253
-_LONGEST_NAMESPACE: Final = 63
+_MAX_NAME: Final = 253
+_MAX_NAMESPACE: Final = 63
 
 # HAMi's vGPU monitor: its names of today, and those it had before.
 _DEVICE_METRICS: Final[Mapping[str, str]] = {
@@ -83,7 +83,7 @@ def read_metrics(text: str) -> Reading:
 
 
 def _is_name(text: str) -> bool:
-    return len(text) <= _LONGEST_NAME and text.isprintable()
+    return len(text) <= _MAX_NAME and text.isprintable()
 
 
 def _label(labels: Mapping[str, str], meaning: str) -> str:
@@ -112,7 +112,7 @@ def store_reading(cluster_id: int, reading: Reading, at: datetime) -> int:
             device_id=known[uuid], namespace=namespace, pod_name=pod, container=container, at=at, **_with_peaks(values)
         )
         for (uuid, namespace, pod, container), values in reading.containers.items()
-        if uuid in known and len(namespace) <= _LONGEST_NAMESPACE
+        if uuid in known and len(namespace) <= _MAX_NAMESPACE
     ]
     values = ["memory_used_mib", "memory_used_mib_peak", "utilization_percent", "utilization_percent_peak"]
     DeviceSample.objects.bulk_create(

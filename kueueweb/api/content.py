@@ -40,10 +40,10 @@ class BodyParser(BaseParser):
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         """The bytes; raises `TooLarge` above the setting MAXIMUM_BODY_BYTES."""
-        most: int = settings.MAXIMUM_BODY_BYTES
-        body = stream.read(most + 1)
-        if len(body) > most:
-            raise TooLarge(f"The body has more than {most / 2**20:g} MiB; send it in several requests.")
+        max_bytes: int = settings.MAXIMUM_BODY_BYTES
+        body = stream.read(max_bytes + 1)
+        if len(body) > max_bytes:
+            raise TooLarge(f"The body has more than {max_bytes / 2**20:g} MiB; send it in several requests.")
         return body
 
 

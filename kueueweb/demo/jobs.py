@@ -13,7 +13,7 @@ from clusters.simulated.environment import RUN_SECONDS
 
 _DEVICE_MEMORY_MIB = {"gpu-v100-32gb": 32_768, "gpu-a100-80gb": 81_920}
 _MEMORY_STEP_MIB = 256
-_LONGEST_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for months, and a demo should move
+_MAX_RUN_SECONDS = 3_600.0  # of the cluster's time: openb's longest run for months, and a demo should move
 _KEPT_SECONDS = 600  # of the cluster's time, that a finished Job stays in the cluster
 _WHOLE_DEVICE = 1_000
 
@@ -76,7 +76,7 @@ class OpenbSizes:
 
     def run_seconds(self, chance: random.Random) -> float:
         """How long one runs, at most an hour."""
-        return min(chance.choice(self._percentiles), _LONGEST_RUN_SECONDS)
+        return min(chance.choice(self._percentiles), _MAX_RUN_SECONDS)
 
 
 def job(tenant: Tenant, shape: Shape, run_seconds: float, chance: random.Random) -> dict[str, Any]:

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from kueueweb.embedded.errors import ServerUnavailable
 
-_LONGEST_SOCKET_PATH = 103  # bytes; macOS has 104 with the closing zero, Linux 108
+_MAX_SOCKET_PATH = 103  # bytes; macOS has 104 with the closing zero, Linux 108
 
 
 def check_length(path: Path) -> None:
     """Raises ServerUnavailable for a path that no unix socket can have."""
     length = len(os.fsencode(path))
-    if length > _LONGEST_SOCKET_PATH:
+    if length > _MAX_SOCKET_PATH:
         raise ServerUnavailable(
             "The server",
             "DATABASE_URL and REDIS_URL",
-            f"the socket's path {path} has {length} bytes, {_LONGEST_SOCKET_PATH} at most.",
+            f"the socket's path {path} has {length} bytes, {_MAX_SOCKET_PATH} at most.",
         )
 
 

@@ -40,10 +40,10 @@ class BodyReader:
 
     async def read(self, receive: Receive, headers: Headers) -> bytes:
         """The whole body, which counts as held until `release`. Raises Refused or Disconnected, and then holds none."""
-        most = self.max_bytes if _has_credentials(headers) else min(self.max_bytes, _MAX_ANONYMOUS_BYTES)
+        max_bytes = self.max_bytes if _has_credentials(headers) else min(self.max_bytes, _MAX_ANONYMOUS_BYTES)
         body = bytearray()
         try:
-            await self._fill(body, receive, most)
+            await self._fill(body, receive, max_bytes)
         except BaseException:
             self.held_bytes -= len(body)
             raise
@@ -53,7 +53,7 @@ class BodyReader:
         """The body is not needed any more."""
         self.held_bytes -= len(body)
 
-    async def _fill(self, body: bytearray, receive: Receive, most: int) -> None:
+    async def _fill(self, body: bytearray, receive: Receive, max_bytes: int) -> None:
         loop = asyncio.get_running_loop()
         started = loop.time()
         more = True
@@ -68,8 +68,10 @@ class BodyReader:
                 raise Disconnected
             chunk = message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) + len(chunk) > most:
-                raise Refused(413, "TooLarge", f"The body has more than {_size(most)}; send it in several requests.")
+            if len(body) + len(chunk) > max_bytes:
+                raise Refused(
+                    413, "TooLarge", f"The body has more than {_size(max_bytes)}; send it in several requests."
+                )
             if self.held_bytes + len(chunk) > self.max_held_bytes:
                 raise Refused(503, "Busy", "Too many large requests are under way. Try again in a moment.")
             body += chunk

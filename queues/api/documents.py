@@ -6,7 +6,7 @@ from typing import IO, Any, Final, cast
 from rest_framework.parsers import BaseParser
 from rest_framework.settings import api_settings
 
-from queues.manifests.documents import MOST_BYTES, read_documents
+from queues.manifests.documents import MAX_BYTES, read_documents
 
 
 class YAMLParser(BaseParser):
@@ -18,7 +18,7 @@ class YAMLParser(BaseParser):
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         """The documents in order, a list of dicts."""
-        return [document.content for document in read_documents(stream.read(MOST_BYTES + 1))]
+        return [document.content for document in read_documents(stream.read(MAX_BYTES + 1))]
 
 
 class OldYAMLParser(YAMLParser):

@@ -23,7 +23,7 @@ from scheduling.manifest.syntax import (
     qualified_name,
 )
 
-MOST_POD_SETS: Final = 18
+MAX_POD_SETS: Final = 18
 _SHORT_FORM: Final = ("requests", "node_selector", "tolerations")
 _CLASS_KINDS: Final = ("WorkloadPriorityClass", "PriorityClass")
 _TEMPLATE_OF_REQUESTS: Final = re.compile(r"\.template\.spec\.containers\[0\]\.resources\.requests\b")
@@ -83,7 +83,7 @@ def _read(top: Fields, index: int) -> WorkloadSpec:
 
 def _read_pod_sets(top: Fields) -> tuple[PodSetSpec, ...]:
     found: list[PodSetSpec] = []
-    for item in top.items("pod_sets", least=1, most=MOST_POD_SETS):
+    for item in top.items("pod_sets", min_items=1, max_items=MAX_POD_SETS):
         pod_set = _read_pod_set(item)
         if any(other.name == pod_set.name for other in found):
             item.error("name", "Duplicate value", "Rename one.", MistakeReason.DUPLICATE)

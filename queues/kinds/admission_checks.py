@@ -26,8 +26,8 @@ class AdmissionChecks(FieldType):
     def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Checks:
         flavors = {flavor for group in reading.values["resource_groups"] for flavor in group.flavors}
         if reading.in_json:
-            return _read_checks(holder.items(key, most=_MAX), "on_flavors", flavors)
-        plain = holder.texts("admissionChecks", most=_MAX) if reading.version == "v1beta1" else []
+            return _read_checks(holder.items(key, max_items=_MAX), "on_flavors", flavors)
+        plain = holder.texts("admissionChecks", max_items=_MAX) if reading.version == "v1beta1" else []
         strategy = holder.fields(key)
         if strategy is None:
             return [{"name": name, "onFlavors": []} for name in plain]
@@ -38,7 +38,7 @@ class AdmissionChecks(FieldType):
                 "Move them into admissionChecksStrategy.",
                 MistakeReason.FORBIDDEN,
             )
-        checks = _read_checks(strategy.items("admissionChecks", least=1, most=_MAX), "onFlavors", flavors)
+        checks = _read_checks(strategy.items("admissionChecks", min_items=1, max_items=_MAX), "onFlavors", flavors)
         strategy.close()
         return checks
 
@@ -55,8 +55,8 @@ class AdmissionChecks(FieldType):
 def _read_checks(items: list[Fields], flavors_key: str, flavors: set[str]) -> Checks:
     checks: Checks = []
     for item in items:
-        name = item.text("name", required=True, longest=_MAX_NAME_LENGTH)
-        on_flavors = item.texts(flavors_key, most=_MAX, syntax=dns_subdomain)
+        name = item.text("name", required=True, max_length=_MAX_NAME_LENGTH)
+        on_flavors = item.texts(flavors_key, max_items=_MAX, syntax=dns_subdomain)
         item.close()
         for index, flavor in enumerate(on_flavors):
             if flavor not in flavors:

@@ -90,11 +90,11 @@ def _read_levels(holder: Fields, key: str) -> list[str]:
     found: list[str] = []
     listed = [
         item if isinstance(item, dict) else {"nodeLabel": item}
-        for item in holder.sequence(key, least=1, most=_MAX_LEVELS)
+        for item in holder.sequence(key, min_items=1, max_items=_MAX_LEVELS)
     ]
     for index, content in enumerate(listed):
         item = Fields(holder.report, f"{holder.at(key)}[{index}]", content)
-        label = item.text("nodeLabel", required=True, longest=_MAX_LEVEL_LENGTH, syntax=qualified_name)
+        label = item.text("nodeLabel", required=True, max_length=_MAX_LEVEL_LENGTH, syntax=qualified_name)
         item.close()
         if label and label in found:
             item.error("nodeLabel", "Duplicate value", "Remove one.", MistakeReason.DUPLICATE)

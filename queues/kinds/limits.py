@@ -32,7 +32,7 @@ class ResourceQuotaScope(StrEnum):
 def _read_limits(holder: Fields, key: str) -> list[dict[str, Any]]:
     """The entries as the API server completes them."""
     limits: list[dict[str, Any]] = []
-    for item in holder.items(key, least=1):
+    for item in holder.items(key, min_items=1):
         entry = _read_item(item)
         if entry["type"] and entry["type"] in [other["type"] for other in limits]:
             item.error("type", "has an entry already", "Put both into one.", MistakeReason.DUPLICATE)

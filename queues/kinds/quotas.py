@@ -76,7 +76,7 @@ class ResourceGroups(FieldType):
         """
         naming = snake_case if reading.in_json else camel_case
         reader = _GroupReader(bool(reading.values[self.parent]), self.lending_within_nominal, naming)
-        groups = tuple(reader.read(item) for item in holder.items(key, most=MAX_GROUPS))
+        groups = tuple(reader.read(item) for item in holder.items(key, max_items=MAX_GROUPS))
         reader.check_totals(holder, key)
         return groups
 
@@ -141,7 +141,9 @@ class _GroupReader:
         self._flavors: set[str] = set()
 
     def read(self, item: Fields) -> ResourceGroupSpec:
-        covered = item.texts(self._named("coveredResources"), least=1, most=_MAX_RESOURCES, syntax=qualified_name)
+        covered = item.texts(
+            self._named("coveredResources"), min_items=1, max_items=_MAX_RESOURCES, syntax=qualified_name
+        )
         for index, resource in enumerate(covered):
             if resource in self._resources:
                 path = f"{item.at(self._named('coveredResources'))}[{index}]"
@@ -150,7 +152,7 @@ class _GroupReader:
         self._resources.update(covered)
         flavors: list[str] = []
         quotas: list[QuotaSpec] = []
-        for flavor in item.items("flavors", least=1, most=_MAX_FLAVORS):
+        for flavor in item.items("flavors", min_items=1, max_items=_MAX_FLAVORS):
             name = self._read_flavor_name(flavor)
             flavors.append(name)
             quotas += self._read_cells(flavor, name, covered)
@@ -176,7 +178,7 @@ class _GroupReader:
     def _read_cells(self, flavor: Fields, name: str, covered: list[str]) -> list[QuotaSpec]:
         cells: list[QuotaSpec] = []
         seen: list[str] = []
-        for cell in flavor.items("resources", most=_MAX_RESOURCES):
+        for cell in flavor.items("resources", max_items=_MAX_RESOURCES):
             resource = cell.text("name", required=True)
             self._check_resource(cell, resource, covered, seen)
             seen.append(resource)
@@ -277,9 +279,9 @@ class AlphaResources(ResourceGroups):
 
 def _read_alpha(spec: Fields, key: str, *, in_cohort: bool) -> tuple[ResourceGroupSpec, ...]:
     groups: list[_AlphaGroup] = []
-    for item in spec.items(key, most=_MAX_ALPHA):
+    for item in spec.items(key, max_items=_MAX_ALPHA):
         resource = item.text("name", required=True, syntax=qualified_name)
-        flavors = item.items("flavors", least=1, most=_MAX_ALPHA)
+        flavors = item.items("flavors", min_items=1, max_items=_MAX_ALPHA)
         cells = [_read_flavor(flavor, resource, in_cohort) for flavor in flavors]
         item.close()
         names = tuple(cell.flavor for cell in cells)

@@ -16,7 +16,7 @@ import yaml
 from accounts.exceptions import HostileManifest, ManifestErrors
 from scheduling.manifest import LocatedError, MistakeReason
 
-MOST_BYTES: Final = 32 * 2**20
+MAX_BYTES: Final = 32 * 2**20
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAGS: Final = frozenset({"!", "tag:yaml.org,2002:str"})
@@ -37,7 +37,7 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 class Limits(NamedTuple):
     """What one call may hold."""
 
-    bytes: int = MOST_BYTES
+    bytes: int = MAX_BYTES
     documents: int = 50_000
     values: int = 4_000_000
     depth: int = 64

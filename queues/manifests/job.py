@@ -19,7 +19,7 @@ from scheduling.manifest.syntax import dns_subdomain
 
 MAIN: Final = "main"
 _HASH_LENGTH: Final = 5
-_LONGEST_NAME: Final = 253
+_MAX_NAME: Final = 253
 _JOB_SPEC_FIELDS: Final = (
     "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "managedBy", "manualSelector", "maxFailedIndexes",
     "podFailurePolicy", "podReplacementPolicy", "scheduling", "selector", "successPolicy", "ttlSecondsAfterFinished",
@@ -73,7 +73,7 @@ def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -
     """
     text = "\n".join((kind, group, name, uid, *((extra,) if extra else ())))
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:_HASH_LENGTH]
-    prefix = f"{kind.lower()}-{name}"[: _LONGEST_NAME - _HASH_LENGTH - 1]
+    prefix = f"{kind.lower()}-{name}"[: _MAX_NAME - _HASH_LENGTH - 1]
     return f"{prefix}-{digest}"
 
 

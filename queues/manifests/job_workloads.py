@@ -138,7 +138,7 @@ def workload_specs(
         ]
         if not job.queue_name:
             path = top.at(f"metadata.labels[{keys.QUEUE_NAME}]")
-            report.error(path, None, "is required", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
+            report.error(path, None, "Required value", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
     else:
         report.error("kind", kind, f"is no kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
         raise UnsupportedKind(report.errors)

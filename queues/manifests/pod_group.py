@@ -11,7 +11,7 @@ from scheduling.manifest import Fields, MistakeReason, ObjectMeta
 from scheduling.manifest.fields import INT32_MAX
 from scheduling.manifest.syntax import dns_label, dns_subdomain
 
-MOST_ROLES: Final = 18
+MAX_ROLES: Final = 18
 """Each role is a pod set, and a workload has at most that many."""
 _ROLE_HASH_LENGTH: Final = 8
 _SHAPE_FIELDS: Final = (
@@ -53,14 +53,14 @@ def read_pod_group(top: Fields, meta: ObjectMeta, template: Mapping[str, Any]) -
     total = meta.annotations.get(keys.POD_GROUP_TOTAL_COUNT)
     if not name:
         if total is not None:
-            _error(top, "labels", keys.POD_GROUP_NAME, None, f"is required beside {keys.POD_GROUP_TOTAL_COUNT}")
+            _error(top, "labels", keys.POD_GROUP_NAME, None, f"Required value: {keys.POD_GROUP_TOTAL_COUNT} needs it")
         return None
     mistakes = len(top.report.errors)
     broken = dns_subdomain(name)
     if broken:
         top.report.error(top.at(f"metadata.{where}[{keys.POD_GROUP_NAME}]"), name, broken)
     if total is None:
-        _error(top, "annotations", keys.POD_GROUP_TOTAL_COUNT, None, f"is required beside {keys.POD_GROUP_NAME}")
+        _error(top, "annotations", keys.POD_GROUP_TOTAL_COUNT, None, f"Required value: {keys.POD_GROUP_NAME} needs it")
     elif not _is_count(total):
         place = top.at(f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]")
         top.report.error(place, total, "must be a whole number of pods of at least 1, in quotes")

@@ -8,10 +8,10 @@ from queues.manifests import kueue_keys as keys
 from scheduling.manifest import Fields, MistakeReason, Report
 from scheduling.manifest.syntax import qualified_name
 
-_LONGEST_LEVEL: Final = 63
-_LONGEST_INDEX_LABEL: Final = 317
-_LONGEST_GROUP: Final = 256
-_MOST_CONSTRAINTS: Final = 3
+_MAX_LEVEL: Final = 63
+_MAX_INDEX_LABEL: Final = 317
+_MAX_GROUP: Final = 256
+_MAX_CONSTRAINTS: Final = 3
 _LEVELS: Final = ("required", "preferred")
 
 
@@ -21,13 +21,13 @@ def read_topology_request(pod_set: Fields) -> dict[str, Any]:
     if request is None:
         return {}
     found: dict[str, Any] = {
-        "required": request.text("required", longest=_LONGEST_LEVEL, syntax=qualified_name),
-        "preferred": request.text("preferred", longest=_LONGEST_LEVEL, syntax=qualified_name),
+        "required": request.text("required", max_length=_MAX_LEVEL, syntax=qualified_name),
+        "preferred": request.text("preferred", max_length=_MAX_LEVEL, syntax=qualified_name),
         "unconstrained": request.boolean("unconstrained"),
-        "podIndexLabel": request.text("podIndexLabel", longest=_LONGEST_INDEX_LABEL),
-        "subGroupIndexLabel": request.text("subGroupIndexLabel", longest=_LONGEST_INDEX_LABEL),
+        "podIndexLabel": request.text("podIndexLabel", max_length=_MAX_INDEX_LABEL),
+        "subGroupIndexLabel": request.text("subGroupIndexLabel", max_length=_MAX_INDEX_LABEL),
         "subGroupCount": request.optional_integer("subGroupCount"),
-        "podSetGroupName": request.text("podSetGroupName", longest=_LONGEST_GROUP),
+        "podSetGroupName": request.text("podSetGroupName", max_length=_MAX_GROUP),
         "podSetSliceRequiredTopology": request.text("podSetSliceRequiredTopology", syntax=qualified_name),
         "podSetSliceSize": request.optional_integer("podSetSliceSize", minimum=1),
         "podsetSliceRequiredTopologyConstraints": _read_constraints(request),
@@ -40,7 +40,7 @@ def read_topology_request(pod_set: Fields) -> dict[str, Any]:
 
 def _read_constraints(request: Fields) -> list[dict[str, Any]]:
     constraints = []
-    for item in request.items("podsetSliceRequiredTopologyConstraints", most=_MOST_CONSTRAINTS):
+    for item in request.items("podsetSliceRequiredTopologyConstraints", max_items=_MAX_CONSTRAINTS):
         topology = item.text("topology", required=True, syntax=qualified_name)
         item.require("size")
         constraints.append({"topology": topology, "size": item.integer("size", 1, minimum=1)})

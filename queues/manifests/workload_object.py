@@ -13,8 +13,8 @@ from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata
 from scheduling.manifest.fields import INT32_MAX, INT32_MIN
 from scheduling.manifest.syntax import dns_label, dns_subdomain
 
-MOST_POD_SETS: Final = 18
-_MOST_GATES: Final = 8
+MAX_POD_SETS: Final = 18
+_MAX_GATES: Final = 8
 _GROUP_SIZE: Final = 2
 PRIORITY_CLASS_GROUPS: Final = {
     "WorkloadPriorityClass": "kueue.x-k8s.io",
@@ -59,7 +59,9 @@ def read_workload(top: Fields, version: str) -> WorkloadSpec:
     )
     spec.close()
     if class_name and workload.priority is None:
-        spec.error("priority", "is required beside a priority class", "Add the class's value.", MistakeReason.REQUIRED)
+        spec.error(
+            "priority", "Required value: a priority class needs it", "Add the class's value.", MistakeReason.REQUIRED
+        )
     return workload
 
 
@@ -99,7 +101,7 @@ def _read_old_priority_class(spec: Fields) -> tuple[str, str]:
 
 def _read_gates(spec: Fields) -> tuple[str, ...]:
     gates = []
-    for item in spec.items("preemptionGates", most=_MOST_GATES):
+    for item in spec.items("preemptionGates", max_items=_MAX_GATES):
         gates.append(item.text("name", required=True))
         item.close()
     return tuple(gates)
@@ -107,7 +109,7 @@ def _read_gates(spec: Fields) -> tuple[str, ...]:
 
 def _read_pod_sets(spec: Fields) -> tuple[PodSetSpec, ...]:
     found: list[PodSetSpec] = []
-    items = spec.items("podSets", least=1, most=MOST_POD_SETS)
+    items = spec.items("podSets", min_items=1, max_items=MAX_POD_SETS)
     for item in items:
         pod_set = _read_pod_set(item)
         if any(other.name == pod_set.name for other in found):

@@ -19,7 +19,7 @@ from queues.services.workload_events import log_event
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import AdmissionCheckStatus
 
-_MOST_MESSAGE: Final = 32_768
+_MAX_MESSAGE: Final = 32_768
 """Characters of a condition's message that Kubernetes keeps."""
 
 
@@ -95,7 +95,7 @@ def _write(stored: dict[str, Any], answer: CheckAnswer, now: datetime) -> bool:
     """Put the answer into the stored state; False when it says nothing new."""
     if stored["state"] != answer.state:
         stored["lastTransitionTime"] = rfc3339(now)
-    wanted: dict[str, Any] = {"state": answer.state.value, "message": answer.message[:_MOST_MESSAGE]}
+    wanted: dict[str, Any] = {"state": answer.state.value, "message": answer.message[:_MAX_MESSAGE]}
     if answer.state is AdmissionCheckStatus.RETRY and answer.requeue_after_seconds is not None:
         wanted["requeueAfterSeconds"] = answer.requeue_after_seconds
     if answer.state is AdmissionCheckStatus.READY and answer.pod_set_updates and stored["state"] != answer.state:

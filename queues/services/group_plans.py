@@ -11,7 +11,7 @@ from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
-from queues.manifests.pod_group import MOST_ROLES, PodGroupMember
+from queues.manifests.pod_group import MAX_ROLES, PodGroupMember
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
 from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
@@ -159,10 +159,14 @@ class _Checks:
             pod.refuse("metadata.name", row.key, "this Pod is being deleted", "Use another name.", MistakeReason.IN_USE)
         elif group is None or row.group_id != group.pk:
             path = f"metadata.labels[{keys.POD_GROUP_NAME}]"
-            rule = "can't be changed: the pod is not in this group"
+            rule = "field is immutable: the pod is not in this group"
             pod.refuse(path, pod.group.name, rule, "Use another name for the pod.", MistakeReason.IMMUTABLE)
         elif row.manifest["spec"] != pod.submitted.spec.manifest["spec"] and self._is_frozen(row):
-            rule = "can't be changed while quota is held for it" if self._holds else "can't be changed: it has ended"
+            rule = (
+                "field is immutable while the workload holds quota"
+                if self._holds
+                else "field is immutable: the pod has ended"
+            )
             pod.refuse("spec", None, rule, "Delete the pod and submit another one.", MistakeReason.IMMUTABLE)
         elif not _retriable(row) and pod.group.retriable:
             path = f"metadata.annotations[{keys.RETRIABLE_IN_GROUP}]"
@@ -217,8 +221,8 @@ class _Checks:
         submitted = {pod.submitted.spec.meta.name for pod in self._plan.pods}
         kept = [member for member in self._plan.members if member.counts and member.row.name not in submitted]
         roles = {member.role for member in kept} | {pod.group.role for pod in self._plan.pods}
-        if len(roles) > MOST_ROLES and not first.fast_admission:
-            rule = f"a group has at most {MOST_ROLES} roles, with this pod it has {len(roles)}"
+        if len(roles) > MAX_ROLES and not first.fast_admission:
+            rule = f"a group has at most {MAX_ROLES} roles, with this pod it has {len(roles)}"
             self._plan.pods[-1].refuse("spec", None, rule, "Make its pods alike.", MistakeReason.TOO_MANY)
         if self._holds or first.fast_admission:
             self._check_roles(kept)

@@ -22,8 +22,8 @@ _PRIORITY: Final = ("priority", "priority_class_kind", "priority_class_name")
 _COLUMNS: Final = (
     "queue_name", "active", "never_preempt", "maximum_execution_seconds", "labels", "annotations", *_PRIORITY,
 )  # fmt: skip
-_SAME: Final = "can't be changed while quota is held for it"
-_ENDED: Final = "can't be changed: it has ended"
+_SAME: Final = "field is immutable while the workload holds quota"
+_ENDED: Final = "field is immutable: the workload has finished"
 _FEWER: Final = "may lose gates once it is there, but gain none"
 _GATES_PATH: Final = f"metadata.annotations[{keys.ADMISSION_GATED_BY}]"
 

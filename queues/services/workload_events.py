@@ -4,7 +4,7 @@ from datetime import datetime
 
 from queues.models import Workload, WorkloadEvent
 
-_MOST_MESSAGE = 1024
+_MAX_MESSAGE = 1024
 """Characters of an event's message that Kubernetes keeps."""
 
 
@@ -20,6 +20,6 @@ def log_event(
         at=now,
         type="Warning" if warning else "Normal",
         reason=reason,
-        message=message[:_MOST_MESSAGE],
+        message=message[:_MAX_MESSAGE],
         actor=actor,
     )

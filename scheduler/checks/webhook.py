@@ -42,8 +42,8 @@ URL: Final = "kueueweb.io/webhook-url"
 TIMEOUT: Final = "kueueweb.io/webhook-timeout-seconds"
 
 _DEFAULT_TIMEOUT_SECONDS: Final = 5.0
-_MOST_TIMEOUT_SECONDS: Final = 30.0
-_MOST_ANSWER_BYTES: Final = 1_000_000
+_MAX_TIMEOUT_SECONDS: Final = 30.0
+_MAX_ANSWER_BYTES: Final = 1_000_000
 _BACKOFF_BASE_SECONDS: Final = 2.0
 _BACKOFF_MOST_SECONDS: Final = 300.0
 _ASK_AGAIN_SECONDS: Final = 10.0
@@ -187,7 +187,7 @@ def post(question: Question, now: float) -> WebhookAnswer:
     request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 (the scheme is checked above)
     try:
         with open_url(request, _timeout(question.check)) as answer:
-            content = answer.read(_MOST_ANSWER_BYTES)
+            content = answer.read(_MAX_ANSWER_BYTES)
     except urllib.error.HTTPError as error:
         raise WebhookFailed(f"the answer was {error.code} {error.reason}") from error
     except OSError as error:  # URLError and time-outs are OSErrors
@@ -240,6 +240,6 @@ def description(question: Question) -> Mapping[str, Any]:
 
 def _timeout(check: AdmissionCheck) -> float:
     try:
-        return min(_MOST_TIMEOUT_SECONDS, max(0.1, float(check.annotations.get(TIMEOUT, _DEFAULT_TIMEOUT_SECONDS))))
+        return min(_MAX_TIMEOUT_SECONDS, max(0.1, float(check.annotations.get(TIMEOUT, _DEFAULT_TIMEOUT_SECONDS))))
     except ValueError:
         return _DEFAULT_TIMEOUT_SECONDS

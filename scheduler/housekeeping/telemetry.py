@@ -14,7 +14,7 @@ from accounts.outgoing import open_url
 from gpus.services.telemetry import read_metrics, store_reading
 
 _TIMEOUT_SECONDS: Final = 5.0
-_MOST_BYTES: Final = 50_000_000
+_MAX_BYTES: Final = 50_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -36,10 +36,10 @@ def scrape(url: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> str:
 
 def _read(answer: HTTPResponse, url: str, deadline: float) -> bytearray:
     content = bytearray()
-    while piece := answer.read1(_MOST_BYTES):
+    while piece := answer.read1(_MAX_BYTES):
         content += piece
-        if len(content) >= _MOST_BYTES:
-            raise ScrapeFailed(f"{url}: more than {_MOST_BYTES} bytes")
+        if len(content) >= _MAX_BYTES:
+            raise ScrapeFailed(f"{url}: more than {_MAX_BYTES} bytes")
         if time.monotonic() > deadline:
             raise ScrapeFailed(f"{url}: its text does not come to an end")
     return content

@@ -193,9 +193,9 @@ def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionTy
     }
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, max_length: int) -> str:
     """The text, or as much of it as Kubernetes keeps, with a sign that there was more."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from scheduling.topology.tree import LeafKey
 Nodes = frozenset[str] | None
 """Nodes that pods are bound to; None for no bound."""
 
-MOST_DOMAINS = 32
+MAX_DOMAINS = 32
 """Domains of a required level that are looked at: those with the fewest pods that have devices."""
 
 
@@ -101,7 +101,7 @@ class MoveBounds:
                     busy[pod.node] += 1
         found = [domain for domain in domains if domain]
         found.sort(key=lambda domain: (sum(busy[name] for name in domain) / len(domain), sorted(domain)))
-        return found[:MOST_DOMAINS]
+        return found[:MAX_DOMAINS]
 
 
 def _kept_depth(flavor: TopologyFlavor, request: TopologyRequest | None) -> int:

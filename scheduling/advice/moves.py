@@ -28,7 +28,7 @@ from scheduling.state.state import State
 from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadInfo
 
 _MAX_FLAVOR_CHOICES = 16
-_MAX_TRIES, _LEAST_TRIES = 1000, 50
+_MAX_TRIES, _MIN_TRIES = 1000, 50
 """Searches for a place over all flavors and domains, and for each: someone waits for the answer."""
 
 
@@ -143,7 +143,7 @@ def _fewest(
 ) -> MovePlan | None:
     """The confirmed plan with the fewest moves over flavors and domains."""
     planner = MovePlanner(state.fleet, _movable(state), lambda key, pod: bounds.of_pod(state.workloads[key], pod))
-    tries = max(_LEAST_TRIES, _MAX_TRIES // len(candidates))
+    tries = max(_MIN_TRIES, _MAX_TRIES // len(candidates))
     best: MovePlan | None = None
     for flavors, nodes in candidates:
         parts = _parts(state, info, flavors, nodes, bounds)

@@ -62,7 +62,7 @@ class Fields:
         if self.has(key):
             return True
         self._read.add(key)
-        self.report.error(self.at(key), None, "is required", remedy or "Add it.", MistakeReason.REQUIRED)
+        self.report.error(self.at(key), None, "Required value", remedy or "Add it.", MistakeReason.REQUIRED)
         return False
 
     def text(
@@ -71,19 +71,19 @@ class Fields:
         default: str = "",
         *,
         required: bool = False,
-        longest: int | None = None,
+        max_length: int | None = None,
         syntax: Syntax | None = None,
     ) -> str:
         """A string; the empty one counts as left out."""
         value = self.take(key)
         if value is None or value == "":
             if required:
-                self.report.error(self.at(key), value, "is required", "Add it.", MistakeReason.REQUIRED)
+                self.report.error(self.at(key), value, "Required value", "Add it.", MistakeReason.REQUIRED)
             return default
         if not self._is_text(key, value):
             return default
-        if longest is not None and len(value) > longest:
-            self.error(key, f"must have at most {longest} characters, has {len(value)}", "", MistakeReason.TOO_LONG)
+        if max_length is not None and len(value) > max_length:
+            self.error(key, f"must have at most {max_length} characters, has {len(value)}", "", MistakeReason.TOO_LONG)
             return default
         broken = syntax(value) if syntax else None
         if broken:
@@ -196,7 +196,7 @@ class Fields:
             return Fields(Report(), self.at(key), {})
         return self.fields(key) or Fields(Report(), self.at(key), {})
 
-    def sequence(self, key: str, *, least: int = 0, most: int | None = None) -> list[Any]:
+    def sequence(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[Any]:
         """A list, its length checked."""
         value = self.take(key)
         if value is None:
@@ -204,22 +204,23 @@ class Fields:
         if not isinstance(value, list):
             self.error(key, "must be a list", "", MistakeReason.WRONG_TYPE)
             return []
-        if len(value) < least:
-            self.error(key, f"must have at least {least} item{'' if least == 1 else 's'}", "", MistakeReason.REQUIRED)
-        if most is not None and len(value) > most:
+        if len(value) < min_items:
+            rule = f"must have at least {min_items} item{'' if min_items == 1 else 's'}"
+            self.error(key, rule, "", MistakeReason.REQUIRED)
+        if max_items is not None and len(value) > max_items:
             self.report.error(
                 self.at(key),
                 len(value),
-                f"must have at most {most} items, has {len(value)}",
+                f"must have at most {max_items} items, has {len(value)}",
                 "",
                 MistakeReason.TOO_MANY,
             )
         return value
 
-    def items(self, key: str, *, least: int = 0, most: int | None = None) -> list[Fields]:
+    def items(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[Fields]:
         """A list of mappings, to be read on."""
         found = []
-        for index, item in enumerate(self.sequence(key, least=least, most=most)):
+        for index, item in enumerate(self.sequence(key, min_items=min_items, max_items=max_items)):
             path = f"{self.at(key)}[{index}]"
             if isinstance(item, Mapping):
                 found.append(Fields(self.report, path, item))
@@ -228,11 +229,17 @@ class Fields:
         return found
 
     def texts(
-        self, key: str, *, least: int = 0, most: int | None = None, syntax: Syntax | None = None, unique: bool = True
+        self,
+        key: str,
+        *,
+        min_items: int = 0,
+        max_items: int | None = None,
+        syntax: Syntax | None = None,
+        unique: bool = True,
     ) -> list[str]:
         """A list of strings."""
         found: list[str] = []
-        for index, item in enumerate(self.sequence(key, least=least, most=most)):
+        for index, item in enumerate(self.sequence(key, min_items=min_items, max_items=max_items)):
             path = f"{self.at(key)}[{index}]"
             if not isinstance(item, str):
                 self.report.error(path, item, "must be a string", quoting(item), MistakeReason.WRONG_TYPE)
@@ -250,17 +257,17 @@ class Fields:
         self,
         key: str,
         *,
-        most: int | None = None,
+        max_entries: int | None = None,
         key_syntax: Syntax | None = None,
         value_syntax: Syntax | None = None,
     ) -> dict[str, str]:
         """A mapping of strings to strings, such as labels."""
         content = self.mapping(key)
-        if most is not None and len(content) > most:
+        if max_entries is not None and len(content) > max_entries:
             self.report.error(
                 self.at(key),
                 len(content),
-                f"must have at most {most} entries, has {len(content)}",
+                f"must have at most {max_entries} entries, has {len(content)}",
                 "",
                 MistakeReason.TOO_MANY,
             )

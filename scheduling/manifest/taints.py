@@ -12,11 +12,11 @@ from scheduling.model.selectors import TaintEffect, TolerationOperator, is_decim
 _COMPARING = (TolerationOperator.LT, TolerationOperator.GT)
 
 
-def read_taints(fields: Fields, key: str, most: int | None = None) -> list[dict[str, Any]]:
+def read_taints(fields: Fields, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
     """A list of taints, unique by key and effect."""
     found: list[dict[str, Any]] = []
     seen: set[tuple[str, str]] = set()
-    for item in fields.items(key, most=most):
+    for item in fields.items(key, max_items=max_items):
         item.ignore("timeAdded")
         taint_key = item.text("key", required=True, syntax=qualified_name)
         value = item.text("value", syntax=label_value)
@@ -32,9 +32,9 @@ def read_taints(fields: Fields, key: str, most: int | None = None) -> list[dict[
     return found
 
 
-def read_tolerations(fields: Fields, key: str, most: int | None = None) -> list[dict[str, Any]]:
+def read_tolerations(fields: Fields, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
     """A list of tolerations."""
-    return [_read_toleration(item) for item in fields.items(key, most=most)]
+    return [_read_toleration(item) for item in fields.items(key, max_items=max_items)]
 
 
 def _read_toleration(item: Fields) -> dict[str, Any]:

@@ -30,7 +30,7 @@ GPU, GPU_MEMORY, GPU_CORES = "nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/
 QUOTAS = {"a": {GPU: (14, 6), GPU_MEMORY: (90_000, 40_000)}, "b": {GPU: (12, 8), GPU_MEMORY: (80_000, 60_000)}}
 """ClusterQueue -> resource -> (nominal quota, borrowing limit); cores are not limited."""
 
-MOST_WAITING = 25
+MAX_WAITING = 25
 ELASTIC = {ELASTIC_JOB: "true"}
 
 
@@ -92,7 +92,7 @@ class Operations:
 
     def submit(self) -> None:
         """A workload of one to three pods; some have a job, so that their pods must be heard to stop."""
-        if Workload.objects.filter(status="Pending").count() >= MOST_WAITING:
+        if Workload.objects.filter(status="Pending").count() >= MAX_WAITING:
             return
         chance, name = self._chance, f"w{len(self.asked)}"
         asked = Asked(

@@ -33,7 +33,7 @@ from tests.factories import START, make_cluster
 pytestmark = pytest.mark.django_db(transaction=True)
 
 OPERATIONS = 10_000 if settings().max_examples >= 2_000 else 300
-MOST_RUNS = 20
+MAX_RUNS = 20
 DIMENSIONS = ("slots", "memory_mib", "cores_percent")
 Held = Mapping[int, Sequence[DeviceAllocation]]
 
@@ -86,7 +86,7 @@ class Schedulers:
         self._meanwhile = None
 
     def _settle(self, engine: Engine) -> None:
-        for _ in range(MOST_RUNS):
+        for _ in range(MAX_RUNS):
             run = engine.run()
             self.seen.update(refused=run.refused, admitted=run.admitted, preempted=run.preempted)
             if not run.more:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 RUNS = 20 if settings().max_examples >= 2_000 else 1
 ROUNDS = 50
-MOST_RUNS = 20
+MAX_RUNS = 20
 CHECK = """
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: AdmissionCheck
@@ -175,7 +175,7 @@ def test_a_new_leader_knows_what_the_old_one_knew(seed: int, waits: bool, topolo
         life.now = datetime.fromtimestamp(now, UTC)
         for _ in range(chance.randint(1, 8)):
             life.take()
-        assert any(not engine.run().more for _ in range(MOST_RUNS)), "it does not come to rest"
+        assert any(not engine.run().more for _ in range(MAX_RUNS)), "it does not come to rest"
         new, old = facts(*read_anew(engine, now)), facts(engine.world, engine.rows)
         differ = {name: (old.get(name), new.get(name)) for name in old | new if old.get(name) != new.get(name)}
         assert differ == {}, dict(life.counts)

@@ -48,12 +48,12 @@ def duplicate(field: str, value: str) -> FieldError:
     return FieldError(ErrorType.DUPLICATE, field, "", value)
 
 
-def too_many(field: str, most: int) -> FieldError:
-    return FieldError(ErrorType.TOO_MANY, field, f"must have at most {most} items")
+def too_many(field: str, max_items: int) -> FieldError:
+    return FieldError(ErrorType.TOO_MANY, field, f"must have at most {max_items} items")
 
 
-def too_long(field: str, most: int) -> FieldError:
-    return FieldError(ErrorType.TOO_LONG, field, f"may not be more than {most} bytes")
+def too_long(field: str, max_bytes: int) -> FieldError:
+    return FieldError(ErrorType.TOO_LONG, field, f"may not be more than {max_bytes} bytes")
 
 
 def immutable(field: str, old: Any, new: Any) -> FieldErrors:

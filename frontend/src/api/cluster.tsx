@@ -35,12 +35,12 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
 
 const LISTS_FOLLOW_MS = 3_000;
 
-const MOST_PAGES_FOLLOWED = 3;
+const MAX_PAGES_FOLLOWED = 3;
 
 /** Whoever has paged far into a list reads it; reading all of it again every few seconds would cost more than it says. */
 function isShort({ state }: Query): boolean {
   const pages = (state.data as { pages?: unknown[] } | undefined)?.pages;
-  return pages === undefined || pages.length <= MOST_PAGES_FOLLOWED;
+  return pages === undefined || pages.length <= MAX_PAGES_FOLLOWED;
 }
 
 /** Differs whenever a workload came, went or changed its status. */

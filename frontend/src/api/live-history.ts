@@ -2,8 +2,8 @@
 import { waiting } from "./live-data";
 import type { LiveData } from "./types";
 
-const SHORTEST_STEP_SECONDS = 1;
-const MOST_POINTS = 2_400;
+const MIN_STEP_SECONDS = 1;
+const MAX_POINTS = 2_400;
 
 export const HISTORY_SERIES = [
   "pending",
@@ -27,7 +27,7 @@ export class LiveHistory {
   };
   /** Goes up with each change, for those who draw it. */
   version = 0;
-  private step = SHORTEST_STEP_SECONDS;
+  private step = MIN_STEP_SECONDS;
 
   /** Notes the totals at a time of the scheduler's clock; sooner than one step after the last point they replace its values. */
   record(time: string, { totals }: LiveData): void {
@@ -58,7 +58,7 @@ export class LiveHistory {
   }
 
   private push(seconds: number, point: Record<HistorySeries, number> | null): void {
-    if (this.times.length >= MOST_POINTS) this.thin();
+    if (this.times.length >= MAX_POINTS) this.thin();
     this.times.push(seconds);
     for (const series of HISTORY_SERIES) this.values[series].push(point === null ? null : point[series]);
   }

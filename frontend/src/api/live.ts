@@ -12,7 +12,7 @@ import type { LiveData, LiveFrame } from "./types";
 
 export const STALE_AFTER_MS = 12_000;
 const FIRST_RETRY_MS = 500;
-const LONGEST_RETRY_MS = 20_000;
+const MAX_RETRY_MS = 20_000;
 /** Close codes of the server that no other try will change: not logged in, no right, no such cluster. */
 const REFUSALS = [4401, 4403, 4404];
 
@@ -200,7 +200,7 @@ export class LiveConnection {
       return;
     }
     this.turnStale("stale");
-    const pause = Math.min(FIRST_RETRY_MS * 2 ** this.retries, LONGEST_RETRY_MS);
+    const pause = Math.min(FIRST_RETRY_MS * 2 ** this.retries, MAX_RETRY_MS);
     this.retries += 1;
     this.retryTimer = this.environment.setTimer(
       () => this.connect(),

@@ -3,7 +3,7 @@ import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query
 import { ApiError, answer, api, warningsOf } from "./client";
 import type { ClusterQueue, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
 
-const MOST_NAMES = 1000;
+const MAX_NAMES = 1000;
 
 export const clusterQueueKeys = {
   all: (cluster: string) => ["cluster-queues", cluster] as const,
@@ -22,7 +22,7 @@ export function clusterQueueQuery(cluster: string, name: string) {
 /** The LocalQueues that lead into a ClusterQueue, or all of them. */
 export function localQueuesQuery(cluster: string, clusterQueue?: string) {
   const filter = clusterQueue === undefined ? {} : { cluster_queue: clusterQueue };
-  const params = { query: { cluster, ...filter, limit: MOST_NAMES } };
+  const params = { query: { cluster, ...filter, limit: MAX_NAMES } };
   return queryOptions({
     queryKey: ["local-queues", cluster, clusterQueue ?? null] as const,
     queryFn: async ({ signal }) =>
@@ -36,7 +36,7 @@ export function namesQuery(
   cluster: string,
   kind: "namespaces" | "cluster-queues" | "workload-priority-classes",
 ) {
-  const params = { query: { cluster, limit: MOST_NAMES } };
+  const params = { query: { cluster, limit: MAX_NAMES } };
   return queryOptions({
     queryKey: ["names", cluster, kind] as const,
     queryFn: ({ signal }) =>

@@ -15,7 +15,7 @@ export interface WorkloadReference {
 }
 
 const PAGE_SIZE = 100;
-const MOST_EVENTS = 200;
+const MAX_EVENTS = 200;
 const RECENT_HOURS = 0.1;
 
 export const workloadKeys = {
@@ -98,7 +98,7 @@ export function explanationQuery(cluster: string, { namespace, name }: WorkloadR
 }
 
 export function workloadEventsQuery(cluster: string, { namespace, name }: WorkloadReference) {
-  const params = { path: { namespace, name }, query: { cluster, limit: MOST_EVENTS } };
+  const params = { path: { namespace, name }, query: { cluster, limit: MAX_EVENTS } };
   return queryOptions({
     queryKey: [...workloadKeys.detail(cluster, { namespace, name }), "events"] as const,
     queryFn: ({ signal }) =>

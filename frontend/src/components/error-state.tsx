@@ -15,7 +15,7 @@ export interface ErrorStateProps {
   onRetry?: () => void;
 }
 
-const MOST_DETAILS = 20;
+const MAX_DETAILS = 20;
 
 export function ErrorState({ title, message, details = [], onRetry }: ErrorStateProps) {
   return (
@@ -23,16 +23,16 @@ export function ErrorState({ title, message, details = [], onRetry }: ErrorState
       <Text size="sm">{message}</Text>
       {details.length > 0 && (
         <List size="sm" mt="xs" spacing={4} listStyleType="none" withPadding={false}>
-          {details.slice(0, MOST_DETAILS).map((detail) => (
+          {details.slice(0, MAX_DETAILS).map((detail) => (
             <List.Item key={`${detail.where} ${detail.text}`}>
               <Code>{detail.where}</Code> {detail.text}
             </List.Item>
           ))}
         </List>
       )}
-      {details.length > MOST_DETAILS && (
+      {details.length > MAX_DETAILS && (
         <Text size="sm" mt="xs">
-          and {details.length - MOST_DETAILS} more.
+          and {details.length - MAX_DETAILS} more.
         </Text>
       )}
       {onRetry !== undefined && (

@@ -35,7 +35,7 @@ export interface TimeSeriesProps {
   cursor?: string;
 }
 
-const SHORTEST_SPAN_SECONDS = 120;
+const MIN_SPAN_SECONDS = 120;
 const DAY = 86_400;
 const TIME_STEPS = [
   ...[15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200],
@@ -190,7 +190,7 @@ function chartOptions(
       x: {
         range: (_, min, max) => {
           const span = latest().spanSeconds;
-          return span === undefined ? [Math.min(min, max - SHORTEST_SPAN_SECONDS), max] : [max - span, max];
+          return span === undefined ? [Math.min(min, max - MIN_SPAN_SECONDS), max] : [max - span, max];
         },
       },
       y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.08, latest().atLeast ?? 1, 1)] },

@@ -53,7 +53,7 @@ def test_null_is_as_good_as_left_out() -> None:
     [
         (5, lambda fields: fields.text("a"), MistakeReason.WRONG_TYPE),
         ("", lambda fields: fields.text("a", required=True), MistakeReason.REQUIRED),
-        ("long", lambda fields: fields.text("a", longest=3), MistakeReason.TOO_LONG),
+        ("long", lambda fields: fields.text("a", max_length=3), MistakeReason.TOO_LONG),
         ("5", lambda fields: fields.integer("a", 0), MistakeReason.WRONG_TYPE),
         (True, lambda fields: fields.integer("a", 0), MistakeReason.WRONG_TYPE),
         (-1, lambda fields: fields.integer("a", 0), MistakeReason.INVALID),
@@ -68,8 +68,8 @@ def test_null_is_as_good_as_left_out() -> None:
         ({}, lambda fields: fields.items("a"), MistakeReason.WRONG_TYPE),
         ([1], lambda fields: fields.texts("a"), MistakeReason.WRONG_TYPE),
         (["x", "x"], lambda fields: fields.texts("a"), MistakeReason.DUPLICATE),
-        ([], lambda fields: fields.sequence("a", least=1), MistakeReason.REQUIRED),
-        ([1, 2], lambda fields: fields.sequence("a", most=1), MistakeReason.TOO_MANY),
+        ([], lambda fields: fields.sequence("a", min_items=1), MistakeReason.REQUIRED),
+        ([1, 2], lambda fields: fields.sequence("a", max_items=1), MistakeReason.TOO_MANY),
         ({"k": 5}, lambda fields: fields.text_map("a"), MistakeReason.WRONG_TYPE),
     ],
 )
@@ -104,5 +104,5 @@ def test_a_mistake_reads_as_a_sentence() -> None:
     fields.require("b")
     assert [str(error) for error in fields.report.errors] == [
         "a.yaml, document 3, spec.a: 'Blu': must be one of Red, Green. Known here: Green, Red.",
-        "a.yaml, document 3, spec.b: is required. Add it.",
+        "a.yaml, document 3, spec.b: Required value. Add it.",
     ]

@@ -15,7 +15,7 @@ import { formatWeightedShare, sortQuotas } from "./quota";
 import { QuotaCell, QuotaLine } from "./quota-bar";
 
 const INDENT = 18;
-const MOST_QUOTAS = 6;
+const MAX_QUOTAS = 6;
 
 export const TreeRowView = memo(
   function TreeRowView({ row, onToggle }: { row: TreeRow; onToggle: (name: string) => void }) {
@@ -69,7 +69,7 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
   const quotas = sortQuotas(cohort.usage);
   return (
     <>
-      {quotas.slice(0, MOST_QUOTAS).map(({ flavor, resource, subtree_quota: total, used }) => {
+      {quotas.slice(0, MAX_QUOTAS).map(({ flavor, resource, subtree_quota: total, used }) => {
         const amounts = formatAmountOf(resource, used, total);
         const lent = Math.min(used, borrowed.get(quotaKey({ flavor, resource })) ?? 0);
         const lentText = `${formatAmountShort(resource, lent)} of it borrowed by queues`;
@@ -92,9 +92,9 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
           </div>
         );
       })}
-      {quotas.length > MOST_QUOTAS && (
+      {quotas.length > MAX_QUOTAS && (
         <Text fz="xs" c="var(--kw-muted)">
-          and {quotas.length - MOST_QUOTAS} more
+          and {quotas.length - MAX_QUOTAS} more
         </Text>
       )}
     </>
@@ -104,7 +104,7 @@ function CohortQuotas({ cohort, borrowed }: { cohort: LiveCohort; borrowed: Coho
 function QueueView({ row }: { row: QueueRow }) {
   const { name, queue } = row;
   const quotas = sortQuotas(queue.usage);
-  const more = quotas.length - MOST_QUOTAS;
+  const more = quotas.length - MAX_QUOTAS;
   return (
     <div className={classes.row}>
       <div className={classes.name} style={{ paddingLeft: row.depth * INDENT + 28 }}>
@@ -117,7 +117,7 @@ function QueueView({ row }: { row: QueueRow }) {
       <Count label="Admitted" value={queue.admitted} />
       <Share share={queue.weighted_share} />
       <div className={classes.quotas}>
-        {quotas.slice(0, MOST_QUOTAS).map((quota) => (
+        {quotas.slice(0, MAX_QUOTAS).map((quota) => (
           <QuotaCell key={`${quota.flavor} ${quota.resource}`} quota={quota} />
         ))}
         {more > 0 && (
