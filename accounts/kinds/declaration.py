@@ -6,6 +6,7 @@ document along these places, so that every mistake is found in one pass and stan
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from django.db.models import Model
 
-from accounts.kinds.types import FieldType
+from accounts.kinds.types import AnnotationType, FieldType
 from accounts.models import Cluster
 from scheduling.manifest import Fields, MistakeReason, ObjectMeta, Report, read_metadata, write_metadata
 from scheduling.manifest.metadata import read_labels_and_annotations
@@ -68,6 +69,12 @@ class Field:
     @property
     def read_only(self) -> bool:
         return not self.path and not self.annotation
+
+    def read_annotation(self, text: str) -> Any:
+        """The value that its annotation states. Raises ValueError, which says what it must be."""
+        if not isinstance(self.type, AnnotationType):
+            raise TypeError(f"{self.name}: no annotation can state a {type(self.type).__name__}.")
+        return self.type.read_annotation(text)
 
     def refuses(self, old: Any, new: Any) -> bool:
         """Whether the value may not change so."""
@@ -139,7 +146,7 @@ class Reading:
             if annotated[name].name in self._places:
                 continue  # our JSON has a field for it, which says more
             try:
-                self.values[annotated[name].name] = annotated[name].type.read_annotation(text)
+                self.values[annotated[name].name] = annotated[name].read_annotation(text)
             except ValueError as mistake:
                 prefix = "" if self.in_json else "metadata."
                 self._top.report.error(self._top.at(f"{prefix}annotations[{name}]"), text, str(mistake))
@@ -167,7 +174,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class ManifestKind:
+class ManifestKind(ABC):
     """A kind of object as manifests state it. `read` takes the document and its version."""
 
     name: str
@@ -178,9 +185,9 @@ class ManifestKind:
     short_names: tuple[str, ...] = ()
     namespaced: bool = False
 
+    @abstractmethod
     def read(self, top: Fields, version: str) -> Any:
         """What a document says."""
-        raise NotImplementedError
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -235,11 +242,6 @@ class Kind(ManifestKind):
     def columns(self) -> list[str]:
         """The columns that an apply writes; `resource_groups` are rows of their own."""
         return [found.name for found in self.stored if found.name != "resource_groups"]
-
-    @property
-    def has_quotas(self) -> bool:
-        """Whether the object has resource groups."""
-        return any(found.name == "resource_groups" for found in self.fields)
 
     def read(self, top: Fields, version: str) -> KindSpec:
         """Read a manifest of a version such as `v1beta2`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,21 +21,17 @@ Json = Any
 
 
 @dataclass(frozen=True)
-class FieldType:
+class FieldType(ABC):
     """A type of fields. Its value is what the row's column holds."""
 
     @property
+    @abstractmethod
     def default(self) -> Any:
         """The value of a field that is left out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Any:
         """The value under a key; a mistake is noted, and the default is returned."""
-        raise NotImplementedError
-
-    def read_annotation(self, text: str) -> Any:
-        """The value of an annotation. Raises ValueError, which says what it must be."""
-        raise NotImplementedError
 
     def of_row(self, row: Any, column: str) -> Any:
         """The value that a row has."""
@@ -95,8 +92,16 @@ class Choice(FieldType):
         return self.enum(value) if value else None
 
 
+class AnnotationType(FieldType):
+    """A type whose value an annotation can state."""
+
+    @abstractmethod
+    def read_annotation(self, text: str) -> Any:
+        """The value of an annotation. Raises ValueError, which says what it must be."""
+
+
 @dataclass(frozen=True)
-class Integer(FieldType):
+class Integer(AnnotationType):
     """A whole number; without `initial` it may be left out."""
 
     initial: int | None = None
@@ -120,7 +125,7 @@ class Integer(FieldType):
 
 
 @dataclass(frozen=True)
-class Boolean(FieldType):
+class Boolean(AnnotationType):
     """true or false."""
 
     @property

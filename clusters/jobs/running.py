@@ -70,11 +70,6 @@ class JobKind:
         """Whether each pod is a workload of its own (Kueue's Deployment)."""
         return self.stopping is Stopping.DELETE_POD
 
-    @property
-    def is_suspended_as_a_whole(self) -> bool:
-        """Whether the object says by itself that it does not run."""
-        return self.stopping is Stopping.SUSPEND
-
     def suspended(self, manifest: JsonObject) -> bool:
         """Whether an object of the kind is suspended."""
         if self.rules is not None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from accounts.exceptions import ManifestErrors
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.topology_request import read_topology_request
-from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.manifests.workload import MAX_POD_SETS, PodSetSpec, WorkloadSpec
 from scheduling.manifest import Fields, MistakeReason, Report
 from scheduling.manifest.fields import INT32_MIN
 from scheduling.manifest.metadata import read_annotations
@@ -23,7 +23,6 @@ from scheduling.manifest.syntax import (
     qualified_name,
 )
 
-MAX_POD_SETS: Final = 18
 _SHORT_FORM: Final = ("requests", "node_selector", "tolerations")
 _CLASS_KINDS: Final = ("WorkloadPriorityClass", "PriorityClass")
 _TEMPLATE_OF_REQUESTS: Final = re.compile(r"\.template\.spec\.containers\[0\]\.resources\.requests\b")

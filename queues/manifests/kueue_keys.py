@@ -2,8 +2,6 @@
 
 from typing import Final
 
-PREFIX: Final = "kueue.x-k8s.io/"
-
 QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
 MAXIMUM_EXECUTION_SECONDS: Final = "kueue.x-k8s.io/max-exec-time-seconds"

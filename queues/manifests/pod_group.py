@@ -11,7 +11,6 @@ from scheduling.manifest import Fields, MistakeReason, ObjectMeta
 from scheduling.manifest.fields import INT32_MAX
 from scheduling.manifest.syntax import dns_label, dns_subdomain
 
-MAX_ROLES: Final = 18
 """Each role is a pod set, and a workload has at most that many."""
 _ROLE_HASH_LENGTH: Final = 8
 _SHAPE_FIELDS: Final = (

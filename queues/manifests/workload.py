@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4
+
+MAX_POD_SETS: Final = 18
+"""Of a workload, as Kueue bounds it; a group of pods has as many roles."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_template import read_pod_template
 from queues.manifests.protection import read_never_preempt, with_never_preempt, without_never_preempt
 from queues.manifests.topology_request import read_topology_request
-from queues.manifests.workload import PodSetSpec, WorkloadSpec
+from queues.manifests.workload import MAX_POD_SETS, PodSetSpec, WorkloadSpec
 from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.fields import INT32_MAX, INT32_MIN
 from scheduling.manifest.syntax import dns_label, dns_subdomain
 
-MAX_POD_SETS: Final = 18
 _MAX_GATES: Final = 8
 _GROUP_SIZE: Final = 2
 PRIORITY_CLASS_GROUPS: Final = {

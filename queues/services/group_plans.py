@@ -11,7 +11,8 @@ from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
-from queues.manifests.pod_group import MAX_ROLES, PodGroupMember
+from queues.manifests.pod_group import PodGroupMember
+from queues.manifests.workload import MAX_POD_SETS
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
 from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
@@ -221,8 +222,8 @@ class _Checks:
         submitted = {pod.submitted.spec.meta.name for pod in self._plan.pods}
         kept = [member for member in self._plan.members if member.counts and member.row.name not in submitted]
         roles = {member.role for member in kept} | {pod.group.role for pod in self._plan.pods}
-        if len(roles) > MAX_ROLES and not first.fast_admission:
-            rule = f"a group has at most {MAX_ROLES} roles, with this pod it has {len(roles)}"
+        if len(roles) > MAX_POD_SETS and not first.fast_admission:
+            rule = f"a group has at most {MAX_POD_SETS} roles, with this pod it has {len(roles)}"
             self._plan.pods[-1].refuse("spec", None, rule, "Make its pods alike.", MistakeReason.TOO_MANY)
         if self._holds or first.fast_admission:
             self._check_roles(kept)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Booleans, Floats, Integers
 from scheduling.devices.fit.device_fit import matches_type, matches_uuid, of_vendor
 from scheduling.devices.fit.device_state import DeviceState, Tenant, tenant_of
 from scheduling.devices.requests.cores import devices_with_cores
@@ -20,10 +20,6 @@ from scheduling.model.device import HAMI_CORE_MODE, MIG_MODE, DeviceRequest, Dev
 from scheduling.model.node import CPU, MEMORY, PODS, Node
 from scheduling.model.placement import DeviceConstraints
 from scheduling.model.vendor import FitKind, FitRules
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Booleans = NDArray[np.bool_]
 
 UNLIMITED = np.iinfo(np.int64).max // 4
 _NOT_LIMITING_IF_MISSING = frozenset({CPU, MEMORY, PODS})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, forbidden, immutable, invalid
@@ -11,8 +11,6 @@ from clusters.jobs.framework.identity import is_elastic, prebuilt_workload_of, p
 from clusters.jobs.framework.manifest import JsonObject, annotations_of, labels_of, namespace_of
 from clusters.jobs.framework.syntax import check_gate, check_subdomain
 from queues.manifests import kueue_keys as keys
-
-MAX_POD_SETS: Final = 18
 
 
 def label_path(key: str) -> str:

@@ -29,7 +29,6 @@ from clusters.jobs.framework.manifest import (
 )
 from clusters.jobs.framework.pod_set_info import PodSetInfo
 from clusters.jobs.framework.store import ObjectStore
-from clusters.jobs.framework.validation import MAX_POD_SETS
 from clusters.jobs.framework.workloads import follow_gates, new_workload
 from clusters.jobs.kinds.pod import (
     Pod,
@@ -45,6 +44,7 @@ from clusters.jobs.kinds.pod import (
     total_count_of,
 )
 from queues.manifests import kueue_keys as keys
+from queues.manifests.workload import MAX_POD_SETS
 
 _PODS_FAILED: Final = ("PodsFailed", "Some Failed pods need replacement")
 _PODS_REPLACED: Final = ("PodsReady", "No pods need replacement")

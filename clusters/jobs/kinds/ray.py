@@ -21,8 +21,9 @@ from clusters.jobs.framework.manifest import (
 from clusters.jobs.framework.pod_sets import make_pod_set
 from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.framework.topology import check_groups, check_slice_bound, check_topology
-from clusters.jobs.framework.validation import MAX_POD_SETS, check_changed_job
+from clusters.jobs.framework.validation import check_changed_job
 from queues.manifests import kueue_keys as keys
+from queues.manifests.workload import MAX_POD_SETS
 from scheduling.model.quantity import parse_quantity
 
 HEAD: Final = "head"

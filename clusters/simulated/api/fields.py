@@ -56,11 +56,6 @@ _IDENTITY = frozenset(
 )
 
 
-def list_keys(field: str) -> tuple[str, ...] | None:
-    """The keys that a list of that name is merged by, or None for a set or an atomic list."""
-    return _LIST_KEYS.get(field)
-
-
 def is_set(field: str) -> bool:
     """Whether a list of that name is a set of scalars."""
     return field in _SET_LISTS

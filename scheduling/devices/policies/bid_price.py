@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scheduling.devices.arrays import Booleans, Doubles, Integers
 from scheduling.devices.policies.node_worth import NodeWorth
 from scheduling.devices.policies.prices import WHOLE
-from scheduling.devices.policies.ranking import Booleans, Integers, ScoreCache, Scores, ShapeScores, changed_rows
+from scheduling.devices.policies.ranking import ScoreCache, ShapeScores, changed_rows
 from scheduling.devices.policies.typical_pods import PodMix, PodShape, pod_shape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.device import DeviceRequest
@@ -42,7 +43,7 @@ class BidPriceRanking:
     _seen: int = 0
     _cache: ScoreCache = field(default_factory=ScoreCache)
 
-    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
+    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Doubles:
         """Minus the loss of each node, in steps."""
         shape = pod_shape(pod_set)
         worth = self.worth(table)
@@ -99,7 +100,7 @@ class BidPriceRanking:
 
     def _keys(
         self, worth: NodeWorth, shape: PodShape, request: DeviceRequest, rows: Integers
-    ) -> tuple[Integers, Scores]:
+    ) -> tuple[Integers, Doubles]:
         """Of every device of the rows: a key that sorts by loss and then by what is left, and the loss."""
         rules = self.vendors[request.vendor].rules
         serving = worth.table.serving_devices(request, rules, shape.constraints, False, rows)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scheduling.devices.arrays import Booleans, Doubles, Integers
 from scheduling.devices.policies.fragmentation import FragmentationModel, fgd_scores
-from scheduling.devices.policies.ranking import Booleans, Integers, ScoreCache, Scores, ShapeScores, changed_rows
+from scheduling.devices.policies.ranking import ScoreCache, ShapeScores, changed_rows
 from scheduling.devices.policies.typical_pods import PodMix, PodShape, pod_shape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.placement import PodSetToPlace
@@ -26,7 +27,7 @@ class FragmentationRanking:
     _model_seen: int = 0
     _cache: ScoreCache = field(default_factory=ScoreCache)
 
-    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
+    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Doubles:
         """FGD's integer scores."""
         return self._scores(table, pod_shape(pod_set)).scores
 
@@ -87,7 +88,7 @@ class FragmentationRanking:
         into.columns[candidates[best]] = columns[best, 0]
 
 
-def _first_of_each(idle: Scores) -> Booleans:
+def _first_of_each(idle: Doubles) -> Booleans:
     """Per row the first column of each finite value: equal devices of a node need one look."""
     first = np.isfinite(idle)
     for column in range(1, idle.shape[1]):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Booleans, Doubles, Integers
 from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, UNLIMITED, DeviceTable
 from scheduling.model.device import DeviceRequest
@@ -20,10 +20,6 @@ from scheduling.model.placement import DeviceConstraints
 from scheduling.model.vendor import DeviceVendor
 
 MILLI = 1000.0
-
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 class FragmentationModel:

@@ -15,18 +15,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Doubles, Integers
 from scheduling.devices.policies.fragmentation import needed_memory
 from scheduling.devices.policies.prices import WHOLE, device_worth
 from scheduling.devices.policies.typical_pods import TypicalPod
 from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import DeviceRequest
 from scheduling.model.vendor import DeviceVendor
-
-Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 class NodeWorth:

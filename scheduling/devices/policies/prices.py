@@ -13,11 +13,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from scheduling.devices.arrays import Doubles
 
 WHOLE = 1000
 
-Doubles = NDArray[np.float64]
 
 _NOTHING = 1e-9
 _MAX_PATTERNS = 2_000

@@ -7,21 +7,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Booleans, Doubles, Integers
 from scheduling.devices.policies.typical_pods import PodShape
 from scheduling.devices.table import DeviceTable
 from scheduling.model.placement import PodSetToPlace
-
-Scores = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 class Ranking(Protocol):
     """What a policy must say: how good each node is for a pod, and each device of the node that is taken."""
 
-    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Scores:
+    def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Doubles:
         """Per node of the table, larger is better; nodes that are not `fitting` may get any score."""
         ...
 
@@ -39,7 +35,7 @@ class ShapeScores:
     """Per node the score of one pod shape and the device that it takes first (-1 for none), and which of the table's
     changes are in them."""
 
-    scores: Scores
+    scores: Doubles
     columns: Integers
     seen: int
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Booleans, Integers
 from scheduling.model.device import DeviceRequest
 from scheduling.model.vendor import FitRules
-
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) -> int | None:

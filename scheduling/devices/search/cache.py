@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Booleans, Integers
 from scheduling.devices.policies.ranking import changed_rows
 from scheduling.devices.search.refusals import Finding, Findings
-from scheduling.devices.table import Booleans, DeviceTable, Integers
+from scheduling.devices.table import DeviceTable
 
 _MAX_CELLS = 4_000_000
 _MIN_KINDS = 64

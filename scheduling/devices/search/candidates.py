@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.devices.arrays import Booleans
 from scheduling.model.node import Node
 from scheduling.model.placement import NodeRefusal, PodSetToPlace
 from scheduling.model.selectors import Taint, TaintEffect, matches_node_selector, tolerates, untolerated_taint
@@ -16,8 +17,6 @@ from scheduling.model.selectors import Taint, TaintEffect, matches_node_selector
 _UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", TaintEffect.NO_SCHEDULE)
 _NUMBER = {refusal: number for number, refusal in enumerate(NodeRefusal)}
 _MAX_REMEMBERED = 256
-
-Booleans = NDArray[np.bool_]
 
 
 @dataclass(slots=True)

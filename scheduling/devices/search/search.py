@@ -8,12 +8,13 @@ from enum import StrEnum
 
 import numpy as np
 
+from scheduling.devices.arrays import Booleans, Doubles, Floats, Integers
 from scheduling.devices.fit.device_fit import FitContext
 from scheduling.devices.fit.device_state import DeviceState
 from scheduling.devices.fit.fit import fit_pod
 from scheduling.devices.fit.outcome import Outcome
 from scheduling.devices.policies.bid_price import BidPriceRanking, Price
-from scheduling.devices.policies.ranking import Ranking, Scores
+from scheduling.devices.policies.ranking import Ranking
 from scheduling.devices.requests.policy import BY_RANKING, Policy, device_policy
 from scheduling.devices.search import by_room
 from scheduling.devices.search.cache import SearchCache, SearchCaches
@@ -21,7 +22,7 @@ from scheduling.devices.search.candidates import CandidateNodes, selection_key
 from scheduling.devices.search.namespace_quota import NamespaceQuotas
 from scheduling.devices.search.node_refusals import refused_by, room_refusal
 from scheduling.devices.search.refusals import Finding, Findings, Gang, refusal, refused_devices
-from scheduling.devices.table import Booleans, DeviceTable, Floats, Integers
+from scheduling.devices.table import DeviceTable
 from scheduling.devices.vendors import vendor_score
 from scheduling.model.device import DeviceRequest
 from scheduling.model.placement import (
@@ -250,7 +251,7 @@ class PodSetSearch:
             return rows
         return np.concatenate((rows[:-1][::-1], rows[-1:]))
 
-    def _node_scores(self) -> Scores | Floats:
+    def _node_scores(self) -> Doubles | Floats:
         """Per node, larger is better."""
         if self._node_ranking is not None:
             return self._node_ranking.node_scores(self._table, self._pod_set, self._cache.fitting)

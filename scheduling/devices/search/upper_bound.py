@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scheduling.devices.arrays import Integers
 from scheduling.devices.requests.cores import slices_by_cores
-from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable, Integers
+from scheduling.devices.table import CORES, MEMORY_MIB, SLOTS, DeviceTable
 from scheduling.model.device import PERCENTAGE_UNSET, DeviceRequest
 from scheduling.model.placement import DeviceConstraints, PodDeviceRequest
 from scheduling.model.vendor import DeviceVendor, FitRules
