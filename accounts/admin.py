@@ -11,8 +11,6 @@ from accounts.models import Cluster, RoleBinding
 
 
 class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
-    """A cluster's own fields."""
-
     def clean_telemetry_urls(self) -> list[str]:
         """A list of addresses that can be asked."""
         urls = self.cleaned_data["telemetry_urls"] or []

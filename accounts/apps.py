@@ -6,7 +6,6 @@ class AccountsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect signals."""
         from django.contrib.auth import get_user_model
         from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
         from django.db.backends.signals import connection_created

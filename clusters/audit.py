@@ -40,8 +40,6 @@ _PATIENCE: Final = timedelta(seconds=60)
 
 
 class Check(StrEnum):
-    """The rules."""
-
     QUOTA = "quota"
     """Quota is charged for reservations, and for all of them."""
     COUNTERS = "device-counters"

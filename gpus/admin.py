@@ -11,18 +11,14 @@ from gpus.services.cordon import close_device, close_node
 
 class _SeenInTheCluster(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """The cluster adds."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The cluster removes."""
         return False
 
 
 @admin.register(Node)
 class NodeAdmin(_SeenInTheCluster):
-    """Nodes."""
-
     list_display = ("name", "cluster", "ready", "unschedulable", "cordoned", "draining", "updated_at")
     list_filter = ("cluster", "ready", "unschedulable", "cordoned", "draining")
     search_fields = ("name",)
@@ -36,8 +32,6 @@ class NodeAdmin(_SeenInTheCluster):
 
 @admin.register(Device)
 class DeviceAdmin(_SeenInTheCluster):
-    """Devices."""
-
     list_display = ("uuid", "node", "index", "vendor", "type", "healthy", "cordoned", "draining", "used_slots", "slots")
     list_filter = ("vendor", "type", "healthy", "cordoned", "draining")
     list_select_related = ("node",)
@@ -56,8 +50,6 @@ class DeviceAdmin(_SeenInTheCluster):
 
 @admin.register(DeviceAllocation)
 class DeviceAllocationAdmin(_SeenInTheCluster):
-    """Slices."""
-
     list_display = ("device_uuid", "node", "workload", "pod_set", "replica", "memory_mib", "cores_percent", "source")
     list_filter = ("source", "cluster")
     list_select_related = ("node", "workload")

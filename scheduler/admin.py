@@ -13,29 +13,22 @@ from scheduler.models import Lease, SchedulingCycle
 
 class _ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """The scheduler adds."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The scheduler changes."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes."""
         return False
 
 
 @admin.register(Lease)
 class LeaseAdmin(_ReadOnlyAdmin):
-    """Leases."""
-
     list_display = ("cluster", "epoch", "holder", "acquired_at", "renewed_at")
 
 
 @admin.register(SchedulingCycle)
 class SchedulingCycleAdmin(_ReadOnlyAdmin):
-    """Cycles."""
-
     list_display = ("cluster", "epoch", "number", "started_at", "duration_seconds", "heads", "admitted", "preempted")
     list_filter = ("cluster",)
     show_full_result_count = False

@@ -6,7 +6,6 @@ class SchedulerConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect signals."""
         from scheduler.live.rights import connect_signals
 
         connect_signals()

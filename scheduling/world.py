@@ -74,7 +74,6 @@ class World:
 
     @property
     def configuration(self) -> Configuration:
-        """The configuration in force."""
         return self._state.configuration
 
     def set_configuration(self, configuration: Configuration) -> None:
@@ -138,7 +137,6 @@ class World:
             state.clear_pauses(state.cluster_queues)
 
     def delete_namespace(self, name: str) -> None:
-        """Forget a namespace."""
         self._state.namespaces.pop(name, None)
 
     def set_resource_quota(self, quota: NamespaceQuota) -> None:
@@ -181,7 +179,6 @@ class World:
             self._read_again(self._running_under(runtime_class.name))
 
     def delete_runtime_class(self, name: str) -> None:
-        """Forget a RuntimeClass."""
         if self._state.pod_defaults.delete_runtime_class(name):
             self._read_again(self._running_under(name))
 
@@ -240,7 +237,6 @@ class World:
         self._topology_changed(topology.name)
 
     def delete_topology(self, name: str) -> None:
-        """Forget a topology."""
         if self._state.topologies.pop(name, None) is not None:
             self._topology_changed(name)
 
@@ -262,7 +258,6 @@ class World:
             self.set_admission_check(replace(check, active=active))
 
     def delete_admission_check(self, name: str) -> None:
-        """Forget an admission check."""
         if self._state.checks.pop(name, None) is not None:
             self._hierarchy.references_changed()
 
@@ -350,7 +345,6 @@ class World:
         self._state.clear_pauses(self._state.dirty_queues - before)
 
     def delete_node(self, name: str) -> None:
-        """Forget a node."""
         self._state.delete_node(name)
 
     # -- workloads -----------------------------------------------------------------------------------------------------
@@ -547,7 +541,6 @@ class World:
         return cohort_status(self._state.tree.cohorts[name])
 
     def cluster_queue_names(self) -> tuple[str, ...]:
-        """Every ClusterQueue, by name."""
         return tuple(sorted(self._state.cluster_queues))
 
     def cohort_names(self) -> tuple[str, ...]:

@@ -191,7 +191,6 @@ class ManifestKind(ABC):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What people call it."""
         return (
             self.name.lower(),
             self.plural.replace("-", ""),

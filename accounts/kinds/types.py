@@ -52,8 +52,6 @@ class FieldType(ABC):
 
 @dataclass(frozen=True)
 class Text(FieldType):
-    """A string."""
-
     syntax: Syntax | None = None
     max_length: int | None = None
 

@@ -18,7 +18,6 @@ def cluster_named(name: str) -> Cluster:
 
 
 def apply_configuration(cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "") -> Action:
-    """Replace the cluster's Configuration."""
     row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
     action = Action.UNCHANGED if row.configuration == configuration else Action.CONFIGURED
     if not row.configuration:

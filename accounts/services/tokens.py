@@ -86,7 +86,6 @@ class RevokeTokens:
             revoke_tokens(user)
 
     def get_help_text(self) -> str:
-        """Shown beside the form."""
         return "Changing the password revokes all tokens."
 
 

@@ -27,7 +27,6 @@ class DocumentKind(ManifestKind):
     reader: Callable[[Fields, str], Any] = lambda top, _: top.content
 
     def read(self, top: Fields, version: str) -> Any:
-        """What a document says."""
         return self.reader(top, version)
 
 

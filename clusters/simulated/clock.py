@@ -15,8 +15,6 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The machine's time."""
-
     def now(self) -> float:
         return time.time()
 

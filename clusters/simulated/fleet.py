@@ -93,7 +93,6 @@ FLEETS: Final = ("example", MIXED)
 
 
 def example_fleet() -> list[JsonObject]:
-    """The nodes of EXAMPLE_FLEET."""
     return [manifest for nodes in EXAMPLE_FLEET for manifest in nodes.manifests()]
 
 

@@ -38,7 +38,6 @@ class VendorNode:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self) -> JsonObject:
-        """The Node object."""
         counts = {resource: str(count) for resource, count in self.resources.items()}
         capacity = {"cpu": _CPU, "memory": _MEMORY, "pods": "110", **counts}
         labels = {

@@ -267,7 +267,6 @@ def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
 
 
 def key_of(job: JsonObject) -> tuple[str, str]:
-    """Its namespace and name."""
     return job["metadata"]["namespace"], job["metadata"]["name"]
 
 

@@ -188,7 +188,6 @@ def _enflame_drs(decision: Decision) -> dict[str, str]:
 
 
 def _kunlun(decision: Decision) -> dict[str, str]:
-    """The devices' indexes."""
     return {"BAIDU_COM_DEVICE_IDX": _indexes(decision.last_slices)}
 
 

@@ -71,7 +71,6 @@ class OpenbSizes:
         return cls(shapes, table["run_seconds_percentiles"])
 
     def shape(self, chance: random.Random) -> Shape:
-        """One pod's shape."""
         return chance.choices(self._shapes, cum_weights=self._weights)[0]
 
     def run_seconds(self, chance: random.Random) -> float:

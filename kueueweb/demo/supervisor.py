@@ -57,7 +57,6 @@ class BackOff:
         return self.due_at is not None and time.monotonic() >= self.due_at
 
     def started(self) -> None:
-        """It runs again."""
         self._started_at, self.due_at = time.monotonic(), None
 
 

@@ -52,7 +52,6 @@ def mean_usage_percent(shape: Shape, run: Run) -> float:
 
 
 def lines(shape: Shape, run: Run) -> Iterator[str]:
-    """The table."""
     kueue = shape.kueue
     yield f"{'':34}{'kueueweb':>12}{'Kueue':>12}{'floor':>12}"
     yield _line("wall time, s", wall_seconds(run), kueue.get("wallSeconds"), shape.floor_seconds)

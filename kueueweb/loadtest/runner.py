@@ -59,7 +59,6 @@ class Runner:
         self._finished = 0
 
     def prepare(self) -> None:
-        """Create quotas and queues."""
         self._client.post("manifests/", manifest_text(self._shape).encode(), "application/yaml")
 
     def run(self) -> Run:

@@ -52,7 +52,6 @@ class ConfigurationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django'
             messages.warning(request, f"{obj} goes when nothing holds it any more; now {held}.")
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Each by the service."""
         for obj in queryset:
             self.delete_model(request, obj)
 

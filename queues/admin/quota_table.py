@@ -79,7 +79,6 @@ class QuotaTable(forms.Widget):
     """The table, with a few empty rows at its end. A row that is emptied is removed."""
 
     def render(self, name: str, value: Any, attrs: Mapping[str, Any] | None = None, renderer: Any = None) -> SafeString:
-        """The table as HTML."""
         rows: list[Row] = [*(value or ()), *({} for _ in range(_EMPTY_ROWS))]
         head = format_html_join("", "<th>{}</th>", ((title,) for title, _ in COLUMNS.values()))
         body = format_html_join("", "<tr>{}</tr>", ((self._cells(name, index, row),) for index, row in enumerate(rows)))
@@ -130,5 +129,4 @@ class QuotaTableField(forms.Field):
         return groups_of(rows)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Whether a row differs."""
         return bool((initial or []) != (data or []))

@@ -12,18 +12,13 @@ from queues.services import workloads
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
-    """Rows that others write."""
-
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody deletes."""
         return False
 
 
@@ -39,8 +34,6 @@ class PodSetInline(admin.TabularInline):  # type: ignore[type-arg]  # Django's c
 
 @admin.register(Workload)
 class WorkloadAdmin(ReadOnlyAdmin):
-    """Workloads."""
-
     list_display = ("__str__", "cluster", "cluster_queue_name", "priority", "status", "reason", "created_at")
     list_filter = ("cluster", "status", "namespace", "cluster_queue_name", "active")
     search_fields = ("name", "namespace")
@@ -56,12 +49,10 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Release", permissions=["act"])
     def release(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
-        """Let them queue again."""
         self._act(request, chosen, workloads.release)
 
     @admin.action(description="Cancel for good", permissions=["act"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[Workload]) -> None:
-        """End them."""
         self._act(request, chosen, workloads.cancel)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
@@ -80,8 +71,6 @@ class WorkloadAdmin(ReadOnlyAdmin):
 
 @admin.register(WorkloadEvent)
 class WorkloadEventAdmin(ReadOnlyAdmin):
-    """Events."""
-
     list_display = ("at", "cluster", "namespace", "workload_name", "type", "reason", "message", "actor")
     list_filter = ("cluster", "type", "reason")
     search_fields = ("workload_name", "namespace")
@@ -90,8 +79,6 @@ class WorkloadEventAdmin(ReadOnlyAdmin):
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    """Jobs."""
-
     list_display = ("__str__", "kind", "cluster", "managed", "suspended", "created_at", "deletion_requested_at")
     list_filter = ("cluster", "kind", "namespace", "managed")
     search_fields = ("name", "namespace")

@@ -28,7 +28,6 @@ def of_flavor(cluster: Cluster, name: str) -> str:
 
 
 def of_topology(cluster: Cluster, name: str) -> str:
-    """Flavors that name it."""
     flavors = ResourceFlavor.objects.filter(cluster=cluster, topology_name=name)
     return _listed("it is the topology of", flavors.values_list("name", flat=True))
 
@@ -46,7 +45,6 @@ def of_cluster_queue(cluster: Cluster, name: str) -> str:
 
 
 def of_namespace(cluster: Cluster, name: str) -> str:
-    """Whatever is in it."""
     inside = {"cluster": cluster, "namespace": name}
     return (
         _listed("it has the LocalQueues", LocalQueue.objects.filter(**inside).values_list("name", flat=True))

@@ -57,7 +57,6 @@ class JobManifest:
 
     @property
     def api_version(self) -> str:
-        """As submitted."""
         return str(self.manifest["apiVersion"])
 
     @property

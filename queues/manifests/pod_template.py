@@ -103,12 +103,10 @@ class PodTemplateSpec:
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The pods' annotations."""
         return (self.manifest.get("metadata") or {}).get("annotations") or {}
 
     @property
     def priority_class_name(self) -> str:
-        """The pods' own PriorityClass."""
         return (self.manifest.get("spec") or {}).get("priorityClassName") or ""
 
 

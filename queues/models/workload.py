@@ -12,8 +12,6 @@ from accounts.models.base import NamespacedObject
 
 
 class WorkloadQuerySet(models.QuerySet["Workload"]):
-    """Reads of workloads."""
-
     def in_namespaces(self, namespaces: Collection[str] | None) -> Self:
         """Those in one of the namespaces; None means all of them."""
         return self if namespaces is None else self.filter(namespace__in=namespaces)

@@ -40,8 +40,6 @@ def store_groups(
 
 
 class _Store:
-    """One checked plan."""
-
     def __init__(
         self,
         cluster: Cluster,

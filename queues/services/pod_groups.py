@@ -58,7 +58,6 @@ class Member:
 
     @cached_property
     def job(self) -> JobManifest:
-        """Its manifest, read again."""
         top = Fields(Report(), "", self.row.manifest)
         top.ignore("apiVersion", "kind")
         return read_pod(top, "v1")

@@ -66,7 +66,6 @@ class Feed:
         await self._load()
 
     async def close(self) -> None:
-        """End the subscription."""
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)
@@ -74,7 +73,6 @@ class Feed:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no socket listens."""
         return not self._sockets
 
     def join(self, socket: Socket) -> None:
@@ -83,7 +81,6 @@ class Feed:
         socket.wake.set()
 
     def leave(self, socket: Socket) -> None:
-        """The socket is gone."""
         self._sockets.discard(socket)
 
     def next_frame(self, socket: Socket) -> str | None:

@@ -40,7 +40,6 @@ class Hub:
             return feed
 
     async def leave(self, cluster: str, socket: Socket) -> None:
-        """The socket is gone."""
         async with self._lock:
             feed = self._feeds.get(cluster)
             if feed is None:

@@ -151,7 +151,6 @@ def _share(share: float) -> Share:
 
 
 def cluster_queue_numbers(view: ClusterQueueStatus) -> LiveClusterQueue:
-    """One ClusterQueue's entry."""
     return {
         "cohort": view.cohort,
         "active": view.active,
@@ -178,7 +177,6 @@ def cluster_queue_numbers(view: ClusterQueueStatus) -> LiveClusterQueue:
 
 
 def cohort_numbers(view: CohortStatus) -> LiveCohort:
-    """One cohort's entry."""
     return {
         "parent": view.parent,
         "weighted_share": _share(view.weighted_share),

@@ -166,7 +166,6 @@ class BatchBuilder:
     # --- Cycles -------------------------------------------------------------------------------------------------------
 
     def record(self, result: CycleResult, seconds: float) -> None:
-        """One cycle's decisions."""
         self.cycles += 1
         self.admitted += len(result.admissions)
         self.preempted += len(result.preemptions)

@@ -180,7 +180,6 @@ def _admission(cluster_queue: str, pod_sets: list[list[Any]]) -> Admission:
 
 
 def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
-    """Stored conditions by type."""
     return {
         ConditionType(fields["type"]): Condition(
             ConditionType(fields["type"]),

@@ -131,8 +131,6 @@ class FlavorVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Another workload that waits."""
-
     workload: str
     cluster_queue: str
     priority: int

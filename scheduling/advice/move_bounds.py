@@ -23,7 +23,6 @@ class MoveBounds:
     """Reads the topologies of a state; changes nothing."""
 
     def __init__(self, state: State) -> None:
-        """Of this state."""
         self._state = state
         self._leaves: dict[str, dict[str, LeafKey]] = {}
 

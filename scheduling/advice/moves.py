@@ -87,7 +87,6 @@ class MoveAdvice:
 
     @property
     def message(self) -> str:
-        """The outcome in words."""
         return f"{_MESSAGES[self.outcome]}: {self.detail}." if self.detail else _MESSAGES[self.outcome]
 
 

@@ -62,7 +62,6 @@ class NodeReplacer:
 
     @property
     def decided(self) -> bool:
-        """Whether anything was decided."""
         return bool(self.replacements or self.evictions)
 
     def run(self) -> None:

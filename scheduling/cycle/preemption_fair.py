@@ -157,7 +157,6 @@ class _Shares:
         self._known: dict[int, Share] = {}
 
     def of(self, node: QuotaNode) -> Share:
-        """The node's share."""
         share = self._known.get(id(node))
         if share is None:
             share = self._known[id(node)] = dominant_resource_share(node)

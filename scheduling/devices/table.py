@@ -58,7 +58,6 @@ class ChangeLog:
         return self._dropped + len(self._rows)
 
     def note(self, row: int) -> None:
-        """A row changed."""
         if len(self._rows) >= _MAX_CHANGES:
             self._dropped += len(self._rows)
             self._rows.clear()

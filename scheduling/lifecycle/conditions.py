@@ -216,7 +216,6 @@ def requeue(workload: Workload, reason: RequeuedReason, now: float) -> Workload:
 
 
 def give_back(workload: Workload, reason: str, message: str, now: float) -> Workload:
-    """Unset the quota reservation."""
     return sync_admitted(pending(replace(workload, admission=None, placement=None), reason, message, now), now)
 
 

@@ -237,7 +237,6 @@ class Fields:
         syntax: Syntax | None = None,
         unique: bool = True,
     ) -> list[str]:
-        """A list of strings."""
         found: list[str] = []
         for index, item in enumerate(self.sequence(key, min_items=min_items, max_items=max_items)):
             path = f"{self.at(key)}[{index}]"

@@ -33,7 +33,6 @@ def read_taints(fields: Fields, key: str, max_items: int | None = None) -> list[
 
 
 def read_tolerations(fields: Fields, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
-    """A list of tolerations."""
     return [_read_toleration(item) for item in fields.items(key, max_items=max_items)]
 
 

@@ -54,8 +54,6 @@ class LimitRangeItem:
 
 @dataclass(frozen=True, slots=True)
 class LimitRange:
-    """A LimitRange of Kubernetes."""
-
     namespace: str
     name: str
     limits: tuple[LimitRangeItem, ...] = ()
@@ -96,7 +94,6 @@ class Limits:
     default_request: dict[str, Any] = field(default_factory=dict)
 
     def add(self, item: LimitRangeItem, limit_range: str) -> None:
-        """Take over one entry."""
         for bounds, texts, keep in (
             (self.maximum, item.maximum, min),
             (self.minimum, item.minimum, max),

@@ -27,7 +27,6 @@ class PodDefaults:
     """LimitRanges and RuntimeClasses by name, and what follows from them for a pod."""
 
     def __init__(self) -> None:
-        """None of them."""
         self._ranges: dict[str, dict[str, LimitRange]] = {}
         self._limits: dict[str, dict[str, Limits]] = {}
         self._classes: dict[str, RuntimeClass] = {}

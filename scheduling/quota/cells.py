@@ -218,12 +218,10 @@ def is_within_nominal(node: QuotaNode, keys: Iterable[FlavorResource]) -> bool:
 
 
 def add_usage(amounts: CellAmounts) -> None:
-    """Charge amounts."""
     for cell, amount in amounts:
         cell.add(amount)
 
 
 def remove_usage(amounts: CellAmounts) -> None:
-    """Give amounts back."""
     for cell, amount in amounts:
         cell.remove(amount)

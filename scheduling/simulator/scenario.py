@@ -53,7 +53,6 @@ NO_USAGE: Mapping[str, Mapping[str, int]] = {}
 
 
 def read_resource_flavor(manifest: Manifest) -> ResourceFlavor:
-    """A ResourceFlavor."""
     spec = manifest.get("spec") or {}
     return ResourceFlavor(
         manifest["metadata"]["name"],
@@ -94,7 +93,6 @@ def _read_weight(spec: Manifest) -> float:
 
 
 def read_cohort(manifest: Manifest) -> Cohort:
-    """A Cohort."""
     spec = manifest.get("spec") or {}
     return Cohort(
         manifest["metadata"]["name"],

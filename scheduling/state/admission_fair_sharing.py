@@ -24,7 +24,6 @@ class QueueHistory:
     __slots__ = ("consumed", "penalties", "sampled_at", "weight")
 
     def __init__(self, weight: float) -> None:
-        """Nothing consumed."""
         self.weight = weight
         self.consumed: Nanos = {}
         self.sampled_at: float | None = None
@@ -45,7 +44,6 @@ class UsageHistory:
     """The histories of all LocalQueues. Methods that change one return nothing; `snapshot` and `restore` undo."""
 
     def __init__(self, settings: AdmissionFairSharing) -> None:
-        """No history yet."""
         self._settings = settings
         self._queues: dict[str, QueueHistory] = {}
 
@@ -59,7 +57,6 @@ class UsageHistory:
         known.weight = queue.fair_weight
 
     def delete_local_queue(self, key: str) -> None:
-        """Forget a LocalQueue."""
         self._queues.pop(key, None)
 
     def usage(self, queue_key: str) -> float:

@@ -22,7 +22,6 @@ class WorkloadTracker:
     """Puts workloads where they belong and takes them out again."""
 
     def __init__(self, state: State) -> None:
-        """Of this state."""
         self._state = state
         self.stranded: dict[str, None] = {}
         """Workloads that hold quota of a ClusterQueue that is not there."""

@@ -21,7 +21,6 @@ class FlavorMatcher:
         self._answers: dict[tuple[str, Hashable], str | None] = {}
 
     def clear(self) -> None:
-        """Forget all answers."""
         self._answers.clear()
 
     def needs_topology(self, cq: ClusterQueueState, pod_set: PodSetRequests) -> bool:

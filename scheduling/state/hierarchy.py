@@ -16,7 +16,6 @@ class Hierarchy:
     read."""
 
     def __init__(self, state: State) -> None:
-        """Of this state."""
         self._state = state
         self._dirty = True
         self._changed_queues: set[str] = set()

@@ -22,7 +22,6 @@ class Journal:
     __slots__ = ("_noted", "_steps")
 
     def __init__(self) -> None:
-        """A closed journal."""
         self._steps: list[tuple[Callable[..., object], tuple[Any, ...]]] | None = None
         self._noted: set[int] = set()
 
@@ -44,7 +43,6 @@ class Journal:
                 function(*arguments)
 
     def note(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Remember one step back."""
         if self._steps is not None:
             self._steps.append((function, arguments))
 

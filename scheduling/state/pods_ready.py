@@ -14,7 +14,6 @@ class Readiness:
     __slots__ = ("_stopped", "_waited_for")
 
     def __init__(self) -> None:
-        """Nobody is waited for."""
         self._waited_for: set[str] = set()
         self._stopped = False
 

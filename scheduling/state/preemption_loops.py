@@ -35,13 +35,11 @@ class PreemptionLoopGuard:
     """Counts who preempts whom, and knows who has a pause. Times are seconds since the epoch."""
 
     def __init__(self) -> None:
-        """Nothing seen."""
         self._preempted: Counter[str] = Counter()
         self._preemptors: dict[str, frozenset[str]] = {}
         self._pauses: dict[str, Pause] = {}
 
     def __bool__(self) -> bool:
-        """Whether anything is known."""
         return bool(self._preempted or self._pauses)
 
     def snapshot(self) -> tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]:
@@ -53,7 +51,6 @@ class PreemptionLoopGuard:
         self._preempted, self._preemptors, self._pauses = values
 
     def note(self, victim: str, preemptor: str) -> None:
-        """One workload preempts another."""
         self._preempted[victim] += 1
         self._preemptors[victim] = self._preemptors.get(victim, frozenset()) | {preemptor}
 
@@ -85,7 +82,6 @@ class PreemptionLoopGuard:
         return Pause(min(times + 1, 16), now + seconds)
 
     def forget(self, key: str) -> None:
-        """The workload is gone."""
         self._preempted.pop(key, None)
         self._preemptors.pop(key, None)
         self._pauses.pop(key, None)

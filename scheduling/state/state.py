@@ -49,7 +49,6 @@ class State:
     """The data behind a World."""
 
     def __init__(self, configuration: Configuration, vendors: Sequence[DeviceVendor]) -> None:
-        """Nothing in it."""
         self.configuration = configuration
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.flavors: dict[str, ResourceFlavor] = {}
@@ -121,7 +120,6 @@ class State:
     # -- configuration -------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
-        """The time goes on."""
         self.now = max(self.now, now)
 
     def set_configuration(self, configuration: Configuration) -> None:
@@ -180,7 +178,6 @@ class State:
         return self.fleet.settings.device_resources if self.has_devices else frozenset()
 
     def delete_node(self, name: str) -> None:
-        """Forget a node."""
         before = self.fleet.nodes.get(name)
         if before is not None:
             self.fleet.delete_node(name)

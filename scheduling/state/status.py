@@ -130,7 +130,6 @@ def pending_counts(cq: ClusterQueueState) -> PendingCounts:
 
 
 def cohort_status(node: CohortNode) -> CohortStatus:
-    """A cohort's numbers."""
     parent = node.parent.name if node.parent else ""
     return CohortStatus(node.name, parent, dominant_resource_share(node).weighted, usage_of(node))
 

@@ -11,7 +11,6 @@ class Simulation:
     """Removes and restores whole workloads. `removed` holds those whose devices count as free meanwhile."""
 
     def __init__(self, topologies: TopologyFlavors) -> None:
-        """Nothing is removed."""
         self._topologies = topologies
         self.removed: dict[str, WorkloadInfo] = {}
 

@@ -17,7 +17,6 @@ class Workloads(dict[str, WorkloadInfo]):
     on by what came and went."""
 
     def __init__(self) -> None:
-        """None."""
         super().__init__()
         self._vendors: Sequence[DeviceVendor] | None = None
         self._changed: dict[str, None] = {}

@@ -236,7 +236,6 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
         self._flavors.pop(name, None)
 
     def set_nodes(self, nodes: Iterable[Node]) -> None:
-        """Replace all nodes."""
         new = {node.name: node for node in nodes}
         for name in [name for name in self._nodes if name not in new]:
             self.delete_node(name)

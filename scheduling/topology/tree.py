@@ -54,7 +54,6 @@ class TopologyTree:
 
     @property
     def depth(self) -> int:
-        """The number of levels."""
         return len(self.values)
 
     @property

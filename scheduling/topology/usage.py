@@ -30,7 +30,6 @@ class LeafUsage:
         return self._amounts.setdefault(leaf, {})
 
     def items(self) -> ItemsView[LeafKey, dict[str, int]]:
-        """Leaves with their amounts."""
         return self._amounts.items()
 
     def add(self, usage: TopologyUsage) -> None:

@@ -4,8 +4,6 @@ from clusters.jobs.kinds.kubeflow import ReplicaSpecsJob
 
 
 class TFJob(ReplicaSpecsJob):
-    """TensorFlow's roles."""
-
     kind = "TFJob"
     plural = "tfjobs"
     replica_specs = "tfReplicaSpecs"

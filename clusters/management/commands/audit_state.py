@@ -22,7 +22,6 @@ class Command(BaseCommand):
         parser.add_argument("--seconds", type=float, default=5.0, help="between the two looks (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Audit every cluster."""
         wrong = 0
         for cluster in audited_clusters():
             try:

@@ -19,8 +19,6 @@ from clusters.jobs.scenario import integrate
 
 
 class Command(BaseCommand):
-    """Run scenarios of jobs."""
-
     help = "Run scenarios of jobs through the webhooks and controllers of their kinds, and write what becomes of them."
     requires_system_checks: list[str] = []  # needs neither database nor network
 

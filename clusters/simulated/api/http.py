@@ -186,7 +186,6 @@ class WatchStream:
         self.wake.set()
 
     def close(self) -> None:
-        """Stops listening."""
         self._cluster.store.listeners.remove(self._on_change)
 
     def _on_change(self, plural: str, change: Change) -> None:

@@ -58,7 +58,6 @@ class Monitors:
         self._environment = environment
 
     def text(self) -> bytes:
-        """What they say now."""
         registry = CollectorRegistry()
         registry.register(_Families(list(self._devices()), list(self._containers())))
         return generate_latest(registry)

@@ -36,8 +36,6 @@ from scheduling.simulator.scenario import read_resource_quota
 
 
 class Command(BaseCommand):
-    """Replay recorded placements."""
-
     help = "Place the pods of recorded scenarios, one after another, as HAMi's scheduler would."
     requires_system_checks: list[str] = []  # needs neither database nor network
 
@@ -47,7 +45,6 @@ class Command(BaseCommand):
         parser.add_argument("--output", type=Path, required=True, help="where to write the placements")
 
     def handle(self, *args: object, **options: Any) -> None:
-        """Read, place, write."""
         path: Path = options["input"]
         try:
             text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

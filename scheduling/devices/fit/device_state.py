@@ -50,7 +50,6 @@ class DeviceState:
         return replace(self, mig=list(self.mig), tenants=list(self.tenants))
 
     def hold(self, held: DeviceSlice) -> None:
-        """Add one slice."""
         self.used_slots += held.slots
         self.used_memory_mib += held.memory_mib
         self.used_cores += held.cores_percent

@@ -115,7 +115,6 @@ class SearchCaches:
     """The caches of one table, the ones not used for longest forgotten first."""
 
     def __init__(self, nodes: int) -> None:
-        """For that many nodes."""
         self._max_kinds = max(_MIN_KINDS, _MAX_CELLS // max(nodes, 1))
         self._kinds: dict[Hashable, SearchCache] = {}
 
@@ -127,7 +126,6 @@ class SearchCaches:
         return cache
 
     def keep(self, kind: Hashable, cache: SearchCache) -> None:
-        """Remember a kind."""
         while len(self._kinds) >= self._max_kinds:
             del self._kinds[next(iter(self._kinds))]
         self._kinds[kind] = cache

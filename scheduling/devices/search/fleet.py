@@ -124,7 +124,6 @@ class Fleet:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes by name."""
         return self._nodes
 
     @property

@@ -49,7 +49,6 @@ class FragmentationReport:
 
 
 def cluster_report(fleet: Fleet) -> FragmentationReport:
-    """All nodes."""
     return report(fleet, fleet.nodes)
 
 

@@ -20,7 +20,6 @@ class NeuronFit(DeviceFit):
     """A request for several devices that finds no free neighbours is refused for the node as a whole."""
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The devices taken."""
         if self.request.count == 1:
             return DeviceFit.pick(self, states)
         # HAMi looks for neighbours by their place in its list, as sorted by score, and then takes the devices of these

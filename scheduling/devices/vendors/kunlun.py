@@ -97,11 +97,9 @@ class VxpuFit(XpuFit):
         return sum(bool(state.used_slots) and self._shareable(state) for state in states) if self.mutex else 0
 
     def amounts(self, state: DeviceState) -> tuple[int, int]:
-        """What was asked for."""
         return self.request.memory_mib, self.request.cores_percent
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
-        """Count the slice."""
         state.hold(part)
 
 

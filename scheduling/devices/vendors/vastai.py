@@ -23,7 +23,6 @@ class VastaiFit(DeviceFit):
     _occupied_adapters: frozenset[str] = field(default=frozenset())
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The devices taken."""
         if self.collects_all(states):
             attribute = self.rules.group_attribute
             in_use = (state.device.attributes for state in states if state.used_slots)
