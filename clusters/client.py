@@ -80,7 +80,7 @@ class ClusterError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """Somebody else wrote first, or the object exists already."""
+        """Another writer was first, or the object exists already."""
         return self.status == HTTPStatus.CONFLICT
 
     @property

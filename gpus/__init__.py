@@ -1,1 +1,1 @@
-"""What hardware there is, and who holds which slice of it."""
+"""The hardware, and which workload holds which slice of it."""

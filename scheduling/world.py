@@ -140,7 +140,8 @@ class World:
         self._state.namespaces.pop(name, None)
 
     def set_resource_quota(self, quota: NamespaceQuota) -> None:
-        """Add or replace a namespace's ResourceQuota of devices; those who wait for devices get a chance."""
+        """Add or replace a namespace's ResourceQuota of devices. Workloads that wait for devices become active
+        again."""
         quotas = self._state.fleet.quotas
         limited = quotas.limits(quota.namespace)
         if quotas.set_quota(quota):
@@ -428,7 +429,7 @@ class World:
     # -- cycles --------------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
-        """Let time pass: those who wait for the end of a protection are active again when it is over."""
+        """Let time pass. Workloads that wait for the end of a protection become active again when it ends."""
         self._state.advance(now)
 
     def has_active(self) -> bool:
@@ -549,7 +550,8 @@ class World:
         return tuple(sorted(self._state.tree.cohorts))
 
     def pending(self, cluster_queue: str) -> tuple[PendingPosition, ...]:
-        """Who waits in a ClusterQueue, in queue order, the inadmissible ones included (Kueue's visibility API)."""
+        """The waiting workloads of a ClusterQueue in queue order, inadmissible ones included (Kueue's visibility
+        API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
 

@@ -96,7 +96,7 @@ class Group:
 
 @dataclass(frozen=True)
 class KindSpec:
-    """An object as its author wants it: who it is, and the values of its columns."""
+    """An object as its author wants it: its identity, and the values of its columns."""
 
     meta: ObjectMeta
     values: Mapping[str, Any]
@@ -234,7 +234,7 @@ class Kind(ManifestKind):
 
     @cached_property
     def stored(self) -> tuple[Field, ...]:
-        """The fields that somebody sets."""
+        """The fields that a user sets."""
         return tuple(found for found in self.fields if not found.read_only)
 
     @property

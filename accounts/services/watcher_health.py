@@ -1,4 +1,4 @@
-"""That a watcher lives, for those who show it: a key in Redis that expires."""
+"""Whether a watcher lives: a key in Redis that it renews and that expires."""
 
 from __future__ import annotations
 

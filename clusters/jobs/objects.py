@@ -369,7 +369,7 @@ def _merged_selector(own: Mapping[str, str], flavor: Mapping[str, str]) -> dict[
 
 
 def _with_updates(own: Mapping[str, str], pod_set: PodSetAdmission, field: str) -> dict[str, str]:
-    """With what the admission checks add; nobody may say otherwise than another."""
+    """The pod set's own values with those of its admission checks. Raises CannotStart where two contradict."""
     merged = dict(own)
     for update in pod_set.updates:
         added: Mapping[str, str] = getattr(update, field)

@@ -20,7 +20,7 @@ from scheduling.manifest.fields import suggestion
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object of the call, read; `meta` says who it is."""
+    """An object of the call, read; `meta` identifies it."""
 
     kind: ManifestKind
     meta: ObjectMeta

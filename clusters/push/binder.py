@@ -107,7 +107,7 @@ class Binder:
 
     @staticmethod
     def _still_stands(row: Workload) -> bool:
-        """Whether nobody has decided anew since the row was read."""
+        """Whether no newer decision has replaced the one that was read."""
         return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
 
     def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: Replicas) -> Workload | None:

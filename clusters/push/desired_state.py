@@ -42,7 +42,7 @@ def flavors_of(cluster: Cluster) -> dict[str, FlavorNodes]:
 
 
 def runs(workload: Workload) -> bool:
-    """Whether its pods should run: it is admitted and nobody has evicted it."""
+    """Whether its pods should run: it is admitted and not evicted."""
     return workload.status == WorkloadStatus.ADMITTED and workload.evicted_at is None
 
 

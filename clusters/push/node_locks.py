@@ -46,7 +46,7 @@ class NodeLocks:
         return True
 
     def give_back(self, node: str, rules: Iterable[LockRule]) -> None:
-        """Gives back locks that did not lead to a binding, unless they are somebody else's by now."""
+        """Give back locks that led to no binding, unless another holder has them by now."""
         for rule in rules:
             self._give_back(node, rule)
 

@@ -144,7 +144,7 @@ class JobSync:
             _log.warning("%s of cluster %s can't follow its labels: %s", row, self._cluster.name, errors)
 
     def _submit(self, job: JsonObject) -> None:
-        """A job with a queue's label that nobody handed to us: it gets a workload, and is suspended until admitted."""
+        """A job with a queue's label that was made in the cluster gets a workload, and is suspended until admitted."""
         metadata = job["metadata"]
         labels = metadata.get("labels") or {}
         if self._kind.stopping is not Stopping.SUSPEND or self._cluster.mode == ClusterMode.OBSERVE:

@@ -82,7 +82,7 @@ class PodGroupSync(JobSync):
                 _log.debug("A group of cluster %s can't follow its pods' labels: %s", self._cluster.name, errors)
 
     def _let_go(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
-        """Pods that somebody deletes and that Kueue's finalizer keeps: the push takes it off."""
+        """Ask the push to remove Kueue's finalizer from pods that are being deleted."""
         leaving = [
             row
             for pod in pods
@@ -92,7 +92,7 @@ class PodGroupSync(JobSync):
         self._tell(leaving)
 
     def _submit_all(self, pods: Iterable[JsonObject]) -> None:
-        """Gated pods with a queue's label that nobody handed to us: alone, or as one of their group."""
+        """Submit gated pods with a queue's label that were made in the cluster: alone, or as members of their group."""
         if self._cluster.mode == ClusterMode.OBSERVE:
             return
         grouped: dict[tuple[str, str], list[Submitted[JobManifest]]] = defaultdict(list)

@@ -167,7 +167,7 @@ class PodSync:
             request_push(self._cluster.name)
 
     def tick(self, now: float) -> None:
-        """Pods whose workload has let go of what they hold count as somebody else's from now on."""
+        """Pods whose workload no longer holds their slices count as external from now on."""
         placed = {key for key, decided in self._decided.items() if decided.placed}
         if not placed:
             return

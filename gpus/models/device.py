@@ -51,7 +51,7 @@ class Device(models.Model):
 
 
 class AllocationSource(models.TextChoices):
-    """Who says that a slice is held."""
+    """Where it is known from that a slice is held."""
 
     DECIDED = "decided"
     EXTERNAL = "external"

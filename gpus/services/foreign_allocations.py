@@ -19,7 +19,7 @@ _LARGEST: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ExternalPod:
-    """A pod of somebody else that holds slices, and what it says of them."""
+    """A pod that is not ours and holds slices, and what its annotations say of them."""
 
     namespace: str
     name: str

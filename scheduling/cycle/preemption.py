@@ -1,4 +1,4 @@
-"""Whom to preempt: the common part, and the classical algorithm.
+"""The search for preemption targets: the common part, and the classical algorithm.
 
 Targets are found by taking candidates' usage away one by one until the workload fits, then putting back whom it does
 not need. The usage is left as it was found.

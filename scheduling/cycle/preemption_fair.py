@@ -1,4 +1,4 @@
-"""Whom to preempt under fair sharing: queues with larger shares give first.
+"""The search for preemption targets under fair sharing: queues with larger shares give first.
 
 The shares of the preemptor's side count its request already. Each pick chooses a ClusterQueue by walking down from the
 root to the largest share, and compares the shares of the two subtrees below the lowest common cohort.

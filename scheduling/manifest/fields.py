@@ -1,4 +1,4 @@
-"""One mapping of a manifest, read field by field; whatever nobody read is an unknown field."""
+"""One mapping of a manifest, read field by field. A field that no reader took is an unknown field."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ class Fields:
         return found
 
     def close(self) -> None:
-        """Note every field that nobody read."""
+        """Report each field that no reader took as unknown."""
         if self.content.keys() <= self._read:
             return
         for key in self.content:

@@ -1,4 +1,4 @@
-"""`metadata` of an object, as far as it says who the object is."""
+"""`metadata` of an object: its names, labels and annotations."""
 
 from __future__ import annotations
 

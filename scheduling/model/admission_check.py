@@ -1,4 +1,4 @@
-"""AdmissionCheck: someone else who must agree before a workload with quota may start."""
+"""AdmissionCheck: a condition that another controller must confirm before a workload with quota may start."""
 
 from __future__ import annotations
 

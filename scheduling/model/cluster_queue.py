@@ -1,4 +1,4 @@
-"""ClusterQueue: quota, and how those who wait for it are ordered and may preempt."""
+"""ClusterQueue: quota, the order of the workloads that wait for it, and which of them may preempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node of the cluster, as far as deciding needs it: what it offers, whom it repels, which devices it carries."""
+"""A node of the cluster, as far as deciding needs it: its resources, taints and devices."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Node:
         return {**self.labels, HOSTNAME_LABEL: self.name}
 
     def offers_more_than(self, before: Node) -> bool:
-        """Whether the change from `before` may let somebody in: anything but less room for the same pods."""
+        """Whether the change from `before` may let a workload in: any change except less room for the same pods."""
         if replace(self, allocatable=before.allocatable, foreign_usage=before.foreign_usage) != before:
             return True
         names = {*before.allocatable, *self.allocatable, *before.foreign_usage, *self.foreign_usage}

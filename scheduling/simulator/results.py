@@ -80,7 +80,7 @@ def _stopped(decisions: Iterable[Preempt | Evict]) -> list[dict[str, str]]:
 
 
 def state_at_the_end(world: World) -> dict[str, Any]:
-    """Who is left, and the usage of each ClusterQueue."""
+    """The workloads that are left, and the usage of each ClusterQueue."""
     result: dict[str, Any] = {"pending": {}, "inadmissible": {}, "clusterQueues": {}}
     fair = world.configuration.fair_sharing is not None
     for name in world.cluster_queue_names():

@@ -136,7 +136,7 @@ class ClusterQueueState:
         return self._ranking
 
     def forget_ranking(self) -> None:
-        """Somebody came, left, or was told to stop."""
+        """A workload came, left, or was told to stop."""
         self._ranking = None
 
     def snapshot(self) -> int:

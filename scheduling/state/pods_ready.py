@@ -19,16 +19,16 @@ class Readiness:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether somebody who fits must wait."""
+        """Whether a workload that fits must wait."""
         return bool(self._waited_for)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody who fits waits, and all others with it."""
+        """Whether a workload that fits waits, and all others with it."""
         return self._stopped
 
     def stop(self) -> None:
-        """Somebody fits, and must wait."""
+        """Note that a workload fits and must wait."""
         self._stopped = True
 
     def watch(self, info: WorkloadInfo, configuration: Configuration) -> None:

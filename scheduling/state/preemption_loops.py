@@ -32,7 +32,7 @@ class Pause(NamedTuple):
 
 
 class PreemptionLoopGuard:
-    """Counts who preempts whom, and knows who has a pause. Times are seconds since the epoch."""
+    """Counts which workload preempts which, and knows which are paused. Times are seconds since the epoch."""
 
     def __init__(self) -> None:
         self._preempted: Counter[str] = Counter()
@@ -55,7 +55,7 @@ class PreemptionLoopGuard:
         self._preemptors[victim] = self._preemptors.get(victim, frozenset()) | {preemptor}
 
     def paused_until(self, key: str, now: float) -> float | None:
-        """Until when the workload preempts nobody; None when it may."""
+        """Until when the workload may not preempt; None when it may."""
         pause = self._pauses.get(key)
         return pause.until if pause is not None and not pause.lifted and pause.until > now else None
 

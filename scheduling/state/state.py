@@ -161,7 +161,7 @@ class State:
             self.topology_flavors.add_usage(name, usage)
 
     def set_node(self, node: Node) -> None:
-        """Add or replace a node; those who wait for a flavor that reaches it get a chance."""
+        """Add or replace a node. Workloads that wait for a flavor that reaches it become active again."""
         before = self.fleet.nodes.get(node.name)
         if before != node:
             self.fleet.set_node(node)
@@ -412,7 +412,7 @@ class State:
         return [cq] if root is cq.node else self.members.get(id(root), [cq])
 
     def wake_inadmissible(self) -> None:
-        """Make workloads active again whose tree was touched."""
+        """Make the workloads of changed cohort trees active again."""
         due = [name for name, until in self.wake_at.items() if until <= self.now]
         for name in due:
             del self.wake_at[name]

@@ -262,7 +262,7 @@ class WorkloadInfo:
         self.order = (-self.priority, self.timestamp, self.uid, self.key)
 
     def change(self, change: Callable[[Workload], Workload]) -> None:
-        """Note a change of the workload's status, made when somebody looks."""
+        """Note a change of the workload's status, which is applied when the workload is read."""
         self.changes += (change,)
 
     def current(self) -> Workload:

@@ -83,7 +83,7 @@ def release_quota(workload: JsonObject, reason: str, message: str, now: str) -> 
 
 
 def is_single_pod(workload: Mapping[str, Any]) -> bool:
-    """Whether the workload is one pod that nobody makes anew: it dies with its pod."""
+    """Whether the workload is one pod that no controller recreates: it ends with its pod."""
     owners = dig(workload, "metadata", "ownerReferences") or []
     if len(owners) != 1 or annotations_of(workload).get(keys.IS_GROUP_WORKLOAD) == "true":
         return False

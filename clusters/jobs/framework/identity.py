@@ -1,4 +1,4 @@
-"""What a job says of itself by labels and annotations, and whose it is."""
+"""What a job's labels and annotations say, and its owner."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class PodGroup(ManagedJob):
 
     @property
     def is_serving(self) -> bool:
-        """Whether its pods serve until somebody deletes them."""
+        """Whether its pods serve until they are deleted."""
         return annotations_of(self.object).get(keys.POD_GROUP_SERVING) == "true"
 
     @property

@@ -13,7 +13,7 @@ from queues.manifests import kueue_keys as keys
 
 
 class RayCluster(RayJobKind):
-    """A cluster that serves until somebody deletes it."""
+    """A cluster that serves until it is deleted."""
 
     kind = "RayCluster"
     plural = "rayclusters"

@@ -131,7 +131,7 @@ class StatefulSet(ServingKind):
 
 
 def name_owner(workload: JsonObject, owner: JsonObject, full_name: str) -> None:
-    """Says on the workload of a serving kind whose it is."""
+    """Write the owner of a serving kind's workload on it."""
     set_annotation(workload, keys.JOB_OWNER_KIND, full_name)
     set_annotation(workload, keys.JOB_OWNER_NAME, name_of(owner))
 

@@ -35,7 +35,7 @@ ORPHAN = "orphan"
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: the field manager, and whether nothing is to be stored (dryRun=All)."""
+    """The writer: its field manager, and whether nothing is to be stored (dryRun=All)."""
 
     manager: str
     subresource: str = ""

@@ -147,7 +147,7 @@ class Kubelet:
         return None
 
     def _run_seconds(self, pod: JsonObject) -> float | None:
-        """Seconds of cluster time; None for pods that run until somebody stops them."""
+        """Seconds of cluster time; None for pods that run until they are stopped."""
         text = annotations_of(pod).get(RUN_SECONDS)
         if text is not None:
             try:

@@ -100,7 +100,7 @@ def _pod_problems(spec: Mapping[str, Any]) -> Iterator[DeviceRequestProblem]:
 
 
 def _policy_problems(annotations: Mapping[str, str]) -> Iterator[DeviceRequestProblem]:
-    """Misspelt policies: HAMi takes them for its default, and nobody is told."""
+    """Misspelt policies. HAMi replaces them by its default without a word."""
     for key, known in ((NODE_POLICY_ANNOTATION, NODE_POLICIES), (DEVICE_POLICY_ANNOTATION, DEVICE_POLICIES)):
         text = annotations.get(key) or ""
         if text and any(word.strip() not in known for word in text.split(",")):

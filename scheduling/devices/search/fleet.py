@@ -100,7 +100,7 @@ class Fleet:
     # -- what is there
 
     def copy_without_reservations(self) -> Fleet:
-        """A fleet of the same nodes, settings and quotas that nobody holds anything of."""
+        """A fleet of the same nodes, settings and quotas, without reservations."""
         copy = Fleet(self.settings.vendors.values())
         copy.settings = replace(self.settings, rankings={**self.settings.rankings, **copy.settings.rankings})
         copy.mix.pods = self.mix.now()
@@ -133,7 +133,7 @@ class Fleet:
 
     @property
     def reservations(self) -> Mapping[str, Placement]:
-        """Who holds what, by workload key."""
+        """The slices that each workload holds, by its key."""
         return self._reservations
 
     def decided_usage(self, node: str, uuid: str) -> tuple[int, int, int]:

@@ -57,7 +57,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What was done to place pods: who was moved, and the new reservations."""
+    """What was done to place pods: the workloads that were moved, and the new reservations."""
 
     steps: list[_Step]
     placed: list[tuple[str, PodPlacement]]

@@ -40,7 +40,7 @@ def whole_amounts(hard: Mapping[str, Any]) -> dict[str, int]:
 
 
 class _Limit(NamedTuple):
-    """An amount in MiB or cores, and who sets it."""
+    """An amount in MiB or cores, and the ResourceQuota that sets it."""
 
     amount: int
     resource: str

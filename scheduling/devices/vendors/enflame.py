@@ -15,10 +15,10 @@ _GIB = 1024
 
 @dataclass(slots=True)
 class GcuFit(DeviceFit):
-    """A device that somebody has is closed, whatever else is said of it."""
+    """A device in use takes no other slice, whatever its other figures."""
 
     def slice_of(self, state: DeviceState) -> DeviceSlice | DeviceRefusal:
-        """All of the device, if nobody has any of it."""
+        """All of the device, if no slice of it is held."""
         if self.rules.uuid_filter and not matches_uuid(state.device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         if state.used_slots > 0:

@@ -47,7 +47,7 @@ class XpuFit(DeviceFit):
         return state.device.health and not state.device.cordoned and self.has_room(state)
 
     def has_room(self, state: DeviceState) -> bool:
-        """Whether nobody has the device."""
+        """Whether no slice of the device is held."""
         return not state.used_slots
 
     def _part(self, state: DeviceState) -> DeviceSlice:

@@ -53,7 +53,7 @@ class SgpuFit(DeviceFit):
         return self.picks[:count]
 
     def excluded(self, state: DeviceState) -> DeviceRefusal | None:
-        """Health, cordon, and who else is on the device."""
+        """Health, cordon, and the pods that share the device."""
         if not state.device.health:
             return DeviceRefusal.CARD_UNHEALTHY
         if state.device.cordoned:
