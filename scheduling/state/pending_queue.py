@@ -160,7 +160,7 @@ class PendingQueue:
         return list(self._waiting)
 
     def in_order(self) -> list[WorkloadInfo]:
-        """Everyone who waits, inadmissible or not, in the order of the queue."""
+        """The waiting workloads, inadmissible ones included, in the order of the queue."""
         usage_of = self._usage_of
         return sorted(
             self._waiting.values(),
@@ -201,7 +201,7 @@ class PendingQueue:
         info.queue_state = QueueState.NOWHERE
 
     def pop(self) -> WorkloadInfo | None:
-        """Take out the head; None when nobody is active."""
+        """Take out the head; None when no workload is active."""
         item = self._first()
         if item is None:
             return None

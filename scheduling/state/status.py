@@ -1,4 +1,4 @@
-"""Numbers to show: usage of ClusterQueues and cohorts, and who waits in which order."""
+"""Numbers to show: usage of ClusterQueues and cohorts, and the waiting workloads in order."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
 
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
-    """A ClusterQueue's numbers. While it is inactive, everyone who waits counts as inadmissible."""
+    """A ClusterQueue's numbers. While it is inactive, each waiting workload counts as inadmissible."""
     active, inadmissible = cq.queue.active_count, cq.queue.inadmissible_count
     return ClusterQueueStatus(
         cq.name,
@@ -135,7 +135,7 @@ def cohort_status(node: CohortNode) -> CohortStatus:
 
 
 def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
-    """Who waits, in the order of the queue."""
+    """The waiting workloads, in the order of the queue."""
     return tuple(
         PendingPosition(
             info.key,
