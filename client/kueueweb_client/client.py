@@ -22,30 +22,41 @@ _PAUSE_SECONDS: Final = 1.0
 _TOO_MANY: Final = 429
 _NOT_FOUND: Final = 404
 _MAX_PAUSE_SECONDS: Final = 60
+_REACHED_AT: Final[Mapping[Goal, tuple[str, ...]]] = {
+    "admitted": ("Admitted", "Finished"),
+    "finished": ("Finished",),
+    "deleted": (),
+}
 
 
 def _headers(token: str) -> dict[str, str]:
     return {"Authorization": f"Token {token}"} if token else {}
 
 
-def _reached(workload: Mapping[str, Any], until: Goal) -> bool:
-    """Whether the workload has reached the goal. Raises `Failed` if it ended without success."""
-    if workload["status"] == "Finished":
-        if workload["reason"] != "Succeeded" and until != "deleted":
-            raise Failed(
-                f"Workload {workload['namespace']}/{workload['name']} ended: "
-                f"{workload['reason']}: {workload['message']}"
-            )
-        return until in ("admitted", "finished")
-    return until == "admitted" and workload["status"] == "Admitted"
+class _Wait:
+    """One wait for a workload: what both clients check each time they have asked for it."""
 
+    def __init__(self, namespace: str, name: str, until: Goal, timeout_seconds: float) -> None:
+        self._key = f"{namespace}/{name}"
+        self._until = until
+        self._deadline = time.monotonic() + timeout_seconds
 
-def _late(namespace: str, name: str, until: Goal, last: str) -> Timeout:
-    return Timeout(f"Workload {namespace}/{name} is not {until} yet: {last}")
+    def accept_missing(self, error: ApiError) -> None:
+        """Raises the error, unless it says that the workload is gone and that was waited for."""
+        if error.status != _NOT_FOUND or self._until != "deleted":
+            raise error
 
-
-def _state(workload: Mapping[str, Any]) -> str:
-    return f"{workload['status']}. {workload['message']}".strip()
+    def is_over(self, workload: Mapping[str, Any]) -> bool:
+        """Whether the workload has reached the goal. Raises `Failed` if it ended otherwise, `Timeout` if it is late."""
+        status = workload["status"]
+        if status == "Finished" and workload["reason"] != "Succeeded" and self._until != "deleted":
+            raise Failed(f"Workload {self._key} ended: {workload['reason']}: {workload['message']}")
+        if status in _REACHED_AT[self._until]:
+            return True
+        if time.monotonic() > self._deadline:
+            state = f"{status}. {workload['message']}".strip()
+            raise Timeout(f"Workload {self._key} is not {self._until} yet: {state}")
+        return False
 
 
 class _Pages:
@@ -221,18 +232,15 @@ class Client:
         pause_seconds: float = _PAUSE_SECONDS,
     ) -> WorkloadDetail | None:
         """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`."""
-        deadline = time.monotonic() + timeout_seconds
+        wait = _Wait(namespace, name, until, timeout_seconds)
         while True:
             try:
                 found = self.workload(namespace, name)
             except ApiError as error:
-                if error.status == _NOT_FOUND and until == "deleted":
-                    return None
-                raise
-            if _reached(found, until):
+                wait.accept_missing(error)
+                return None
+            if wait.is_over(found):
                 return found
-            if time.monotonic() > deadline:
-                raise _late(namespace, name, until, _state(found))
             time.sleep(pause_seconds)
 
 
@@ -303,16 +311,13 @@ class AsyncClient:
         pause_seconds: float = _PAUSE_SECONDS,
     ) -> WorkloadDetail | None:
         """Wait until the workload is admitted, finished or deleted (None). Raises `Timeout` and `Failed`."""
-        deadline = time.monotonic() + timeout_seconds
+        wait = _Wait(namespace, name, until, timeout_seconds)
         while True:
             try:
                 found = await self.workload(namespace, name)
             except ApiError as error:
-                if error.status == _NOT_FOUND and until == "deleted":
-                    return None
-                raise
-            if _reached(found, until):
+                wait.accept_missing(error)
+                return None
+            if wait.is_over(found):
                 return found
-            if time.monotonic() > deadline:
-                raise _late(namespace, name, until, _state(found))
             await asyncio.sleep(pause_seconds)

@@ -8,7 +8,7 @@ from django.db.models import Count, F, QuerySet, Sum
 
 from gpus.models import Device, DeviceAllocation
 from gpus.units import DeviceAmounts, device_amounts
-from scheduling.model.quantity import format_amount
+from scheduling.model.quantity import format_amounts
 
 _NODE_FIELDS: Final = (
     "name", "labels", "taints", "ready", "unschedulable", "cordoned", "draining", "updated_at",
@@ -33,8 +33,8 @@ def nodes_json(rows: Iterable[Any]) -> list[dict[str, Any]]:
     return [
         {field: getattr(row, field) for field in _NODE_FIELDS}
         | {
-            "allocatable": _quantities(row.allocatable),
-            "foreign_usage": _quantities(row.foreign_usage),
+            "allocatable": format_amounts(row.allocatable),
+            "foreign_usage": format_amounts(row.foreign_usage),
             "device_totals": totals[row.pk],
         }
         for row in rows
@@ -100,7 +100,3 @@ def _device_totals(nodes: list[int]) -> dict[int, dict[str, int]]:
         node = row.pop("node_id")
         totals[node] = {name.removeprefix("total_"): value for name, value in row.items()}
     return totals
-
-
-def _quantities(amounts: Mapping[str, int]) -> dict[str, str]:
-    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}

@@ -9,7 +9,7 @@ from typing import Any, Final
 from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.syntax import qualified_name
 from scheduling.manifest.taints import read_taints
-from scheduling.model.quantity import format_amount
+from scheduling.model.quantity import format_amounts
 
 _READY: Final = "Ready"
 
@@ -82,7 +82,7 @@ def write_node(spec: NodeSpec) -> dict[str, Any]:
     status: dict[str, Any] = {}
     for key, amounts in (("allocatable", spec.allocatable), ("capacity", spec.capacity)):
         if amounts:
-            status[key] = {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
+            status[key] = format_amounts(amounts)
     if spec.ready is not None:
         status["conditions"] = [{"type": _READY, "status": str(spec.ready)}]
     return {

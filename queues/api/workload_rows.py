@@ -8,7 +8,7 @@ from django.db.models import F, QuerySet
 from queues.models import PodSet, Workload
 from queues.querysets import queue_time
 from queues.services.visibility import Reader
-from scheduling.model.quantity import format_amount
+from scheduling.model.quantity import format_amounts
 
 _WORKLOAD_FIELDS: Final = (
     "id", "uid", "namespace", "name", "queue_name", "priority", "status", "active", "reason", "message", "created_at",
@@ -84,16 +84,11 @@ def condition_json(condition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pod_set_json(pod_set: dict[str, Any]) -> dict[str, Any]:
-    pod_set["requests"] = quantities(pod_set["requests"])
-    pod_set["resource_usage"] = quantities(pod_set["resource_usage"])
+    pod_set["requests"] = format_amounts(pod_set["requests"])
+    pod_set["resource_usage"] = format_amounts(pod_set["resource_usage"])
     pod_set["node_selector"] = pod_set["node_selector"] or {}
     pod_set["topology_request"] = {_snake(key): value for key, value in pod_set["topology_request"].items()}
     return pod_set
-
-
-def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Amounts in base units as Kubernetes' quantities."""
-    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
 
 
 def _snake(name: str) -> str:

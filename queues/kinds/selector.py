@@ -1,19 +1,15 @@
 """`namespaceSelector`: Kubernetes' LabelSelector."""
 
-from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from scheduling.manifest import Fields
 from scheduling.manifest.syntax import label_value, qualified_name
+from scheduling.model.selectors import SelectionOperator
 
-
-class LabelSelectorOperator(StrEnum):
-    """How an expression of a label selector compares."""
-
-    IN = "In"
-    NOT_IN = "NotIn"
-    EXISTS = "Exists"
-    DOES_NOT_EXIST = "DoesNotExist"
+_OPERATORS: Final = (
+    SelectionOperator.IN, SelectionOperator.NOT_IN, SelectionOperator.EXISTS, SelectionOperator.DOES_NOT_EXIST,
+)  # fmt: skip
+"""A label selector's; a node selector has Gt and Lt too."""
 
 
 def read_label_selector(fields: Fields, key: str) -> dict[str, Any] | None:
@@ -34,13 +30,13 @@ def read_label_selector(fields: Fields, key: str) -> dict[str, Any] | None:
 
 def _read_expression(item: Fields) -> dict[str, Any]:
     label = item.text("key", required=True, syntax=qualified_name)
-    operator = item.optional_choice("operator", list(LabelSelectorOperator))
+    operator = item.optional_choice("operator", _OPERATORS)
     values = item.texts("values", syntax=label_value)
     item.close()
     if operator is None:
-        item.require("operator", f"Use one of {', '.join(LabelSelectorOperator)}.")
+        item.require("operator", f"Use one of {', '.join(_OPERATORS)}.")
         return {"key": label}
-    if operator in (LabelSelectorOperator.IN, LabelSelectorOperator.NOT_IN):
+    if operator in (SelectionOperator.IN, SelectionOperator.NOT_IN):
         if not values:
             item.error("values", f"must not be empty with operator {operator}")
         return {"key": label, "operator": operator.value, "values": values}

@@ -21,9 +21,9 @@ from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
-from queues.services.group_plans import GroupPod, plan_groups
-from queues.services.group_pods import store_groups
 from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs, remove_workloads
+from queues.services.pod_group_plans import GroupPod, plan_groups
+from queues.services.pod_group_rows import store_groups
 from queues.services.pod_groups import withdraw_members
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
@@ -77,7 +77,7 @@ def apply_jobs(
     A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. A job that
     is there is replaced: its waiting workloads follow, what holds quota must not change (Kueue's immutable fields).
     `found_in_cluster`: somebody made the jobs there, and their rows take the uid that they have there. Pods of a group
-    are one workload (`queues.services.group_pods`). Raises `ManifestErrors`.
+    are one workload (`queues.services.pod_group_rows`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
     priorities = choose_priorities(cluster, submissions)

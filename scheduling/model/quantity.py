@@ -8,6 +8,7 @@ bytes), both rounded up.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 NANOS = 10**9
@@ -134,3 +135,8 @@ def amount_in_words(resource: str, amount: int) -> str:
                 return f"{amount / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
         return f"{amount} bytes"
     return f"{amount}{_UNITS.get(resource.rpartition('/')[2].removeprefix('total-'), '')}"
+
+
+def format_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Amounts by resource as canonical quantities."""
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}

@@ -16,8 +16,8 @@ from queues.manifests.generated_name import generated_name
 from queues.manifests.job_workloads import job_spec, job_workloads
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
-from queues.services.group_plans import GroupPlan, GroupPod
 from queues.services.job_changes import change_workload, pod_set_specs
+from queues.services.pod_group_plans import GroupPlan, GroupPod
 from queues.services.pod_groups import POD_GROUP, compose, refresh_groups
 from queues.services.submission import create_workloads
 
