@@ -11,8 +11,8 @@ from heapq import heapify, heapreplace
 
 import numpy as np
 
+from scheduling.devices.arrays import Booleans, Integers
 from scheduling.devices.requests.policy import Policy
-from scheduling.devices.table import Booleans, Integers
 
 _FAR = np.iinfo(np.int64).max
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scheduling.devices.arrays import Integers
 from scheduling.devices.search.refusals import Findings, Gang, who
-from scheduling.devices.table import DeviceTable, Integers
+from scheduling.devices.table import DeviceTable
 from scheduling.model.placement import NodeRefusal, PlacementRefusal, PodSetToPlace, RefusedBy
 from scheduling.model.quantity import format_amount
 
