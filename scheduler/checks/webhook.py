@@ -45,7 +45,7 @@ _DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 _MAX_TIMEOUT_SECONDS: Final = 30.0
 _MAX_ANSWER_BYTES: Final = 1_000_000
 _BACKOFF_BASE_SECONDS: Final = 2.0
-_BACKOFF_MOST_SECONDS: Final = 300.0
+_MAX_BACKOFF_SECONDS: Final = 300.0
 _ASK_AGAIN_SECONDS: Final = 10.0
 """After the answer Pending."""
 
@@ -131,7 +131,7 @@ def _is_due(key: str, now: float) -> bool:
 def _back_off(key: str, now: float) -> int:
     """Note another failure; returns how many there were."""
     attempts = (cache.get(key) or {}).get("attempts", 0) + 1
-    delay = min(_BACKOFF_MOST_SECONDS, _BACKOFF_BASE_SECONDS * 2.0 ** (min(attempts, 20) - 1))
+    delay = min(_MAX_BACKOFF_SECONDS, _BACKOFF_BASE_SECONDS * 2.0 ** (min(attempts, 20) - 1))
     cache.set(key, {"at": now + delay, "attempts": attempts}, timeout=None)
     return int(attempts)
 
