@@ -57,6 +57,8 @@ class Kind:
 
 NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
+POD_TEMPLATES: Final = Kind("v1", "PodTemplate", "podtemplates")
+PROVISIONING_REQUESTS: Final = Kind("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "provisioningrequests")
 PODS: Final = Kind("v1", "Pod", "pods")
 JOBS: Final = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENTS: Final = Kind("apps/v1", "Deployment", "deployments")

@@ -28,6 +28,7 @@ OPEN_KINDS: Final = frozenset(
         "RuntimeClass",
         "Topology",
         "AdmissionCheck",
+        "ProvisioningRequestConfig",
         "Cluster",
         "Node",
         "Device",

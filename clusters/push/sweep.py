@@ -61,6 +61,7 @@ from clusters.push.desired_state import (
     runs,
     with_jobs,
 )
+from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
 from queues.models import Pod, Workload
@@ -103,7 +104,9 @@ def push_pending(
         if not mine:
             return report
         try:
-            sweep = _Sweep(cluster, client or client_for(cluster), report, clock)
+            client = client or client_for(cluster)
+            ProvisioningRequests(cluster, client, clock).follow()
+            sweep = _Sweep(cluster, client, report, clock)
             sweep.tell()
             sweep.follow_pods(clock)
         except ClusterError as error:

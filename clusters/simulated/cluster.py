@@ -26,6 +26,7 @@ from clusters.simulated.api.resources import BY_KIND
 from clusters.simulated.api.store import Change, ObjectStore
 from clusters.simulated.chaos import Chaos
 from clusters.simulated.clock import Clock, VirtualClock
+from clusters.simulated.controllers.autoscaler import Autoscaler
 from clusters.simulated.controllers.default_scheduler import DefaultScheduler
 from clusters.simulated.controllers.device_plugin import DevicePlugin
 from clusters.simulated.controllers.job_controller import JobController
@@ -85,6 +86,7 @@ class SimulatedCluster:
             "deployments": (DeploymentController(self.environment),),
             "replicasets": (ReplicaSetController(self.environment),),
             "nodes": (nodes,),
+            "provisioningrequests": (Autoscaler(self.environment),),
             "namespaces": (NamespaceController(self.environment),),
             **{rules.plural: (OperatedJobController(self.environment, rules),) for rules in OPERATED_KINDS},
         }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from clusters.simulated.api.errors import ApiError
 from clusters.simulated.api.objects import JsonObject, draw, name_of, namespace_of, uid_of
@@ -17,6 +18,13 @@ FAIL = "kueueweb.io/fail"
 """Pod annotation: "true" fails the pod at the end of its run, a number between 0 and 1 with that probability."""
 
 
+BURST_NODES: Mapping[str, Any] = {
+    "labels": {"pool": "burst"},
+    "allocatable": {"cpu": "32", "memory": "128Gi", "pods": "110"},
+}
+"""What the autoscaler makes unless told otherwise."""
+
+
 @dataclass(slots=True)
 class Options:
     """How the cluster lives. Durations are seconds of cluster time; on the wall they take 1 / time_scale as long.
@@ -24,6 +32,8 @@ class Options:
     * default_run_seconds: of pods of Jobs without the annotation.
     * fail_rate: the share of pods of Jobs that fail, where no annotation says otherwise.
     * eviction_seconds: how long pods stay bound to a node that is not ready.
+    * node_group: {labels, allocatable} of the nodes that the autoscaler makes; none: it makes no node.
+    * max_provisioned: how many of them there may be; provision_seconds: how long that takes.
     """
 
     time_scale: float = 1.0
@@ -34,6 +44,9 @@ class Options:
     fail_rate: float = 0.0
     eviction_seconds: float = 300.0
     backoff_seconds: float = 10.0
+    node_group: Mapping[str, Any] = field(default_factory=lambda: BURST_NODES)
+    max_provisioned: int = 4
+    provision_seconds: float = 5.0
 
 
 class Controller(Protocol):

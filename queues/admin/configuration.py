@@ -69,6 +69,7 @@ _LISTED: Final[Mapping[str, tuple[str, ...]]] = {
     "ResourceQuota": ("hard",),
     "Topology": ("levels",),
     "AdmissionCheck": ("controller_name", "active"),
+    "ProvisioningRequestConfig": ("provisioning_class_name", "managed_resources"),
     "ResourceFlavor": ("node_labels", "topology_name"),
     "Cohort": ("parent_name", "fair_sharing_weight"),
     "ClusterQueue": ("cohort_name", "queueing_strategy", "stop_policy", "fair_sharing_weight"),

@@ -10,6 +10,7 @@ from queues.kinds import users
 from queues.kinds.classes import PRIORITY_CLASS, RUNTIME_CLASS, WORKLOAD_PRIORITY_CLASS
 from queues.kinds.flavors import ADMISSION_CHECK, RESOURCE_FLAVOR, TOPOLOGY
 from queues.kinds.limits import LIMIT_RANGE, RESOURCE_QUOTA
+from queues.kinds.provisioning import PROVISIONING_REQUEST_CONFIG
 from queues.kinds.queues import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -22,6 +23,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         LIMIT_RANGE,
         RESOURCE_QUOTA,
         TOPOLOGY,
+        PROVISIONING_REQUEST_CONFIG,
         ADMISSION_CHECK,
         RESOURCE_FLAVOR,
         COHORT,

@@ -4,6 +4,7 @@ from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue
 from queues.models.job import Job
 from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeClass
 from queues.models.priority import PriorityClass, WorkloadPriorityClass
+from queues.models.provisioning import ProvisioningRequestConfig
 from queues.models.quota import FlavorQuota, ResourceGroup
 from queues.models.resource_flavor import AdmissionCheck, ResourceFlavor, Topology
 from queues.models.workload import Pod, PodSet, Workload, WorkloadEvent
@@ -19,6 +20,7 @@ __all__ = [
     "Pod",
     "PodSet",
     "PriorityClass",
+    "ProvisioningRequestConfig",
     "ResourceFlavor",
     "ResourceGroup",
     "ResourceQuota",

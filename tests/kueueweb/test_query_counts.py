@@ -49,6 +49,7 @@ ENDPOINTS = (
     "nodes/",
     "nodes/node-0/",
     "overview/",
+    "provisioning-request-configs/",
     "resource-flavors/",
     "resource-quotas/",
     "runtime-classes/",

@@ -1,0 +1,99 @@
+"""ProvisioningRequestConfig: how an admission check asks an autoscaler for nodes."""
+
+from enum import StrEnum
+from typing import Any, Final
+
+from accounts.kinds.declaration import Field, Kind
+from accounts.kinds.types import Choice, Structure, Text, TextMap
+from queues.models import ProvisioningRequestConfig
+from scheduling.manifest import Fields
+from scheduling.manifest.syntax import dns_subdomain, qualified_name
+
+_MAX_PARAMETERS: Final = 100
+_MAX_VALUE: Final = 255
+_MAX_RESOURCES: Final = 100
+_MAX_SELECTORS: Final = 8
+RETRY_DEFAULTS: Final = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
+
+
+class MergePolicy(StrEnum):
+    """Which pod sets become one entry of a request."""
+
+    IDENTICAL_POD_TEMPLATES = "IdenticalPodTemplates"
+    IDENTICAL_WORKLOAD_SCHEDULING_REQUIREMENTS = "IdenticalWorkloadSchedulingRequirements"
+
+
+def _parameter(value: str) -> str:
+    return f"must be at most {_MAX_VALUE} characters long" if len(value) > _MAX_VALUE else ""
+
+
+def _read_resources(holder: Fields, key: str) -> list[str]:
+    found: list[str] = []
+    for name in holder.sequence(key, most=_MAX_RESOURCES):
+        broken = qualified_name(name) if isinstance(name, str) else "must be a text"
+        if broken:
+            holder.error(key, f"{name!r}: {broken}")
+        else:
+            found.append(name)
+    return found
+
+
+def _read_retry(holder: Fields, key: str) -> dict[str, int]:
+    fields = holder.fields(key)
+    if fields is None:
+        return {}
+    found = {name: fields.optional_integer(name, minimum=0) for name in RETRY_DEFAULTS}
+    fields.close()
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _read_updates(holder: Fields, key: str) -> dict[str, Any]:
+    fields = holder.fields(key)
+    if fields is None:
+        return {}
+    selectors: list[dict[str, str]] = []
+    for index, content in enumerate(fields.sequence("nodeSelector", most=_MAX_SELECTORS)):
+        item = Fields(
+            fields.report, f"{fields.at('nodeSelector')}[{index}]", content if isinstance(content, dict) else {}
+        )
+        selectors.append(
+            {
+                "key": item.text("key", required=True, syntax=qualified_name),
+                "valueFromProvisioningClassDetail": item.text("valueFromProvisioningClassDetail", required=True),
+            }
+        )
+        item.close()
+    fields.close()
+    return {"nodeSelector": selectors} if selectors else {}
+
+
+PROVISIONING_REQUEST_CONFIG: Final = Kind(
+    "ProvisioningRequestConfig",
+    ("kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1beta1"),
+    "provisioning-request-configs",
+    ("prc",),
+    description="A ProvisioningRequestConfig.",
+    model=ProvisioningRequestConfig,
+    spec_required=True,
+    fields=(
+        Field(
+            "provisioning_class_name",
+            "spec.provisioningClassName",
+            Text(syntax=dns_subdomain),
+            required=True,
+            always=True,
+            core=None,
+        ),
+        Field("parameters", "spec.parameters", TextMap(_MAX_PARAMETERS, None, _parameter), core=None),
+        Field(
+            "managed_resources",
+            "spec.managedResources",
+            Structure(_read_resources, list, of_texts=True),
+            core=None,
+            help="Pods that ask for none of these need no request; empty: for all.",
+        ),
+        Field("retry_strategy", "spec.retryStrategy", Structure(_read_retry, dict), core=None),
+        Field("pod_set_updates", "spec.podSetUpdates", Structure(_read_updates, dict), core=None),
+        Field("pod_set_merge_policy", "spec.podSetMergePolicy", Choice(MergePolicy), core=None),
+    ),
+)
