@@ -17,12 +17,14 @@ IGNORE_UNDECLARED = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
 resources: {quotaCheckStrategy: IgnoreUndeclared}
+featureGates: {PlaceAllPods: false}
 """
 
 
 @pytest.fixture
 def cluster() -> Cluster:
-    cluster = Cluster.objects.create(name="default")
+    # The examples have one node, of which they say neither how large it is nor that any flavor reaches it.
+    cluster = Cluster.objects.create(name="default", configuration={"featureGates": {"PlaceAllPods": False}})
     for path in EXAMPLES:
         apply_manifests(cluster, path.read_bytes(), user=None)
     return cluster
