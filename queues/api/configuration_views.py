@@ -179,8 +179,8 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
     )
 
 
-_SERVED_BY_THE_ENGINE: Final = ("Cohort", "ClusterQueue", "LocalQueue")
-"""It knows whether they are active and who waits in them."""
+_SERVED_BY_THE_ENGINE: Final = ("Cohort", "ClusterQueue", "LocalQueue", "ResourceFlavor")
+"""It knows whether they are active, who waits in them, and what nodes have."""
 
 VIEWS: Final[Mapping[str, tuple[type[KindListView], type[KindDetailView]]]] = {
     name: _views_of(kind) for name, kind in KINDS.items() if name not in _SERVED_BY_THE_ENGINE

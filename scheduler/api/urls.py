@@ -5,6 +5,7 @@ from django.urls import path
 from scheduler.api import (
     decision_views,
     explanation_views,
+    flavor_views,
     fragmentation_views,
     overview_views,
     queue_views,
@@ -22,6 +23,8 @@ urlpatterns = [
     path("local-queues/", queue_views.LocalQueueListView.as_view()),
     path("local-queues/<str:namespace>/<str:name>/", queue_views.LocalQueueView.as_view()),
     path("overview/", overview_views.OverviewView.as_view()),
+    path("resource-flavors/", flavor_views.ResourceFlavorListView.as_view()),
+    path("resource-flavors/<str:name>/", flavor_views.ResourceFlavorView.as_view()),
     path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
     path("workloads/<str:namespace>/<str:name>/explanation/", explanation_views.ExplanationView.as_view()),
     path("workloads/<str:namespace>/<str:name>/moves/", fragmentation_views.MovesView.as_view()),

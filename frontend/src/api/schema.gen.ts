@@ -1889,6 +1889,18 @@ export interface components {
             /** @default  */
             message: string;
         };
+        /** @description A resource of a flavor, in base units. */
+        FlavorCapacity: {
+            readonly resource: string;
+            /** @description The sum of the nominal quotas of all ClusterQueues and cohorts. */
+            readonly promised: number;
+            /** @description What the flavor's nodes have. */
+            readonly allocatable: number;
+            /** @description What pods of others ask for there. */
+            readonly used_by_others: number;
+            /** @description Whether more is promised than there is. */
+            readonly exceeded: boolean;
+        };
         /** @description Whether to try the next flavor before borrowing or preempting in this one. */
         FlavorFungibility: {
             when_can_borrow?: components["schemas"]["FungibilityPolicyEnum"];
@@ -3072,6 +3084,8 @@ export interface components {
             topology?: string;
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
+            /** @description Empty while no node of the cluster is known. */
+            readonly capacity: components["schemas"]["FlavorCapacity"][];
         };
         /** @description A ResourceFlavor. */
         ResourceFlavorRequest: {

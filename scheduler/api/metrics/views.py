@@ -27,6 +27,7 @@ from accounts.services.access import access_of
 from scheduler.api.metrics.counts import counted_families, read_counts
 from scheduler.api.metrics.devices import device_families
 from scheduler.api.metrics.engine import engine_families
+from scheduler.api.metrics.flavors import flavor_families
 from scheduler.api.metrics.queues import queue_families, read_queue_facts
 
 _REPLICA_ROLE: Final = {"replica_role": "standalone"}
@@ -55,6 +56,7 @@ class _Families(Collector):
         )
         yield from engine_families()
         yield from device_families()
+        yield from flavor_families()
 
 
 def _with_role(metric: Metric) -> Metric:

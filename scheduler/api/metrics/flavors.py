@@ -1,0 +1,28 @@
+"""Gauges of flavors: what quota promises of their nodes, and what these have. Ours: Kueue knows no nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from accounts.models import Cluster
+from queues.models import ResourceFlavor
+from scheduler.api.flavor_views import capacities
+
+_LABELS = ("cluster", "flavor", "resource")
+
+
+def flavor_families() -> Iterator[Metric]:
+    promised = GaugeMetricFamily("kueueweb_flavor_promised", "Sum of nominal quotas, base units.", labels=_LABELS)
+    allocatable = GaugeMetricFamily("kueueweb_flavor_allocatable", "What its nodes have, base units.", labels=_LABELS)
+    exceeded = GaugeMetricFamily("kueueweb_flavor_exceeded", "1: more is promised than there is.", labels=_LABELS)
+    for cluster in Cluster.objects.order_by("name"):
+        found = capacities(cluster, list(ResourceFlavor.objects.filter(cluster=cluster).order_by("name")))
+        for flavor, resources in found.items():
+            for each in resources:
+                labels = (cluster.name, flavor, each.resource)
+                promised.add_metric(labels, each.promised)
+                allocatable.add_metric(labels, each.allocatable)
+                exceeded.add_metric(labels, int(each.is_exceeded))
+    yield from (promised, allocatable, exceeded)
