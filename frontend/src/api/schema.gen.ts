@@ -727,6 +727,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/prices/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description What an hour of each resource costs. */
+        get: operations["prices_retrieve"];
+        /** @description Replace the prices; only a cluster admin may. With If-Match only those that were read. */
+        put: operations["prices_update"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/priority-classes/": {
         parameters: {
             query?: never;
@@ -787,6 +805,23 @@ export interface paths {
         };
         /** @description One object. */
         get: operations["provisioning_request_configs_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reports/{kind}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Waits and throughput, use and its price, idle devices, or preemptions; for a tenant of its own namespaces. */
+        get: operations["reports_retrieve"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1814,13 +1849,26 @@ export interface components {
         };
         /** @description Where what the cluster says and what was decided part ways. */
         Drift: {
-            kind: components["schemas"]["KindEnum"];
+            kind: components["schemas"]["DriftKindEnum"];
             node: string;
             device: string;
             message: string;
             /** @description Empty where they are not yours to see. */
             holders: string[];
         };
+        /**
+         * @description * `malformed` - malformed
+         *     * `unknown-device` - unknown-device
+         *     * `misplaced` - misplaced
+         *     * `other-device` - other-device
+         *     * `leftover` - leftover
+         *     * `overcommitted` - overcommitted
+         *     * `missing-device` - missing-device
+         *     * `unhealthy-device` - unhealthy-device
+         *     * `inconsistent` - inconsistent
+         * @enum {string}
+         */
+        DriftKindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
         /** @description Every error of this API. */
         Error: {
             /** @description Stable: clients may test for it. */
@@ -2035,19 +2083,6 @@ export interface components {
         KeysRequest: {
             workloads: components["schemas"]["KeyRequest"][];
         };
-        /**
-         * @description * `malformed` - malformed
-         *     * `unknown-device` - unknown-device
-         *     * `misplaced` - misplaced
-         *     * `other-device` - other-device
-         *     * `leftover` - leftover
-         *     * `overcommitted` - overcommitted
-         *     * `missing-device` - missing-device
-         *     * `unhealthy-device` - unhealthy-device
-         *     * `inconsistent` - inconsistent
-         * @enum {string}
-         */
-        KindEnum: "malformed" | "unknown-device" | "misplaced" | "other-device" | "leftover" | "overcommitted" | "missing-device" | "unhealthy-device" | "inconsistent";
         /** @description The largest request of so many devices of a model on one node that still fits. */
         LargestRequest: {
             vendor: string;
@@ -2903,6 +2938,42 @@ export interface components {
             reclaim_within_cohort?: components["schemas"]["ReclaimWithinCohortEnum"];
             borrow_within_cohort?: components["schemas"]["BorrowWithinCohortRequest"];
         };
+        /** @description The price of a resource for an hour: of a core, a GiB, one of anything else. */
+        Price: {
+            /**
+             * @description Empty: in every flavor that has none of its own.
+             * @default
+             */
+            flavor: string;
+            /** @description `device` for whole devices, by the larger share. */
+            resource: string;
+            /** Format: decimal */
+            per_hour: string;
+        };
+        /** @description The price of a resource for an hour: of a core, a GiB, one of anything else. */
+        PriceRequest: {
+            /**
+             * @description Empty: in every flavor that has none of its own.
+             * @default
+             */
+            flavor: string;
+            /** @description `device` for whole devices, by the larger share. */
+            resource: string;
+            /** Format: decimal */
+            per_hour: string;
+        };
+        /** @description The prices of a cluster, in one currency. */
+        Prices: {
+            /** @description ISO 4217, such as EUR. */
+            currency: string;
+            prices: components["schemas"]["Price"][];
+        };
+        /** @description The prices of a cluster, in one currency. */
+        PricesRequest: {
+            /** @description ISO 4217, such as EUR. */
+            currency: string;
+            prices: components["schemas"]["PriceRequest"][];
+        };
         /** @description A PriorityClass. */
         PriorityClass: {
             /** Format: uuid */
@@ -3053,6 +3124,40 @@ export interface components {
             /** @description 0 for a filter that looks at the node alone. */
             devices: number;
         };
+        /** @description A table: rows have a cell for each column; null is not known, or has no price. */
+        Report: {
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            columns: components["schemas"]["ReportColumn"][];
+            rows: unknown[][];
+            totals: {
+                [key: string]: unknown;
+            };
+            /** @description Of money; empty while no price is set. */
+            currency: string;
+            /** @description What the rows may be grouped by. */
+            by: string[];
+        };
+        /** @description A column; `kind` says how its cells are to be read. */
+        ReportColumn: {
+            name: string;
+            /** @description For people. */
+            title: string;
+            kind: components["schemas"]["ReportColumnKindEnum"];
+        };
+        /**
+         * @description * `text` - text
+         *     * `count` - count
+         *     * `seconds` - seconds
+         *     * `hours` - hours
+         *     * `money` - money
+         *     * `percent` - percent
+         *     * `time` - time
+         * @enum {string}
+         */
+        ReportColumnKindEnum: "text" | "count" | "seconds" | "hours" | "money" | "percent" | "time";
         /** @description A ResourceFlavor. */
         ResourceFlavor: {
             /** Format: uuid */
@@ -9049,6 +9154,219 @@ export interface operations {
             };
         };
     };
+    prices_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prices"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    prices_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PricesRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prices"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["Prices"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     priority_classes_list: {
         parameters: {
             query?: {
@@ -9307,6 +9625,92 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ProvisioningRequestConfig"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    reports_retrieve: {
+        parameters: {
+            query?: {
+                /** @description Group by these, in this order. */
+                by?: ("cluster_queue" | "day" | "flavor" | "local_queue" | "month" | "namespace" | "preemptor" | "preemptor_cluster_queue" | "preemptor_namespace" | "priority" | "reason" | "size" | "user" | "workload")[];
+                /** @description The cluster's name. */
+                cluster?: string;
+                output?: "csv" | "json";
+                /** @description 30 days ago without it. */
+                since?: string;
+                /** @description Now without it. */
+                until?: string;
+            };
+            header?: never;
+            path: {
+                kind: "idle" | "preemptions" | "usage" | "waits";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                    "text/csv": string;
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
