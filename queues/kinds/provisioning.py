@@ -29,7 +29,7 @@ def _parameter(value: str) -> str:
 
 def _read_resources(holder: Fields, key: str) -> list[str]:
     found: list[str] = []
-    for name in holder.sequence(key, most=_MAX_RESOURCES):
+    for name in holder.sequence(key, max_items=_MAX_RESOURCES):
         broken = qualified_name(name) if isinstance(name, str) else "must be a text"
         if broken:
             holder.error(key, f"{name!r}: {broken}")
@@ -52,7 +52,7 @@ def _read_updates(holder: Fields, key: str) -> dict[str, Any]:
     if fields is None:
         return {}
     selectors: list[dict[str, str]] = []
-    for index, content in enumerate(fields.sequence("nodeSelector", most=_MAX_SELECTORS)):
+    for index, content in enumerate(fields.sequence("nodeSelector", max_items=_MAX_SELECTORS)):
         item = Fields(
             fields.report, f"{fields.at('nodeSelector')}[{index}]", content if isinstance(content, dict) else {}
         )
