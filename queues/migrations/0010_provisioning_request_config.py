@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0006_edits_and_spellings'),
-        ('queues', '0008_edits_and_spellings'),
+        ('queues', '0009_pod_status'),
     ]
 
     operations = [
