@@ -94,6 +94,7 @@ MIDDLEWARE = [
     "kueueweb.api.middleware.session_limits",
     "accounts.api.audited.audited",
     "kueueweb.api.middleware.no_store",
+    "kueueweb.api.query_parameters.RefuseUnknownParameters",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

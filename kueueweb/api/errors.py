@@ -63,13 +63,13 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
         _log.error("A request failed: %s", in_one_line(str(error)))
         set_rollback()
         return Response(
-            _body("Unavailable", _UNAVAILABLE), status.HTTP_503_SERVICE_UNAVAILABLE, headers={"Retry-After": "1"}
+            error_body("Unavailable", _UNAVAILABLE), status.HTTP_503_SERVICE_UNAVAILABLE, headers={"Retry-After": "1"}
         )
     if isinstance(error, DataError):
         # A value that passed every check of ours and that no column holds: wrong input, and a gap in the checks.
         _log.warning("The database refuses a value: %s", error)
         set_rollback()
-        return Response(_body("Invalid", _BEYOND_COLUMNS), status.HTTP_400_BAD_REQUEST)
+        return Response(error_body("Invalid", _BEYOND_COLUMNS), status.HTTP_400_BAD_REQUEST)
     problem = _as_api_exception(error)
     if problem is None:
         return None
@@ -78,7 +78,7 @@ def error_response(error: Exception, context: Mapping[str, Any]) -> Response | N
 
 
 def _refusal(error: queues.KueuewebError) -> Response:
-    body = _body(error.reason, error.message, map(located, error.errors))
+    body = error_body(error.reason, error.message, map(located, error.errors))
     headers: dict[str, str] = {}
     if isinstance(error, queues.LimitReached):
         if error.retry_after is not None:
@@ -131,8 +131,10 @@ def _api_exception_body(error: drf.APIException) -> dict[str, Any]:
     code = codes if isinstance(codes, str) else "invalid"
     if isinstance(error, drf.ValidationError):
         mistakes = list(_located_details(error.detail))
-        return _body("Invalid", f"{mistakes[0]['path']}: {mistakes[0]['rule']}" if mistakes else "Invalid.", mistakes)
-    return _body(_REASON.get(code, code), str(error.detail))
+        return error_body(
+            "Invalid", f"{mistakes[0]['path']}: {mistakes[0]['rule']}" if mistakes else "Invalid.", mistakes
+        )
+    return error_body(_REASON.get(code, code), str(error.detail))
 
 
 def _located_details(detail: Any, path: str = "") -> Iterator[dict[str, Any]]:
@@ -157,31 +159,32 @@ def _headers(error: drf.APIException) -> dict[str, str]:
     return headers
 
 
-def _body(reason: str, message: str, errors: Any = ()) -> dict[str, Any]:
+def error_body(reason: str, message: str, errors: Any = ()) -> dict[str, Any]:
+    """The shape of every error."""
     return {"reason": reason, "message": message, "errors": list(errors)}
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> JsonResponse:
     """Django's handler of 400 outside DRF."""
-    return JsonResponse(_body("Malformed", "This request cannot be understood."), status=400)
+    return JsonResponse(error_body("Malformed", "This request cannot be understood."), status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> JsonResponse:
     """Django's handler of 403 outside DRF."""
-    return JsonResponse(_body("NotPermitted", str(exception) or "This is not allowed."), status=403)
+    return JsonResponse(error_body("NotPermitted", str(exception) or "This is not allowed."), status=403)
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> JsonResponse:
     """A form or a script of another site, or one without its token."""
     message = "The CSRF token is missing or wrong. Read the cookie csrftoken and send it as the header X-CSRFToken."
-    return JsonResponse(_body("CsrfFailed", message), status=403)
+    return JsonResponse(error_body("CsrfFailed", message), status=403)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None, **_: Any) -> JsonResponse:
     """Django's handler of 404 outside DRF, and the answer to an address of the API that does not exist."""
-    return JsonResponse(_body("NotFound", f"There is nothing at {request.path}."), status=404)
+    return JsonResponse(error_body("NotFound", f"There is nothing at {request.path}."), status=404)
 
 
 def server_error(request: HttpRequest) -> JsonResponse:
     """Our own mistake; the log has the trace."""
-    return JsonResponse(_body("InternalError", "This is our mistake; the log says more."), status=500)
+    return JsonResponse(error_body("InternalError", "This is our mistake; the log says more."), status=500)

@@ -15,12 +15,12 @@ from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.manifests import kueue_keys as keys
-from queues.manifests.generated_name import generated_name
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads, workload_names
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
+from queues.services.generated_names import draw_names
 from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs, remove_workloads
 from queues.services.pod_group_plans import GroupPod, plan_groups
 from queues.services.pod_group_rows import store_groups
@@ -85,13 +85,15 @@ def apply_jobs(
     members, others = _split_groups(submissions, priorities, defaults)
     rows = _rows(cluster, [submitted for submitted, _ in others])
     groups = plan_groups(cluster, members, actor=actor, found_in_cluster=found_in_cluster, now=now)
+    names = _drawn_names(cluster, [submitted for submitted, _ in others])
     applied: dict[int, Applied] = {}
     created: list[WorkloadSpec] = []
     alone: list[JobSpec] = []
     changed: list[tuple[_Plan, Job]] = []
     for submitted, priority in others:
         row = rows.get((submitted.spec.kind, submitted.spec.meta.key))
-        plan = _plan(submitted, priority, row, defaults, applied_set, found_in_cluster)
+        name = row.name if row else names.get(id(submitted), submitted.spec.meta.name)
+        plan = _plan(submitted, name, priority, row, defaults, applied_set, found_in_cluster)
         if row is None:
             created += plan.workloads
             if not plan.workloads:
@@ -206,8 +208,19 @@ def _namespaces_with_default_queue(cluster: Cluster, submissions: Sequence[Submi
     return set(queues.values_list("namespace", flat=True))
 
 
+def _drawn_names(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> dict[int, str]:
+    """The names of jobs that ask for a generated one, by their submission."""
+    asking = [submitted for submitted in submissions if submitted.spec.meta.generate_name]
+    metas = [submitted.spec.meta for submitted in submissions]
+    given = ((meta.namespace, meta.name) for meta in metas if not meta.generate_name)
+    prefixes = [(submitted.spec.meta.namespace, submitted.spec.meta.name) for submitted in asking]
+    names = draw_names(Job.objects.filter(cluster=cluster), prefixes, given)
+    return {id(submitted): name for submitted, name in zip(asking, names, strict=True)}
+
+
 def _plan(
     submitted: Submitted[JobManifest],
+    name: str,
     priority: PriorityChoice,
     row: Job | None,
     namespaces_with_default_queue: set[str],
@@ -216,7 +229,6 @@ def _plan(
 ) -> _Plan:
     job = submitted.spec
     queue = _queue_name(job, namespaces_with_default_queue)
-    name = row.name if row else generated_name(job.meta.name) if job.meta.generate_name else job.meta.name
     stored = job_spec(
         job,
         name=name,

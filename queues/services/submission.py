@@ -15,10 +15,10 @@ from accounts.events import wake_scheduler
 from accounts.exceptions import AlreadyExists, ManifestErrors
 from accounts.models import Cluster, Namespace
 from queues.manifests.bounds import check_totals
-from queues.manifests.generated_name import generated_name
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, PodSet, PriorityClass, Workload, WorkloadEvent, WorkloadPriorityClass
 from queues.services.bulk import copy_rows, json_text, next_ids
+from queues.services.generated_names import draw_names
 from queues.services.limits import check_limits
 from queues.services.withdrawn_jobs import free_names
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
@@ -86,7 +86,7 @@ def create_workloads(
         with transaction.atomic():
             priorities = _checked_priorities(cluster, specs)
             check_limits(cluster, specs, submitted_by, rate_is_checked=rate_is_checked)
-            created = _named(specs)
+            created = _named(cluster, specs)
             _refuse_taken_names(cluster, created)
             jobs = _store_jobs(cluster, specs, now)
             _store(cluster, created, priorities, jobs, actor, submitted_by, now)
@@ -96,12 +96,13 @@ def create_workloads(
     return created
 
 
-def _named(specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:
+def _named(cluster: Cluster, specs: Sequence[WorkloadSpec]) -> list[CreatedWorkload]:
     ids = next_ids(Workload, len(specs))
+    prefixes = [(spec.namespace, spec.name) for spec in specs if spec.generate_name]
+    given = ((spec.namespace, spec.name) for spec in specs if not spec.generate_name)
+    drawn = iter(draw_names(Workload.objects.filter(cluster=cluster), prefixes, given))
     return [
-        CreatedWorkload(
-            id_, uuid.uuid4(), spec.namespace, generated_name(spec.name) if spec.generate_name else spec.name, spec
-        )
+        CreatedWorkload(id_, uuid.uuid4(), spec.namespace, next(drawn) if spec.generate_name else spec.name, spec)
         for id_, spec in zip(ids, specs, strict=True)
     ]
 

@@ -1,0 +1,48 @@
+"""A parameter that an address does not know is refused, wherever it stands (A3)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.urls import resolve
+
+from accounts.models import Cluster
+from kueueweb.api.query_parameters import known_parameters
+from queues.models import ClusterQueue
+from tests.api_client import SchemaClient
+from tests.factories import make_cluster_queue
+
+DOCUMENT = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").read_text())
+OPERATIONS = [(path, method) for path, found in DOCUMENT["paths"].items() for method in found]
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_what_an_address_knows_is_what_the_document_says(path: str, method: str) -> None:
+    view = resolve(re.sub(r"\{id\}", "1", re.sub(r"\{(?!id)\w+\}", "x", path))).func
+    described = DOCUMENT["paths"][path][method].get("parameters", [])
+    names = frozenset(parameter["name"] for parameter in described if parameter["in"] == "query")
+    assert known_parameters(view, method.upper()) == names
+
+
+def test_it_is_named_with_those_that_there_are(vera: SchemaClient, cluster: Cluster) -> None:
+    answer = vera.get("/api/v1/workloads/?stat=Pending&limit=1")
+    assert answer.status_code == 400
+    [mistake] = answer.json()["errors"]
+    assert (mistake["path"], mistake["value"], mistake["reason"]) == ("stat", "Pending", "UnknownField")
+    assert mistake["remedy"] == 'Did you mean "status"?'
+    assert "cluster_queue" in mistake["rule"]
+
+
+def test_a_write_that_asks_for_what_it_does_not_have_stores_nothing(alice: SchemaClient, cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    answer = alice.delete("/api/v1/cluster-queues/main/?try=true")
+    assert answer.status_code == 400
+    assert ClusterQueue.objects.filter(name="main", deletion_requested_at=None).exists()
+
+
+def test_other_addresses_are_left_alone(vera: SchemaClient, cluster: Cluster) -> None:
+    assert vera.get("/metrics?x=1").status_code == 200
+    assert vera.get("/?utm=1").status_code in {200, 503}
