@@ -18,6 +18,7 @@ from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
 from accounts.models import Cluster
 from accounts.outages import patiently
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
+from accounts.services.kept_answers import forget_answers
 from gpus.services import telemetry
 from scheduler.checks.webhook import ask_pending
 from scheduler.housekeeping.metric_counts import join_counts
@@ -132,6 +133,7 @@ def maintain() -> None:
     with connection.cursor() as cursor:
         maintain_partitions(cursor)
     drop_old_history(timezone.now())
+    forget_answers(timezone.now())
     forget_audit(settings.AUDIT_RETENTION_DAYS)
 
 

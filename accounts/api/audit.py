@@ -100,6 +100,7 @@ class AuditExportView(AuditView):
 
     @extend_schema(
         operation_id="audit_export",
+        filters=True,
         parameters=[
             OpenApiParameter("as", str, enum=["jsonl", "csv"], description="Lines of JSON (the default) or CSV.")
         ],

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
+from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView
 from accounts.exceptions import InvalidRequest
 from accounts.services.apply_result import Action
@@ -104,10 +105,12 @@ class ManifestsView(ClusterView):
             OpenApiParameter("set", str, description="Names what is applied together."),
             OpenApiParameter("prune", bool, description="Remove what that set applied earlier and no longer holds."),
             OpenApiParameter("force", bool, description="With prune: end workloads that hold quota, too."),
+            IDEMPOTENCY_KEY,
         ],
         request={_YAML: OpenApiTypes.STR},
         responses={200: ApplyResultSerializer},
     )
+    @done_once
     def post(self, request: Request) -> Response:
         """Apply manifests of any kinds, all of them or, where one has a mistake, none; each replaces its object."""
         result = apply_manifests(

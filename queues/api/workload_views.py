@@ -12,6 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.idempotency import IDEMPOTENCY_KEY, done_once
 from accounts.api.scope import ClusterView
 from accounts.exceptions import ManifestErrors, NotPermitted
 from accounts.services.access import Access
@@ -118,8 +119,10 @@ class WorkloadsView(ClusterView):
             "application/json": WorkloadInputSerializer(many=True),
             "application/yaml": OpenApiTypes.STR,
         },
+        parameters=[IDEMPOTENCY_KEY],
         responses={201: CreatedSerializer},
     )
+    @done_once
     def post(self, request: Request) -> Response:
         """Submit one workload or thousands, whole or not at all.
 

@@ -4021,10 +4021,31 @@ export interface operations {
     audit_export: {
         parameters: {
             query?: {
+                address?: string;
                 /** @description Lines of JSON (the default) or CSV. */
                 as?: "csv" | "jsonl";
                 /** @description The cluster's name. */
                 cluster?: string;
+                /** @description In any case. */
+                kind?: string;
+                name?: string;
+                namespace?: string;
+                request_id?: string;
+                /** @description Part of the object's name. */
+                search?: string;
+                since?: string;
+                until?: string;
+                username?: string;
+                /**
+                 * @description * `create` - create
+                 *     * `update` - update
+                 *     * `delete` - delete
+                 *     * `login` - login
+                 *     * `logout` - logout
+                 *     * `failed-login` - failed-login
+                 *     * `refused` - refused
+                 */
+                verb?: "create" | "delete" | "failed-login" | "login" | "logout" | "refused" | "update";
             };
             header?: never;
             path?: never;
@@ -8290,7 +8311,10 @@ export interface operations {
                 /** @description Names what is applied together. */
                 set?: string;
             };
-            header?: never;
+            header?: {
+                /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -11277,7 +11301,10 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
             };
-            header?: never;
+            header?: {
+                /** @description A word of your choice. Sent again within a day with the same body: the first answer, nothing done twice. With another body: 409. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };

@@ -1,0 +1,73 @@
+"""The header Idempotency-Key: a request that is sent again, say after a time-out, is answered and not done again.
+
+The key, what was stored and the answer are one transaction: a request that fails leaves no key, and of two at once
+the second waits for the first and gets its answer. A key belongs to its user and is kept for a day.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+import orjson
+from django.db import transaction
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.exceptions import Conflict
+from accounts.models import KeptAnswer
+from accounts.services.kept_answers import reserve
+
+HEADER: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotency-Replayed"
+_MAX_LENGTH: Final = 255
+
+IDEMPOTENCY_KEY: Final = OpenApiParameter(
+    HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="A word of your choice. Sent again within a day with the same body: the first answer, nothing done "
+    "twice. With another body: 409.",
+)
+
+_View = TypeVar("_View")
+
+
+def done_once(handler: Callable[[_View, Request], Response]) -> Callable[[_View, Request], Response]:
+    """Decorates a method of a view that makes something: it takes the header Idempotency-Key."""
+
+    @wraps(handler)
+    def handle(view: _View, request: Request) -> Response:
+        key = request.headers.get(HEADER)
+        if key is None:
+            return handler(view, request)
+        if not (0 < len(key) <= _MAX_LENGTH and key.isascii() and key.isprintable()):
+            raise ValidationError({HEADER: f"must be 1 to {_MAX_LENGTH} printable ASCII characters."})
+        fingerprint = _fingerprint(request)
+        user_id: int = request.user.pk  # type: ignore[assignment]  # whoever may write has an account
+        with transaction.atomic():
+            if not reserve(user_id, key, fingerprint):
+                return _replay(user_id, key, fingerprint)
+            response = handler(view, request)
+            kept = KeptAnswer.objects.filter(user_id=user_id, key=key)
+            kept.update(status=response.status_code, data=orjson.loads(orjson.dumps(response.data, default=str)))
+        return response
+
+    return handle
+
+
+def _fingerprint(request: Request) -> str:
+    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    digest.update(request._request.body)  # noqa: SLF001 (as it came, before it is parsed)
+    return digest.hexdigest()
+
+
+def _replay(user_id: int, key: str, fingerprint: str) -> Response:
+    kept: Any = KeptAnswer.objects.get(user_id=user_id, key=key)
+    if kept.fingerprint != fingerprint:
+        raise Conflict(f"{HEADER} {key!r} was sent before with another request. Choose another key for this one.")
+    return Response(kept.data, kept.status, headers={REPLAYED: "true"})
