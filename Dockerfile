@@ -6,6 +6,7 @@ COPY requirements/demo.lock requirements/
 RUN pip install --no-cache-dir --no-deps --require-hashes --requirement requirements/demo.lock
 COPY scripts/frontend.py scripts/
 COPY frontend frontend
+COPY docs/examples docs/examples
 RUN python scripts/frontend.py build
 
 FROM python:3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b

@@ -21,7 +21,7 @@ from accounts.models import AuditFinding, Cluster, ClusterMode
 from accounts.transactions import hardware_transaction
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, MANAGED_LABEL, WORKLOAD_UID_LABEL, uid_label
-from clusters.jobs.running import JOB_KINDS
+from clusters.jobs.registry import JOB_KINDS
 from gpus.models import DeviceAllocation
 from gpus.services.counters import miscounts, recount
 from gpus.vendors import VENDORS
@@ -295,7 +295,7 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
     if row is None or row.job is None or kind is None:
         return
     try:
-        gone = client.get(kind.kind, row.namespace, row.job.name) is None
+        gone = client.get(kind.resource, row.namespace, row.job.name) is None
     except ClusterError as error:
         _log.info("Whether %s is gone from cluster %s is not known: %s", row.job, cluster.name, error)
         return

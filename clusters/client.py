@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -60,8 +60,7 @@ NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
 POD_TEMPLATES: Final = Kind("v1", "PodTemplate", "podtemplates")
 PROVISIONING_REQUESTS: Final = Kind("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "provisioningrequests")
 PODS: Final = Kind("v1", "Pod", "pods")
-JOBS: Final = Kind("batch/v1", "Job", "jobs")
-DEPLOYMENTS: Final = Kind("apps/v1", "Deployment", "deployments")
+REPLICA_SETS: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
 RESOURCE_QUOTAS: Final = Kind("v1", "ResourceQuota", "resourcequotas")
 LIMIT_RANGES: Final = Kind("v1", "LimitRange", "limitranges")
 RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
@@ -167,6 +166,20 @@ class ClusterClient:
             if error.not_found:
                 return None
             raise
+
+    def served(self, kinds: Iterable[Kind]) -> set[Kind]:
+        """Which of these kinds the server serves: one request for the groups, and one for each that is there."""
+        wanted: dict[str, set[Kind]] = {}
+        for kind in kinds:
+            wanted.setdefault(kind.api_version, set()).add(kind)
+        groups = self._json("GET", "/apis").get("groups") or ()
+        there = {version["groupVersion"] for group in groups for version in group.get("versions") or ()} | {"v1"}
+        found: set[Kind] = set()
+        for api_version in sorted(wanted.keys() & there):
+            root = "/api/v1" if api_version == "v1" else f"/apis/{api_version}"
+            served = {entry["name"] for entry in self._json("GET", root).get("resources") or ()}
+            found |= {kind for kind in wanted[api_version] if kind.plural in served}
+        return found
 
     def list(self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = "") -> Listing:
         """All objects, page by page; begins anew once where the pages expire underway."""

@@ -102,12 +102,9 @@ class Reflector:
             end()
 
     def _wait(self, error: ClusterError) -> None:
-        """Waits longer with each failure in a row; a version that is merely too old costs one short wait.
-
-        A kind that the cluster does not serve is named once: it may never come.
-        """
+        """Waits longer with each failure in a row; a version that is merely too old costs one short wait."""
         wait = min(_FIRST_WAIT_SECONDS * 2**self._failures, _MAX_WAIT_SECONDS)
         self._failures += 1
-        if not error.expired and not (error.not_found and self._failures > 1):
+        if not error.expired:
             _log.warning("Following %s of %s: %s; again in %.1f s", self.kind.plural, self._client.server, error, wait)
         self._stopped.wait(wait)

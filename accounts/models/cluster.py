@@ -45,6 +45,16 @@ class Cluster(models.Model):
         help_text="[URL, ...] of Prometheus text endpoints in HAMi's exporter format: "
         "one monitor per node, or one for all.",
     )
+    served_kinds = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[kind, ...]: kinds of operators that the cluster serves, as the watcher found.",
+    )
+    missing_kinds = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[kind, ...]: kinds of jobs that it does not serve, because their operators are not installed.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

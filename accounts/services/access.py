@@ -17,8 +17,8 @@ from accounts.models import Role, RoleBinding
 Verb = Literal["view", "submit", "protect", "audit"]
 """`view` reads; `submit` creates, changes and ends; `protect` exempts from preemption; `audit` reads who did what."""
 
-SUBMITTABLE_KINDS: Final = {"Job", "Pod", "Deployment", "Workload"}
-"""What a submitter may write in its namespaces. The kinds of jobs that operators bring are added at the start."""
+SUBMITTABLE_KINDS: Final = {"Workload"}
+"""What a submitter may write in its namespaces. The kinds of jobs are added at the start."""
 
 OPEN_KINDS: Final = frozenset(
     {

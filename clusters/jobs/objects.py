@@ -1,18 +1,20 @@
-"""From an admission to what the cluster is told (pure): jobs with their flavors' nodes, pods with their slices.
+"""What an admission means for pods (pure): whose they are, which of them they are, and where they may go.
 
-Kueue's contract (starting a job injects the flavors' node labels and tolerations, and labels that say where it was
-admitted) and HAMi's (annotations that name the slices) meet here.
+Kueue's contract (labels that say where a job was admitted) and HAMi's (annotations that name the slices) meet here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any, Final
 from uuid import UUID
 
 from clusters.client import JsonObject
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.identity import is_elastic
+from clusters.jobs.framework.job_kind import JobKind
 from clusters.jobs.owned_keys import CLUSTER_QUEUE_LABEL as CLUSTER_QUEUE_LABEL
 from clusters.jobs.owned_keys import JOB_UID_LABEL as JOB_UID_LABEL
 from clusters.jobs.owned_keys import LOCAL_QUEUE_LABEL as LOCAL_QUEUE_LABEL
@@ -22,20 +24,16 @@ from clusters.jobs.owned_keys import REPLICA_ANNOTATION as REPLICA_ANNOTATION
 from clusters.jobs.owned_keys import WORKLOAD_ANNOTATION as WORKLOAD_ANNOTATION
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL as WORKLOAD_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
-from clusters.jobs.running import JobKind, Stopping
-from queues.manifests.kueue_keys import ELASTIC_JOB
-from scheduling.devices.requests.webhook import completed_pod
+from clusters.jobs.reading import NO_CLUSTER
+from queues.manifests import kueue_keys as keys
 from scheduling.model.admission_check import PodSetUpdate
-from scheduling.model.quantity import parse_quantity
 from scheduling.model.topology import TopologyAssignment, TopologyRequest
 from scheduling.model.vendor import DeviceVendor
 
-SCHEDULER_NAME: Final = "kueueweb"
-"""Pods of this scheduler are bound by us alone."""
 NO_LABELS: Final[Mapping[str, str]] = {}
 PLACEMENT_GATE: Final = "kueueweb.io/placement"
 """The scheduling gate of pods that another scheduler would bind before we have chosen: it goes when we have."""
-KUEUE_GATES: Final = frozenset({"kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"})
+KUEUE_GATES: Final = frozenset({keys.ADMISSION_GATE, keys.TOPOLOGY_GATE, keys.ELASTIC_JOB_GATE})
 """The gates that Kueue's webhook puts on pods; of a pod that is ours they go with our own."""
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
@@ -120,6 +118,8 @@ class AdmittedWorkload:
     queue_name: str
     cluster_queue_name: str
     pod_sets: tuple[PodSetAdmission, ...]
+    slice_name: str = ""
+    """Of an elastic job, the first of its workload slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +129,7 @@ class JobSource:
     * pod_set: of a pod of a group, the pod set that it belongs to; else its workload has one only.
     * ended, leaving: of a pod of a group, whether it has ended, and whether it is to be removed.
     * vendors: those whose devices its pods may get from us; its own pods are completed as HAMi's webhook would.
+    * context: what its kind's rules look up.
     """
 
     kind: JobKind
@@ -139,12 +140,7 @@ class JobSource:
     pod_set: str = ""
     ended: bool = False
     leaving: bool = False
-
-    @property
-    def template(self) -> JsonObject:
-        """The template of its pods, {metadata, spec}; that of somebody else's job is theirs."""
-        template: JsonObject = without_owned_keys(self.kind.template(self.manifest))
-        return template if self.found_in_cluster else completed_pod(template, self.vendors)
+    context: JobContext = NO_CLUSTER
 
     @property
     def namespace(self) -> str:
@@ -157,76 +153,7 @@ class JobSource:
     @property
     def elastic(self) -> bool:
         """Whether it may change its size while it runs (Kueue's elastic jobs)."""
-        annotations = self.manifest["metadata"].get("annotations") or {}
-        return self.kind.stopping is Stopping.SUSPEND and annotations.get(ELASTIC_JOB) == "true"
-
-
-def started_job(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
-    """What to apply so that an admitted workload's job runs. Raises CannotStart.
-
-    Of a job that someone else made only what we decide is named, so that server-side apply leaves all else to them.
-    """
-    kind, pod_set = source.kind, workload.pod_sets[0]
-    template = _started_template(source, workload, pod_set)
-    if source.found_in_cluster:
-        # The size of an elastic one is its owner's to change: pods beyond what is admitted wait at the gate.
-        count = None if source.elastic else _partial_count(source, pod_set)
-        return _directives(source, template, suspend=False, count=count)
-    manifest = bare_manifest(source)
-    manifest = kind.with_template(manifest, template)
-    if kind.stopping is Stopping.SUSPEND:
-        spec = {**manifest["spec"], "suspend": False}
-        count = _partial_count(source, pod_set)
-        if count is not None:
-            spec[kind.count_field] = count
-        manifest["spec"] = spec
-    return manifest
-
-
-def as_made(source: JobSource, there: Mapping[str, Any] | None) -> JobSource:
-    """The source with pods as those of the job that is there: what containers ask for can't change any more."""
-    if there is None or _limits(source.template) == _limits(source.kind.template(there)):
-        return source
-    return replace(source, vendors=())
-
-
-def _limits(template: Mapping[str, Any]) -> list[dict[str, int]]:
-    """The limits of each container, in nano units."""
-    containers = [each for key in ("initContainers", "containers") for each in template["spec"].get(key) or ()]
-    return [
-        {name: parse_quantity(amount) for name, amount in ((each.get("resources") or {}).get("limits") or {}).items()}
-        for each in containers
-    ]
-
-
-def named_as_started(source: JobSource, workload: AdmittedWorkload, there: Mapping[str, Any]) -> AdmittedWorkload:
-    """The workload under the name of the slice that started the elastic job that runs: its template can't change, and
-    its pods are told apart later."""
-    if not source.elastic:
-        return workload
-    metadata = source.kind.template(there)["metadata"]
-    uid = (metadata.get("labels") or {}).get(WORKLOAD_UID_LABEL, workload.uid)
-    name = (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION, workload.name)
-    return replace(workload, uid=uid, name=name)
-
-
-def restored_job(source: JobSource) -> JsonObject:
-    """What to apply so that a found job has its own template again, suspended: as before it was started."""
-    template = source.kind.template(source.manifest)
-    count = source.manifest["spec"].get(source.kind.count_field) if source.kind.count_field else None
-    return _directives(source, template, suspend=True, count=None if source.elastic else count)
-
-
-def waiting_job(source: JobSource) -> JsonObject:
-    """What to apply so that a job exists whose every pod is a workload: they wait at the gate for admission."""
-    template = source.template
-    labels = {**(template["metadata"].get("labels") or {}), **common_labels(source), HAMI_WEBHOOK_LABEL: "ignore"}
-    gates = [*(template["spec"].get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
-    gated = {
-        "metadata": {**template["metadata"], "labels": labels},
-        "spec": {**template["spec"], "schedulingGates": gates},
-    }
-    return source.kind.with_template(bare_manifest(source), gated)
+        return self.kind.elastic and is_elastic(self.manifest)
 
 
 def placed_pod(pod: Mapping[str, Any], workload: AdmittedWorkload, replica: int, hami: Mapping[str, str]) -> JsonObject:
@@ -269,76 +196,14 @@ def ungated_pod(
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "spec": spec}
 
 
-def _started_template(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> JsonObject:
-    template = source.template
-    metadata, spec = template["metadata"], template["spec"]
-    own = _with_updates(metadata.get("labels") or {}, pod_set, "labels")
-    labels = {**own, **common_labels(source), **admission_labels(workload, pod_set)}
-    host = "" if source.elastic else pod_set.tied_to
-    selector = _merged_selector(spec.get("nodeSelector") or {}, pod_set.node_labels)
-    if host:
-        selector = _merged_selector(selector, {HOSTNAME_LABEL: host})
-    spec["nodeSelector"] = _with_updates(selector, pod_set, "node_selector")
-    tolerations = (*pod_set.tolerations, *_added_tolerations(pod_set))
-    spec["tolerations"] = _merged_tolerations(spec.get("tolerations") or (), tolerations)
-    placed = bool(pod_set.nodes) and not host
-    gated = source.elastic or placed if source.found_in_cluster else False
-    to_others = placed and not pod_set.with_devices
-    if gated or to_others or (pod_set.topology is not None and not pod_set.nodes):
-        # The name of a running template's scheduler can't be changed; a gate can be added while it is suspended.
-        # And pods that only get a node or a topology domain from us are another scheduler's to bind.
-        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), {"name": PLACEMENT_GATE}]
-    elif placed:
-        spec["schedulerName"] = SCHEDULER_NAME
-    if pod_set.nodes and pod_set.with_devices:
-        labels[HAMI_WEBHOOK_LABEL] = "ignore"
-    for field in ("nodeSelector", "tolerations"):
-        if not spec[field]:
-            del spec[field]
-    annotations = _with_updates(metadata.get("annotations") or {}, pod_set, "annotations")
-    annotations[WORKLOAD_ANNOTATION] = workload.name
-    return {"metadata": {**metadata, "labels": labels, "annotations": annotations}, "spec": spec}
-
-
-def _directives(source: JobSource, template: JsonObject, *, suspend: bool, count: int | None) -> JsonObject:
-    """The fields of a found job that are ours to decide: whether and where it runs."""
-    spec = {
-        name: template["spec"][name]
-        for name in ("nodeSelector", "tolerations", "schedulingGates")
-        if template["spec"].get(name)
-    }
-    metadata = {
-        name: template["metadata"][name] for name in ("labels", "annotations") if template["metadata"].get(name)
-    }
-    decided: JsonObject = {"suspend": suspend, "template": {"metadata": metadata, "spec": spec}}
-    if count is not None:
-        decided[source.kind.count_field] = count
-    return {
-        "apiVersion": source.kind.kind.api_version,
-        "kind": source.kind.kind.kind,
-        "metadata": {"name": source.name, "namespace": source.namespace},
-        "spec": decided,
-    }
-
-
-def _partial_count(source: JobSource, pod_set: PodSetAdmission) -> int | None:
-    """The number of pods to run at once where it is not the job's own (partial admission)."""
-    if not source.kind.count_field:
-        return None
-    own = source.manifest["spec"].get(source.kind.count_field, 1)
-    completions = source.manifest["spec"].get("completions")
-    wanted = own if completions is None else min(own, completions)
-    return pod_set.count if pod_set.count != wanted else None
-
-
 def bare_manifest(source: JobSource) -> JsonObject:
     """The manifest as it may be applied: without its status and what only a server writes, with its row's uid."""
     manifest: JsonObject = without_owned_keys(source.manifest)
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _SERVER_METADATA}
     metadata["labels"] = {**(metadata.get("labels") or {}), **common_labels(source)}
     return {
-        "apiVersion": source.kind.kind.api_version,
-        "kind": source.kind.kind.kind,
+        "apiVersion": source.kind.api_version,
+        "kind": source.kind.kind,
         "metadata": metadata,
         "spec": dict(manifest.get("spec") or {}),
     }
@@ -361,25 +226,6 @@ def admission_labels(workload: AdmittedWorkload, pod_set: PodSetAdmission) -> di
     return {key: value for key, value in labels.items() if value and len(value) <= _MAX_LABEL_VALUE}
 
 
-def _merged_selector(own: Mapping[str, str], flavor: Mapping[str, str]) -> dict[str, str]:
-    for key, value in flavor.items():
-        if own.get(key, value) != value:
-            raise CannotStart(f"its node selector asks for {key}={own[key]}, its flavor for {key}={value}")
-    return {**own, **flavor}
-
-
-def _with_updates(own: Mapping[str, str], pod_set: PodSetAdmission, field: str) -> dict[str, str]:
-    """The pod set's own values with those of its admission checks. Raises CannotStart where two contradict."""
-    merged = dict(own)
-    for update in pod_set.updates:
-        added: Mapping[str, str] = getattr(update, field)
-        for key, value in added.items():
-            if merged.setdefault(key, value) != value:
-                what = f"{field.replace('_', ' ').removesuffix('s')} {key}={value}"
-                raise CannotStart(f"an admission check asks for the {what}, and it is {merged[key]} already")
-    return merged
-
-
 def _added(pod_set: PodSetAdmission, field: str) -> dict[str, str]:
     return {key: value for update in pod_set.updates for key, value in getattr(update, field).items()}
 
@@ -397,12 +243,10 @@ def _merged_tolerations(
 
 
 def waits_for_us(pod: JsonObject) -> bool:
-    """Whether nobody but us will bind the pod: it names us as its scheduler, or has our gate, or is ours and has
-    Kueue's."""
+    """Whether nobody but us will bind the pod: it has our gate, or is ours and has Kueue's, and no others."""
     spec = pod["spec"]
     if spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return False
     gates = {gate["name"] for gate in spec.get("schedulingGates") or ()}
-    if gates - ({PLACEMENT_GATE, *KUEUE_GATES} if uid_label(pod, WORKLOAD_UID_LABEL) else {PLACEMENT_GATE}):
-        return False
-    return bool(gates) or spec.get("schedulerName") == SCHEDULER_NAME
+    ours = uid_label(pod, WORKLOAD_UID_LABEL) or uid_label(pod, JOB_UID_LABEL)
+    return bool(gates) and gates <= ({PLACEMENT_GATE, *KUEUE_GATES} if ours else {PLACEMENT_GATE})

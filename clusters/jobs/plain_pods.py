@@ -12,14 +12,16 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from clusters.client import JsonObject
+from clusters.jobs.framework.manifest import controller_of
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
     KUEUE_GATES,
     QUEUE_LABEL,
     AdmittedWorkload,
     JobSource,
-    started_job,
 )
+from clusters.jobs.registry import KINDS
+from clusters.jobs.whole_objects import new_object
 from queues.manifests.kueue_keys import MANAGED, POD_GROUP_POD_INDEX, POD_GROUP_POD_INDEX_LABEL
 
 KUEUE_FINALIZER: Final = MANAGED
@@ -45,19 +47,19 @@ def ended_by_itself(pod: Mapping[str, Any]) -> bool:
 
 
 def may_be_taken(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod that nobody handed to us becomes a workload: it names a queue, is gated, and is no Job's."""
+    """Whether a pod that nobody handed to us becomes a workload: it names a queue, is gated, and no other job's."""
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("deletionTimestamp"):
         return False
-    owners = metadata.get("ownerReferences") or ()
-    return is_gated(pod) and not any(owner.get("kind") == "Job" and owner.get("controller") for owner in owners)
+    owner = controller_of(pod) or {}
+    return is_gated(pod) and (owner.get("apiVersion", ""), owner.get("kind", "")) not in KINDS
 
 
 def started_pod(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     """What to apply so that a pod of an admitted workload runs; one of a group has its index as a label, if it says
     which label that is. Raises CannotStart."""
-    manifest = started_job(source, workload)
+    manifest = new_object(source, workload)
     metadata = manifest["metadata"]
     index = (metadata.get("labels") or {}).get((metadata.get("annotations") or {}).get(POD_GROUP_POD_INDEX_LABEL, ""))
     if index is not None:

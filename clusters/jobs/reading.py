@@ -1,28 +1,33 @@
-"""Manifests of jobs -> what is stored of them, for every kind that is suspended until it is admitted (pure).
+"""Manifests of jobs -> what is stored of them, for every kind (pure).
 
-What is wrong with a job is what its kind's webhook would refuse; its pod sets are those of the kind.
+What is wrong with a job is what its kind's webhook would refuse, and, where the API server reads the pods itself, what
+that would; its pod sets are those of the kind.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.errors import ErrorType, JobError
-from clusters.jobs.framework.job_kind import JobKind
-from clusters.jobs.framework.manifest import JsonObject, dig
-from clusters.jobs.framework.store import ObjectStore
+from clusters.jobs.framework.identity import is_elastic
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.manifest import JsonObject, dig, set_label
+from clusters.jobs.framework.store import Objects, ObjectStore
 from clusters.jobs.registry import KINDS
 from queues.manifests import kueue_keys as keys
-from queues.manifests.job import JobManifest, job_manifest, read_head
+from queues.manifests.bounds import MAX_REPLICAS
+from queues.manifests.job import JobManifest, WorkloadsPer, job_manifest, read_head, read_queue_name
+from queues.manifests.pod_group import PodGroupMember, read_pod_group
+from queues.manifests.pod_rules import check_pod_rules
 from queues.manifests.pod_template import read_pod_template
 from queues.manifests.workload import PodSetSpec
 from scheduling.manifest import Fields, MistakeReason, write_metadata
+from scheduling.manifest.fields import INT32_MAX
 
-NO_CLUSTER: Final = JobContext(IntegrationSettings(), ObjectStore(), KINDS)
-"""A manifest is read by itself: what it refers to may come later."""
+_ALWAYS: Final = "Always"
 _REASONS: Final = {
     ErrorType.INVALID: MistakeReason.INVALID,
     ErrorType.FORBIDDEN: MistakeReason.FORBIDDEN,
@@ -31,14 +36,43 @@ _REASONS: Final = {
     ErrorType.TOO_MANY: MistakeReason.TOO_MANY,
     ErrorType.TOO_LONG: MistakeReason.TOO_LONG,
 }
+_REMEDIES: Final = {
+    ErrorType.INVALID: "Correct the value.",
+    ErrorType.FORBIDDEN: "Remove it.",
+    ErrorType.REQUIRED: "Add it.",
+    ErrorType.DUPLICATE: "Name it once.",
+    ErrorType.TOO_MANY: "Leave some out.",
+    ErrorType.TOO_LONG: "Shorten it.",
+}
 
 
-def reader_of(kind: JobKind) -> Callable[[Fields, str], JobManifest]:
-    """The reader of a kind's manifests."""
+def context_of(objects: Objects) -> JobContext:
+    """What the rules look up while a manifest is read: what it refers to beside `objects` may come later."""
+    return JobContext(IntegrationSettings(), objects, KINDS)
 
-    def read(top: Fields, version: str) -> JobManifest:
+
+NO_CLUSTER: Final = context_of(ObjectStore())
+
+
+def reader_of(kind: JobKind) -> Callable[[Fields, Objects | None], JobManifest]:
+    """The reader of a kind's manifests; `objects` are those of the cluster that it may refer to."""
+    return lambda top, objects: _Reading(kind, top, context_of(objects) if objects else NO_CLUSTER).read()
+
+
+class _Reading:
+    """One manifest. Every mistake is noted in its report."""
+
+    def __init__(self, kind: JobKind, top: Fields, context: JobContext) -> None:
+        self._kind = kind
+        self._top = top
+        self._context = context
+        self._mistakes = len(top.report.errors)
+
+    def read(self) -> JobManifest:
+        kind, top = self._kind, self._top
         meta, spec = read_head(top)
-        spec.ignore(*spec.content)
+        self._check_fields(spec)
+        queue = read_queue_name(top, meta)
         content: JsonObject = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
@@ -46,56 +80,133 @@ def reader_of(kind: JobKind) -> Callable[[Fields, str], JobManifest]:
             "spec": copy.deepcopy(dict(spec.content)),
         }
         body: JsonObject = copy.deepcopy(content["spec"])
-        pod_sets = _read_pod_sets(kind, top, content)
+        if queue:
+            set_label(content, keys.QUEUE_NAME, queue)
+        pod_sets = self._pod_sets(content, runnable=bool(queue))
+        group = self._group(content) if pod_sets and kind.stopping is Stopping.DELETE else None
+        if group is not None:
+            pod_sets = tuple(_named(pod_set, group.role) for pod_set in pod_sets)
         own_class = kind.priority_class(content) if pod_sets else None
         first = next((name for each in pod_sets if (name := _class_of(each))), "")
-        queue = meta.labels.get(keys.QUEUE_NAME, "")
-        priority_class = first if own_class is None else own_class
-        return job_manifest(top, meta, kind.kind, kind.api_version, body, queue, pod_sets, priority_class)
+        return job_manifest(
+            top,
+            meta,
+            kind.kind,
+            kind.api_version,
+            body,
+            queue_name=queue,
+            pod_sets=pod_sets,
+            pod_priority_class=first if own_class is None else own_class,
+            workload_count=kind.workload_count(content) if pod_sets else 0,
+            workloads_per=kind.workloads_per,
+            template_path=kind.pod_template_path,
+            size_path=kind.size_path,
+            scales=kind.elastic and is_elastic(content),
+            group=group,
+        )
 
-    return read
+    def _failed(self) -> bool:
+        return len(self._top.report.errors) > self._mistakes
+
+    def _check_fields(self, spec: Fields) -> None:
+        kind = self._kind
+        if not kind.spec_fields:
+            spec.ignore(*spec.content)
+            return
+        for name in kind.spec_integers:
+            spec.optional_integer(name, maximum=INT32_MAX if kind.workloads_per is WorkloadsPer.JOB else MAX_REPLICAS)
+        spec.ignore(*kind.spec_fields)
+        if "suspend" in kind.spec_fields:
+            spec.boolean("suspend")
+        if kind.pod_template_path == "spec.template":
+            spec.required_fields("template")
+        spec.close()
+
+    def _pod_sets(self, content: JsonObject, *, runnable: bool) -> tuple[PodSetSpec, ...]:
+        """The pod sets, or none where something is wrong: all of it is reported."""
+        kind, top = self._kind, self._top
+        if self._failed():
+            return ()
+        self._check_templates(content)
+        try:
+            kind.fill_in(content)
+            kind.complete(content, self._context)
+            for error in [*kind.check_schema(content), *kind.check_create(copy.deepcopy(content), self._context)]:
+                rule, remedy = error.detail or "Duplicate value", _REMEDIES[error.type]
+                top.report.error(top.at(error.field), error.value or None, rule, remedy, _REASONS[error.type])
+            found = kind.pod_sets(copy.deepcopy(content), self._context)
+            paths = self._paths(copy.deepcopy(content), len(found))
+            own = dict(kind.templates(copy.deepcopy(content)))
+        except JobError as failure:
+            if not self._failed():
+                top.report.error(top.at("spec"), None, str(failure), kind.remedy)
+            return ()
+        except (AttributeError, KeyError, TypeError, ValueError) as mistake:
+            rule = f"is not the spec of a {kind.kind}: {type(mistake).__name__}: {mistake}"
+            remedy = f"Compare it with the CRD of {kind.plural}."
+            top.report.error(top.at("spec"), None, rule, remedy, MistakeReason.WRONG_TYPE)
+            return ()
+        if kind.workload_count(content) > MAX_REPLICAS:
+            top.report.error(top.at(kind.size_path), kind.workload_count(content), f"must be at most {MAX_REPLICAS}")
+            return ()
+        if not found and kind.has_workload:
+            top.report.error(top.at("spec"), None, "has no pods", "Add at least one template.", MistakeReason.REQUIRED)
+        return tuple(
+            self._pod_set(path, pod_set, own.get(pod_set["name"]), runnable=runnable)
+            for path, pod_set in zip(paths, found, strict=True)
+        )
+
+    def _check_templates(self, content: JsonObject) -> None:
+        """What the API server refuses of pods that it reads itself."""
+        kind, path = self._kind, self._kind.pod_template_path
+        if not kind.restart_policies or path is None:
+            return
+        template = dig(content, *path.split(".")) if path else content
+        fields = Fields(self._top.report, self._top.at(path) if path else self._top.path, template or {})
+        check_pod_rules(fields, kind.restart_policies)
+        if _ALWAYS not in kind.restart_policies and not dig(template or {}, "spec", "restartPolicy"):
+            default = kind.restart_policies[0]
+            text = f"is missing, and Kubernetes asks for {' or '.join(kind.restart_policies)}: {default} is taken"
+            self._top.report.warn(f"{fields.at('spec')}.restartPolicy", text)
+
+    def _paths(self, content: JsonObject, count: int) -> Sequence[str]:
+        if self._kind.pod_template_path is not None:
+            return [self._kind.pod_template_path] * count
+        paths = [site.path.removesuffix(".metadata") for site in self._kind.run_sites(content, self._context)]
+        return paths if len(paths) == count and all(paths) else ["spec"] * count
+
+    def _pod_set(self, path: str, pod_set: JsonObject, own: JsonObject | None, *, runnable: bool) -> PodSetSpec:
+        template = _with_own_metadata(pod_set["template"], own)
+        place = self._top.at(path) if path else self._top.path
+        read = read_pod_template(Fields(self._top.report, place, template), runnable=runnable)
+        return PodSetSpec(
+            pod_set["name"],
+            pod_set["count"],
+            read.manifest,
+            read.requests,
+            pod_set.get("minCount"),
+            pod_set.get("topologyRequest") or {},
+        )
+
+    def _group(self, content: JsonObject) -> PodGroupMember | None:
+        """The group of a pod that is its own job."""
+        return None if self._failed() else read_pod_group(self._top, content)
+
+
+def _with_own_metadata(template: JsonObject, own: JsonObject | None) -> JsonObject:
+    """A template with labels and annotations also where Kueue keeps the spec alone: annotations choose devices."""
+    metadata: Any = template.get("metadata") or (own or {}).get("metadata") or {}
+    if not isinstance(metadata, Mapping):
+        return {**template, "metadata": metadata}
+    kept = {field: metadata[field] for field in ("labels", "annotations") if metadata.get(field)}
+    return {**template, "metadata": kept} if kept else template
+
+
+def _named(pod_set: PodSetSpec, name: str) -> PodSetSpec:
+    return PodSetSpec(
+        name, pod_set.count, pod_set.template, pod_set.requests, pod_set.min_count, pod_set.topology_request
+    )
 
 
 def _class_of(pod_set: PodSetSpec) -> str:
     return str(dig(pod_set.template, "spec", "priorityClassName") or "")
-
-
-def _read_pod_sets(kind: JobKind, top: Fields, content: JsonObject) -> tuple[PodSetSpec, ...]:
-    """The pod sets, or none where something is wrong: all of it is reported."""
-    report = top.report
-    try:
-        kind.fill_in(content)
-        for error in kind.check_create(copy.deepcopy(content), NO_CLUSTER):
-            report.error(top.at(error.field), error.value, error.detail, "", _REASONS[error.type])
-        found = kind.pod_sets(copy.deepcopy(content), NO_CLUSTER)
-        paths = _paths(kind, copy.deepcopy(content), len(found))
-    except JobError as failure:
-        report.error(top.at("spec"), None, str(failure))
-        return ()
-    except (AttributeError, KeyError, TypeError, ValueError) as mistake:
-        rule = f"is not the spec of a {kind.kind}: {type(mistake).__name__}: {mistake}"
-        report.error(top.at("spec"), None, rule, f"Compare it with the CRD of {kind.plural}.", MistakeReason.WRONG_TYPE)
-        return ()
-    if not found:
-        report.error(top.at("spec"), None, "has no pods", "Give it at least one template.", MistakeReason.REQUIRED)
-    return tuple(
-        _pod_set(top, path, pod_set, runnable=keys.QUEUE_NAME in content["metadata"].get("labels", {}))
-        for path, pod_set in zip(paths, found, strict=True)
-    )
-
-
-def _paths(kind: JobKind, content: JsonObject, count: int) -> Sequence[str]:
-    paths = [site.path.removesuffix(".metadata") for site in kind.sites(content)]
-    return paths if len(paths) == count and all(paths) else ["spec"] * count
-
-
-def _pod_set(top: Fields, path: str, pod_set: JsonObject, *, runnable: bool) -> PodSetSpec:
-    template = read_pod_template(Fields(top.report, top.at(path), pod_set["template"]), runnable=runnable)
-    return PodSetSpec(
-        pod_set["name"],
-        pod_set["count"],
-        template.manifest,
-        template.requests,
-        pod_set.get("minCount"),
-        pod_set.get("topologyRequest") or {},
-    )

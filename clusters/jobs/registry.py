@@ -1,36 +1,38 @@
-"""Every kind of job with an integration. A new kind is a file of its own, and a line here."""
+"""Every kind of job, as the files in `kinds/` declare them: a new kind is a file there, and nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import pkgutil
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Final
 
+from clusters.jobs import kinds
 from clusters.jobs.framework.job_kind import JobKind
-from clusters.jobs.kinds.appwrapper import AppWrapper
-from clusters.jobs.kinds.deployment import Deployment
-from clusters.jobs.kinds.jaxjob import JAXJob
-from clusters.jobs.kinds.job import BatchJob
-from clusters.jobs.kinds.jobset import JobSet
-from clusters.jobs.kinds.leaderworkerset import LeaderWorkerSet
-from clusters.jobs.kinds.mpijob import MPIJob
-from clusters.jobs.kinds.paddlejob import PaddleJob
-from clusters.jobs.kinds.pod import Pod
-from clusters.jobs.kinds.pytorchjob import PyTorchJob
-from clusters.jobs.kinds.raycluster import RayCluster
-from clusters.jobs.kinds.rayjob import RayJob
-from clusters.jobs.kinds.rayservice import RayService
-from clusters.jobs.kinds.sparkapplication import SparkApplication
-from clusters.jobs.kinds.statefulset import StatefulSet
-from clusters.jobs.kinds.tfjob import TFJob
-from clusters.jobs.kinds.trainjob import TrainJob
-from clusters.jobs.kinds.xgboostjob import XGBoostJob
+from scheduling.model.vocabulary import FinishedReason
 
+
+def _declared() -> Iterator[JobKind]:
+    for module in sorted(found.name for found in pkgutil.iter_modules(kinds.__path__)):
+        name = f"{kinds.__name__}.{module}"
+        for value in vars(import_module(name)).values():
+            ours = inspect.isclass(value) and issubclass(value, JobKind) and value.__module__ == name
+            if ours and "kind" in vars(value):
+                yield value()
+
+
+JOB_KINDS: Final[Mapping[str, JobKind]] = {kind.kind: kind for kind in _declared()}
+"""By kind."""
 KINDS: Final[Mapping[tuple[str, str], JobKind]] = {
-    (kind.api_version, kind.kind): kind
-    for kind in (
-        BatchJob(), JobSet(), PyTorchJob(), TFJob(), XGBoostJob(), PaddleJob(), JAXJob(), MPIJob(),
-        RayCluster(), RayJob(), RayService(), AppWrapper(), SparkApplication(),
-        TrainJob(), Deployment(), StatefulSet(), LeaderWorkerSet(), Pod(),
-    )
-}  # fmt: skip
-"""By apiVersion and kind."""
+    (kind.api_version, kind.kind): kind for kind in JOB_KINDS.values() if kind.has_workload
+}
+"""Those with an integration, by apiVersion and kind."""
+
+
+def ending_of(kind: JobKind, job: Mapping[str, object]) -> tuple[FinishedReason, str] | None:
+    """How a job ended and what it says of that; None while it has not."""
+    outcome = kind.outcome(dict(job))
+    if not outcome.finished:
+        return None
+    return (FinishedReason.SUCCEEDED if outcome.success else FinishedReason.FAILED), outcome.message

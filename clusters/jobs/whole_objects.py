@@ -1,25 +1,27 @@
-"""Jobs that an operator runs, started and stopped as a whole (pure): all of their templates at once.
+"""Jobs as the cluster is told of them (pure): made, started, stopped, resized, all of their templates at once.
 
-Kueue's contract and ours meet here: its labels, annotations and selectors, and the labels and the gate by which we tell
-the pods apart and place them.
+What changes in an object are the rules of its kind (`clusters.jobs.kinds`); here they meet our labels, and the gate by
+which we place the pods.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from clusters.client import JsonObject
-from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import CannotStart as Conflict
-from clusters.jobs.framework.job_kind import JobKind as JobRules
-from clusters.jobs.framework.manifest import dig
-from clusters.jobs.framework.pod_set_info import PodSetInfo, info_of_pod_set
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.manifest import dig, mapping_at
+from clusters.jobs.framework.pod_set_info import PodSetInfo, info_of_pod_set, merge_into_template
+from clusters.jobs.framework.scheduling_gates import add_gate
 from clusters.jobs.objects import (
     HAMI_WEBHOOK_LABEL,
     HOSTNAME_LABEL,
     PLACEMENT_GATE,
+    POD_SET_LABEL,
     AdmittedWorkload,
     CannotStart,
     JobSource,
@@ -29,22 +31,31 @@ from clusters.jobs.objects import (
     common_labels,
 )
 from clusters.jobs.owned_keys import owned_keys
-from clusters.jobs.reading import NO_CLUSTER
 from queues.manifests import kueue_keys as keys
 from scheduling.devices.requests.webhook import completed_pod
+from scheduling.model.quantity import parse_quantity
 
 _NOT_OURS: Final = ("status",)
 
 
-def new_object(source: JobSource, workload: AdmittedWorkload, rules: JobRules) -> JsonObject:
-    """The object to create for an admitted workload. Raises CannotStart."""
-    manifest = bare_manifest(source)
+def new_object(source: JobSource, workload: AdmittedWorkload) -> JsonObject:
+    """What to apply so that the job of an admitted workload runs. Raises CannotStart."""
+    manifest = own_manifest(source)
+    if source.kind.stopping is Stopping.DELETE:
+        _merge(manifest, _info(source, workload, workload.pod_sets[0]))
+        return manifest
+    return _started(manifest, source, workload)
+
+
+def own_manifest(source: JobSource) -> JsonObject:
+    """A job of ours as submitted, its pods completed."""
+    kind, manifest = source.kind, bare_manifest(source)
     manifest["spec"] = _without_owned(copy.deepcopy(manifest["spec"]))
-    rules.fill_in(manifest)
-    for site in rules.sites(manifest):
-        completed = completed_pod(copy.deepcopy(site.template), source.vendors)
-        site.template.update(completed)
-    return _started(manifest, source, workload, rules, NO_CLUSTER)
+    kind.fill_in(manifest)
+    kind.complete(manifest, source.context)
+    for _, template in kind.templates(manifest):
+        template.update(completed_pod(copy.deepcopy(template), source.vendors))
+    return manifest
 
 
 def _without_owned(value: Any) -> Any:
@@ -62,33 +73,81 @@ def _without_owned(value: Any) -> Any:
     }
 
 
-def start_patch(
-    there: Mapping[str, Any], source: JobSource, workload: AdmittedWorkload, rules: JobRules
-) -> JsonObject | None:
-    """The merge patch that starts an object that is there; None where it runs already. Raises CannotStart."""
-    if not rules.is_suspended(dict(there)):
+def as_made(source: JobSource, there: Mapping[str, Any]) -> JobSource:
+    """The source with pods as those of the job that is there: what containers ask for can't change any more."""
+    made, mine = (_limits(source.kind, each) for each in (copy.deepcopy(dict(there)), own_manifest(source)))
+    return source if made == mine else replace(source, vendors=())
+
+
+def _limits(kind: JobKind, manifest: JsonObject) -> list[dict[str, int]]:
+    """The limits of each container, in nano units."""
+    containers = [
+        container
+        for _, template in kind.templates(manifest)
+        for field in ("initContainers", "containers")
+        for container in dig(template, "spec", field) or ()
+    ]
+    return [
+        {name: parse_quantity(amount) for name, amount in (dig(each, "resources", "limits") or {}).items()}
+        for each in containers
+    ]
+
+
+def waiting_object(source: JobSource, there: JsonObject | None) -> JsonObject:
+    """The job with the gate on all of its pods: they wait for admission, not it. Of a job that others made, all of it
+    that is there."""
+    manifest = copy.deepcopy(there) if source.found_in_cluster and there is not None else own_manifest(source)
+    for name, template in source.kind.templates(manifest):
+        labels = mapping_at(template, "metadata", "labels")
+        labels |= {**common_labels(source), HAMI_WEBHOOK_LABEL: "ignore", POD_SET_LABEL: name}
+        add_gate(template, PLACEMENT_GATE)
+    return manifest
+
+
+def start_patch(there: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject | None:
+    """The merge patch that starts a job that is there, or gives one of ours that runs the size that it was admitted
+    with; None where nothing is to be done. Raises CannotStart."""
+    kind = source.kind
+    if kind.is_suspended(there):
+        return difference(there, _started(copy.deepcopy(there), source, workload))
+    if not source.elastic or source.found_in_cluster:
         return None
-    return difference(there, _started(copy.deepcopy(dict(there)), source, workload, rules, NO_CLUSTER))
+    resized = copy.deepcopy(there)
+    kind.resize(resized, copy.deepcopy(dict(source.manifest)))
+    return difference(there, resized)
 
 
-def stop_patch(there: Mapping[str, Any], pod_sets: list[JsonObject], rules: JobRules) -> JsonObject | None:
-    """The merge patch that suspends an object and gives its templates back; None where it is suspended."""
-    if rules.is_suspended(dict(there)):
+def suspend_patch(there: JsonObject, kind: JobKind) -> JsonObject | None:
+    """The merge patch that suspends a job; None where it is suspended."""
+    if kind.is_suspended(there):
         return None
-    stopped: JsonObject = copy.deepcopy(dict(there))
-    rules.stop(stopped, [info_of_pod_set(pod_set) for pod_set in pod_sets])
-    return difference(there, stopped)
+    suspended = copy.deepcopy(there)
+    kind.suspend(suspended)
+    return difference(there, suspended)
 
 
-def _started(
-    manifest: JsonObject, source: JobSource, workload: AdmittedWorkload, rules: JobRules, context: JobContext
-) -> JsonObject:
+def restore_patch(there: JsonObject, pod_sets: Sequence[JsonObject], kind: JobKind) -> JsonObject | None:
+    """The merge patch that gives the templates of a suspended job back what its pod sets say; None where they have
+    it."""
+    restored = copy.deepcopy(there)
+    kind.restore(restored, [info_of_pod_set(pod_set) for pod_set in pod_sets])
+    return difference(there, restored)
+
+
+def _started(manifest: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject:
     infos = [_info(source, workload, pod_set) for pod_set in workload.pod_sets]
     try:
-        rules.start(manifest, infos, context)
+        source.kind.start(manifest, infos, source.context)
     except Conflict as conflict:
         raise CannotStart(str(conflict)) from conflict
     return manifest
+
+
+def _merge(template: JsonObject, info: PodSetInfo) -> None:
+    try:
+        merge_into_template(template, info)
+    except Conflict as conflict:
+        raise CannotStart(str(conflict)) from conflict
 
 
 def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmission) -> PodSetInfo:
@@ -97,11 +156,14 @@ def _info(source: JobSource, workload: AdmittedWorkload, pod_set: PodSetAdmissio
     labels = {**common_labels(source), **admission_labels(workload, pod_set)}
     if pod_set.nodes and pod_set.with_devices:
         labels[HAMI_WEBHOOK_LABEL] = "ignore"
+    annotations = {keys.WORKLOAD: workload.name}
+    if source.elastic:
+        annotations[keys.SLICE_NAME] = workload.slice_name or workload.name
     host = "" if source.elastic else pod_set.tied_to
-    gated = (bool(pod_set.nodes) and not host) or pod_set.topology is not None
+    gated = source.elastic or (bool(pod_set.nodes) and not host) or pod_set.topology is not None
     try:
         info.add(
-            annotations={keys.WORKLOAD: workload.name},
+            annotations=annotations,
             labels=labels,
             node_selector={**pod_set.node_labels, HOSTNAME_LABEL: host} if host else pod_set.node_labels,
             tolerations=[dict(each) for each in pod_set.tolerations],
@@ -133,7 +195,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> JsonObject:
     changes: JsonObject = {key: None for key in before if key not in after}
     for key, value in after.items():
         old = before.get(key)
-        if old == value:
+        if old == value or (old is None and value in ({}, [])):
             continue
         changes[key] = _changes(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return changes

@@ -18,7 +18,8 @@ from accounts.services import cluster_settings
 from accounts.services.access import Verb, access_of
 from accounts.services.apply_result import Action, Applied, refuse_mistakes
 from accounts.services.namespaces import create_missing_namespaces
-from clusters.manifests.kinds import JOB_KINDS, KINDS
+from clusters.jobs.registry import JOB_KINDS
+from clusters.manifests.kinds import KINDS
 from clusters.manifests.prune import prune_set
 from clusters.manifests.read import Object, read_objects
 from gpus.manifests import configured_vendors, write_config_map
@@ -26,6 +27,7 @@ from gpus.services.node_manifests import apply_nodes
 from gpus.vendors import VENDORS
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
+from queues.services.cluster_objects import StoredObjects
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
 from queues.services.owners import require_owner_of_submitted
@@ -38,6 +40,7 @@ User = AbstractBaseUser | AnonymousUser | None
 
 LOCAL_ACTOR = "manage.py"
 _MAX_SET_NAME = 253
+_FIRST_JOB_KIND = next(iter(JOB_KINDS))
 _LOCK = 0x6B756575
 """Namespace of the advisory locks that let one apply at a time change a cluster."""
 
@@ -103,7 +106,7 @@ def apply_documents(
         raise InvalidRequest("prune needs the name of a set: it removes what that set applied earlier.")
     if len(applied_set) > _MAX_SET_NAME:
         raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
-    objects = read_objects(documents)
+    objects = read_objects(documents, StoredObjects(cluster))
     _authorise(user, objects, prune)
     _check_policies(cluster, user, objects)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
@@ -177,7 +180,8 @@ def _check_policies(cluster: Cluster, user: User, objects: Sequence[Object]) -> 
     access = access_of(user)
     jobs = [found.submitted for found in objects if found.kind.name in JOB_KINDS]
     check_jobs(cluster, jobs)
-    check_priorities(cluster, [job for job in jobs if not access.may("protect", "Job", job.spec.meta.namespace)])
+    protected = [job for job in jobs if access.may("protect", job.spec.kind, job.spec.meta.namespace)]
+    check_priorities(cluster, [job for job in jobs if job not in protected])
     workloads = [found.submitted for found in objects if found.kind.name == "Workload"]
     for submitted in workloads:
         mine = access.may("protect", "Workload", submitted.spec.namespace)
@@ -216,7 +220,7 @@ class _Call:
                 )
             elif group and name not in JOB_KINDS:
                 done |= self._paired(group, self._store(name, group))
-            elif name == JOB_KINDS[0]:
+            elif name == _FIRST_JOB_KIND:
                 jobs = [found for found in objects if found.kind.name in JOB_KINDS]
                 done |= self._paired(jobs, self._store_jobs(jobs))
         return [done[id(found)] for found in objects]

@@ -11,7 +11,8 @@ import yaml
 from accounts.kinds.configuration import write_configuration
 from accounts.models import Cluster
 from accounts.services import cluster_settings
-from clusters.manifests.kinds import JOB_KINDS, kind_named
+from clusters.jobs.registry import JOB_KINDS
+from clusters.manifests.kinds import kind_named
 from gpus.manifests import write_node
 from gpus.models import Node
 from gpus.services.node_manifests import node_spec

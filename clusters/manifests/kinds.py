@@ -9,12 +9,14 @@ from typing import Any, Final
 from accounts.exceptions import HostileManifest, InvalidRequest, ManifestErrors
 from accounts.kinds.configuration import read_configuration
 from accounts.kinds.declaration import ManifestKind
+from clusters.jobs.framework.job_kind import JobKind
+from clusters.jobs.framework.store import Objects
 from clusters.jobs.reading import reader_of
-from clusters.jobs.running import OPERATED_KINDS
+from clusters.jobs.registry import JOB_KINDS
 from gpus.manifests import read_config_map, read_node
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import read_documents
-from queues.manifests.job import read_deployment, read_job, read_pod
+from queues.manifests.job import JobManifest
 from queues.manifests.workload_object import read_workload
 from scheduling.manifest import Fields
 from scheduling.manifest.fields import suggestion
@@ -28,6 +30,26 @@ class DocumentKind(ManifestKind):
 
     def read(self, top: Fields, version: str) -> Any:
         return self.reader(top, version)
+
+
+@dataclass(frozen=True)
+class JobDocumentKind(ManifestKind):
+    """A kind of job: what it says may depend on other objects of its cluster."""
+
+    rules: JobKind | None = None
+
+    def read(self, top: Fields, version: str) -> JobManifest:
+        return self.read_among(top, None)
+
+    def read_among(self, top: Fields, objects: Objects | None) -> JobManifest:
+        """The job that a document describes, in a cluster with these objects."""
+        assert self.rules is not None  # the default is for the dataclass only
+        return reader_of(self.rules)(top, objects)
+
+
+def _job_document_kind(kind: JobKind) -> JobDocumentKind:
+    versions = (kind.api_version,)
+    return JobDocumentKind(kind.kind, versions, kind.plural, kind.short_names, namespaced=True, rules=kind)
 
 
 def _read_config_map(top: Fields, version: str) -> Any:
@@ -59,33 +81,18 @@ KINDS: Final[Mapping[str, ManifestKind]] = {
         *CONFIGURATION_KINDS.values(),
         DocumentKind("ConfigMap", ("v1",), "config-maps", ("cm",), namespaced=True, reader=_read_config_map),
         DocumentKind("Node", ("v1",), "nodes", ("no",), reader=read_node),
-        DocumentKind("Job", ("batch/v1",), "jobs", namespaced=True, reader=read_job),
-        DocumentKind("Pod", ("v1",), "pods", ("po",), namespaced=True, reader=read_pod),
-        DocumentKind("Deployment", ("apps/v1",), "deployments", ("deploy",), namespaced=True, reader=read_deployment),
-        *(
-            DocumentKind(rules.kind, (rules.api_version,), rules.plural, namespaced=True, reader=reader_of(rules))
-            for rules in OPERATED_KINDS
-        ),
+        *map(_job_document_kind, JOB_KINDS.values()),
         DocumentKind(
             "Workload", _WORKLOAD, "workloads", ("wl", "kwl", "kueueworkload"), namespaced=True, reader=read_workload
         ),
     )
 }
 
-JOB_KINDS: Final = ("Job", "Pod", "Deployment", *(rules.kind for rules in OPERATED_KINDS))
-
 FOREIGN_GROUPS: Final = {
     "batch.volcano.sh": "Volcano",
     "scheduling.volcano.sh": "Volcano",
     "bus.volcano.sh": "Volcano",
     "autoscaling": "Kubernetes",
-    "jobset.x-k8s.io": "JobSet",
-    "kubeflow.org": "Kubeflow",
-    "trainer.kubeflow.org": "Kubeflow",
-    "ray.io": "KubeRay",
-    "leaderworkerset.x-k8s.io": "LeaderWorkerSet",
-    "workload.codeflare.dev": "AppWrapper",
-    "sparkoperator.k8s.io": "the Spark operator",
     "kueue.x-k8s.io": "Kueue",
     "apps": "Kubernetes",
     "": "Kubernetes",

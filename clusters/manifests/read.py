@@ -9,9 +9,10 @@ from typing import Any
 from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.kinds.declaration import ManifestKind
 from accounts.services.apply_result import Submitted
+from clusters.jobs.framework.store import Objects
 from clusters.jobs.owned_keys import owned_paths
-from clusters.jobs.running import JOB_KINDS
-from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, group_of, version_of
+from clusters.jobs.registry import JOB_KINDS
+from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, JobDocumentKind, group_of, version_of
 from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
 from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
@@ -32,8 +33,8 @@ class Object:
         return self.kind.name, self.meta.key
 
 
-def read_objects(documents: Sequence[Document]) -> list[Object]:
-    """The objects of a call, Lists unpacked.
+def read_objects(documents: Sequence[Document], there: Objects | None = None) -> list[Object]:
+    """The objects of a call, Lists unpacked; `there` are those of the cluster that jobs may refer to.
 
     Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are kinds that are not taken.
     """
@@ -43,7 +44,7 @@ def read_objects(documents: Sequence[Document]) -> list[Object]:
         report = Report(document.index, document.source)
         reports.append(report)
         for path, content in _unpacked(document, report):
-            found = _read_object(report, path, content)
+            found = _read_object(report, path, content, there)
             if found is not None:
                 objects.append(found)
     _refuse_twins(objects)
@@ -71,7 +72,7 @@ def _unpacked(document: Document, report: Report) -> Iterator[tuple[str, Mapping
     top.close()
 
 
-def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Object | None:
+def _read_object(report: Report, path: str, content: Mapping[str, Any], there: Objects | None) -> Object | None:
     top = Fields(report, path, content)
     api_version = top.text("apiVersion", required=True)
     name = top.text("kind", required=True)
@@ -88,7 +89,7 @@ def _read_object(report: Report, path: str, content: Mapping[str, Any]) -> Objec
         return None
     if version_of(api_version).startswith("v1alpha") and "v1beta2" in map(version_of, kind.versions):
         top.warn("apiVersion", f"{api_version} is not served by Kueue any more: write {kind.versions[0]}")
-    spec = kind.read(top, version_of(api_version))
+    spec = kind.read_among(top, there) if isinstance(kind, JobDocumentKind) else kind.read(top, version_of(api_version))
     top.close()
     if name in JOB_KINDS:
         for owned in owned_paths(content, path):

@@ -27,6 +27,7 @@ from clusters.jobs.objects import (
     ungated_pod,
     waits_for_us,
 )
+from clusters.jobs.registry import JOB_KINDS
 from clusters.push.desired_state import FlavorNodes, Places, Slices, admitted_workload, places_of, runs, with_jobs
 from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
@@ -35,6 +36,8 @@ from gpus.annotations import owned_annotations, pod_annotations, webhook_annotat
 from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
+from queues.manifests.job import WorkloadsPer
+from queues.manifests.kueue_keys import COMPONENT_INDEX
 from queues.models import PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
@@ -111,13 +114,14 @@ class Binder:
         return Workload.objects.filter(pk=row.pk, updated_at=row.updated_at, evicted_at=None).exists()
 
     def _row_of(self, pod: JsonObject, rows: Mapping[str, Workload], replicas: Replicas) -> Workload | None:
-        """The pod's workload; of a job whose every pod is one, the first admitted that has no pod."""
+        """The pod's workload; of a job whose every pod is one, the first admitted that has no pod; of one whose pods
+        come in groups, that of its group."""
         uid = uid_label(pod, WORKLOAD_UID_LABEL)
         if uid:
             return rows.get(uid)
         job_uid = uid_label(pod, JOB_UID_LABEL)
         for row in rows.values():
-            if row.job is not None and str(row.job.uid) == job_uid and not replicas.has_pods(str(row.uid)):
+            if row.job is not None and str(row.job.uid) == job_uid and _may_be_of(pod, row, replicas):
                 return row
         return None
 
@@ -148,11 +152,7 @@ class Binder:
         if not self._locks.take(node, pod, locks):
             return 0
         try:
-            if hami:
-                self._annotate(pod, _bind_phase(pod, self._clock()))
-            ungate = ungated_pod(pod, admission, node)
-            if ungate is not None:
-                self._patch(pod, ungate)
+            self._let_bind(pod, ungated_pod(pod, admission, node), phase=bool(hami))
             metadata = pod["metadata"]
             self._client.bind(metadata["namespace"], metadata["name"], metadata["uid"], node)
         except ClusterError as error:
@@ -160,6 +160,15 @@ class Binder:
                 self._locks.give_back(node, locks)
                 raise
         return 1
+
+    def _let_bind(self, pod: JsonObject, ungate: JsonObject | None, *, phase: bool) -> None:
+        """Opens the gate, and tells HAMi's plugin that this pod's devices are the next to be allocated on its node."""
+        patch: JsonObject = {"metadata": {"uid": pod["metadata"]["uid"]}, **(ungate or {})}
+        if phase and (pod["metadata"].get("annotations") or {}).get(BIND_PHASE) != _ALLOCATING:
+            noted = {BIND_PHASE: _ALLOCATING, BIND_TIME: str(int(self._clock()))}
+            patch["metadata"] = {**patch["metadata"], "annotations": noted}
+        if ungate is not None or "annotations" in patch["metadata"]:
+            self._patch(pod, patch)
 
     def _hand_over(
         self,
@@ -202,10 +211,14 @@ class Binder:
         )
 
 
-def _bind_phase(pod: JsonObject, now: float) -> JsonObject:
-    """What tells HAMi's plugin that this pod's devices are the next to be allocated on its node."""
-    annotations = {BIND_PHASE: _ALLOCATING, BIND_TIME: str(int(now))}
-    return {"metadata": {"uid": pod["metadata"]["uid"], "annotations": annotations}}
+def _may_be_of(pod: JsonObject, row: Workload, replicas: Replicas) -> bool:
+    """Whether a pod of the workload's job that is no workload's yet may be this one's."""
+    kind = JOB_KINDS[row.job.kind] if row.job is not None else None
+    if kind is None or kind.workloads_per is WorkloadsPer.JOB:
+        return True
+    if kind.workloads_per is WorkloadsPer.POD:
+        return not replicas.has_pods(str(row.uid))
+    return bool(row.annotations.get(COMPONENT_INDEX) == kind.group_of(pod))
 
 
 def _pod_set(row: Workload, name: str) -> PodSet:

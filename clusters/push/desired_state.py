@@ -10,14 +10,17 @@ from django.db.models import QuerySet
 
 from accounts.models import Cluster
 from clusters.jobs.objects import HOSTNAME_LABEL, AdmittedWorkload, JobSource, PodSetAdmission
-from clusters.jobs.running import JOB_KINDS
+from clusters.jobs.reading import NO_CLUSTER, context_of
+from clusters.jobs.registry import JOB_KINDS
 from gpus.manifests import configured_vendors
 from gpus.models import AllocationSource, DeviceAllocation, Node
 from gpus.models import Device as DeviceRow
 from gpus.services.device_rows import read_device, read_mig_instance
 from gpus.vendors import VENDORS
+from queues.manifests.kueue_keys import SLICE_NAME
 from queues.models import Job, PodSet, ResourceFlavor, Workload
 from queues.services.admission_rows import read_check_state, read_topology_assignment
+from queues.services.cluster_objects import StoredObjects
 from queues.services.pod_groups import Member
 from scheduling.model.admission_check import AdmissionCheckState, updates_of
 from scheduling.model.device import Device, DeviceSlice
@@ -64,7 +67,9 @@ def job_source(job: Job, vendors: tuple[DeviceVendor, ...] = ()) -> JobSource | 
     if kind is None:
         return None
     metadata = {**(job.manifest.get("metadata") or {}), "name": job.name, "namespace": job.namespace}
-    return JobSource(kind, {**job.manifest, "metadata": metadata}, str(job.uid), job.found_in_cluster, vendors)
+    context = context_of(StoredObjects(job.cluster)) if kind.refers_to else NO_CLUSTER
+    manifest = {**job.manifest, "metadata": metadata}
+    return JobSource(kind, manifest, str(job.uid), job.found_in_cluster, vendors, context=context)
 
 
 def member_sources(group_ids: Collection[int], vendors: tuple[DeviceVendor, ...] = ()) -> dict[int, list[JobSource]]:
@@ -110,6 +115,7 @@ def admitted_workload(workload: Workload, flavors: Mapping[str, FlavorNodes], pl
         queue_name=workload.queue_name,
         cluster_queue_name=workload.cluster_queue_name,
         pod_sets=tuple(_pod_set(row, flavors, checks, places) for row in workload.pod_sets.all()),
+        slice_name=workload.annotations.get(SLICE_NAME, ""),
     )
 
 

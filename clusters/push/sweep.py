@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -21,17 +22,16 @@ from django.db.models import F, Q
 from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
 from clusters.client import (
-    JOBS,
     NAMESPACES,
     PODS,
     ClusterClient,
     ClusterError,
     ClusterUnreachable,
     JsonObject,
-    Kind,
 )
 from clusters.connection import client_for
-from clusters.jobs.framework.job_kind import JobKind as JobRules
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.objects import (
     JOB_UID_LABEL,
     MANAGED_LABEL,
@@ -39,16 +39,20 @@ from clusters.jobs.objects import (
     AdmittedWorkload,
     CannotStart,
     JobSource,
-    as_made,
-    named_as_started,
-    restored_job,
-    started_job,
     uid_label,
-    waiting_job,
 )
 from clusters.jobs.plain_pods import adopted_pod, changed_pod, is_gated, released_pod, started_pod
-from clusters.jobs.running import JOB_KINDS, OPERATED_KINDS, Stopping
-from clusters.jobs.whole_objects import new_object, start_patch, stop_patch
+from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.whole_objects import (
+    as_made,
+    difference,
+    new_object,
+    own_manifest,
+    restore_patch,
+    start_patch,
+    suspend_patch,
+    waiting_object,
+)
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
     Places,
@@ -64,13 +68,14 @@ from clusters.push.desired_state import (
 from clusters.push.provisioning import ProvisioningRequests
 from clusters.push.sweep_lock import sweep_lock
 from clusters.push.workload_slices import handed_over, is_next_slice, note_gone_replicas
-from queues.models import Pod, Workload
-from queues.services.pod_groups import POD_GROUP
+from queues.manifests.pod_group import POD_GROUP
+from queues.models import Job, Pod, Workload
 from queues.services.workloads import record_finished, record_stopped
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 
 _log = logging.getLogger(__name__)
 
+_MAKERS: Final = tuple(kind.kind for kind in JOB_KINDS.values() if not kind.has_workload)
 _BATCH: Final = 200
 _LIST_FROM: Final = 20
 _FIRST_RETRY_SECONDS: Final = 1.0
@@ -108,6 +113,7 @@ def push_pending(
             ProvisioningRequests(cluster, client, clock).follow()
             sweep = _Sweep(cluster, client, report, clock)
             sweep.tell()
+            sweep.tell_of_makers()
             sweep.follow_pods(clock)
         except ClusterError as error:
             _log.warning("The sweep of cluster %s ends early, what is unpushed stays so: %s", cluster.name, error)
@@ -150,6 +156,27 @@ class _Sweep:
                 return
             after = rows[-1].pk
 
+    def tell_of_makers(self) -> None:
+        """What makes jobs, and has no workload to wait for, is made, changed or removed in the cluster at once."""
+        rows = Job.objects.filter(cluster=self._cluster, kind__in=_MAKERS, found_in_cluster=False)
+        changed = rows.exclude(pushed_generation=F("generation")) | rows.filter(deletion_requested_at__isnull=False)
+        for row in changed.order_by("pk"):
+            source = job_source(row, self._vendors)
+            if source is None:
+                continue
+            try:
+                there = self._there(source)
+                if row.deletion_requested_at is None:
+                    self._apply(source, own_manifest(source))
+                    rows.filter(pk=row.pk).update(pushed_generation=row.generation)
+                elif there is None or self._client.delete(source.kind.resource, source.namespace, source.name):
+                    row.delete()
+            except ClusterUnreachable:
+                raise
+            except ClusterError as refusal:
+                _log.warning("Cluster %s refuses %s: %s", self._cluster.name, row, refusal)
+                self._report.failed += 1
+
     def _tell_one(self, row: Workload) -> None:
         try:
             self._act(row)
@@ -159,6 +186,10 @@ class _Sweep:
             record_finished(self._cluster, [key], reason, str(refusal), actor="scheduler", now=self._now())
         except ClusterUnreachable:
             raise
+        except JobError as missing:
+            # What it refers to is not there: it may come.
+            if not self._give_up(row, ClusterError(HTTPStatus.CONFLICT, "Conflict", str(missing))):
+                return
         except ClusterError as refusal:
             if not self._give_up(row, refusal):
                 return
@@ -208,7 +239,7 @@ class _Sweep:
 
     def _is_there(self, row: Workload) -> bool:
         source = job_source(row.job) if row.job is not None else None
-        if source is not None and self._client.get(source.kind.kind, source.namespace, source.name) is not None:
+        if source is not None and self._client.get(source.kind.resource, source.namespace, source.name) is not None:
             return True
         return Pod.objects.filter(workload=row).exists()
 
@@ -222,11 +253,11 @@ class _Sweep:
         self._listed = {}
         for kind, count in counts.items():
             if kind in JOB_KINDS and count >= _LIST_FROM:
-                items = self._client.list(JOB_KINDS[kind].kind).items
+                items = self._client.list(JOB_KINDS[kind].resource).items
                 self._listed[kind] = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in items}
 
     def _get(self, source: JobSource) -> JsonObject | None:
-        kind = source.kind.kind
+        kind = source.kind.resource
         if kind.kind in self._listed:
             return self._listed[kind.kind].get((source.namespace, source.name))
         return self._client.get(kind, source.namespace, source.name)
@@ -252,42 +283,64 @@ class _Sweep:
 
     def _start(self, source: JobSource, row: Workload) -> None:
         there = self._there(source)
-        if source.kind.workload_per_pod:
-            self._tell_of_replicas(source)
-            return
         if there is None and source.found_in_cluster:
             return  # whoever made it has deleted it: the watcher sees to its workload
-        workload = admitted_workload(row, self._flavors, self._places)
-        if source.kind.rules is not None:
-            self._start_whole(source, workload, source.kind.rules, there)
+        if source.kind.stopping is Stopping.DELETE_PODS:
+            self._let_pods_wait(source, there)
             return
-        source = as_made(source, there)
+        workload = admitted_workload(row, self._flavors, self._places)
+        if there is not None and not source.found_in_cluster:
+            source = as_made(source, there)
         if source.kind.stopping is Stopping.DELETE:
             self._start_pod(source, workload, there)
-            return
-        if there is not None and not there["spec"].get("suspend"):
-            workload = named_as_started(source, workload, there)
-        manifest = started_job(source, workload)
-        if there is not None and (there.get("status") or {}).get("startTime") and there["spec"].get("suspend"):
-            self._reset_start_time(source)
-        self._apply(source.kind.kind, manifest)
+        elif there is None:
+            self._apply(source, new_object(source, workload))
+        elif source.found_in_cluster or not source.kind.is_suspended(there):
+            ready = self._ready_for_change(source.kind, there)
+            self._change(source.kind, ready, partial(start_patch, source=source, workload=workload))
+        else:
+            self._ready_for_change(source.kind, there)
+            self._apply(source, new_object(source, workload))
 
-    def _tell_of_replicas(self, source: JobSource) -> None:
-        """Many workloads, one job: what it says is told once a sweep."""
-        if source.uid not in self._applied:
-            self._apply(source.kind.kind, waiting_job(source))
-            self._applied.add(source.uid)
-
-    def _start_whole(
-        self, source: JobSource, workload: AdmittedWorkload, rules: JobRules, there: JsonObject | None
-    ) -> None:
-        """A job that an operator runs is made, or started by what changes in it."""
-        if there is None:
-            self._apply(source.kind.kind, new_object(source, workload, rules))
+    def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
+        """A job whose pods wait, and not it, may have many workloads: what it says is told once a sweep."""
+        if source.uid in self._applied:
             return
-        patch = start_patch(there, source, workload, rules)
-        if patch is not None:
-            self._client.patch(source.kind.kind, source.namespace, source.name, patch)
+        self._applied.add(source.uid)
+        waiting = waiting_object(source, there)
+        if not source.found_in_cluster:
+            self._apply(source, waiting)
+        elif there is not None:
+            self._change(source.kind, there, lambda live: difference(live, waiting))
+            self._remove_unmarked_pods(source, there)
+
+    def _remove_unmarked_pods(self, source: JobSource, there: JsonObject) -> None:
+        """Pods of a found job from before its templates had our gate: they may run, and are nobody's workload."""
+        selector = source.kind.selector_of_pods(there)
+        pods = self._client.list(PODS, source.namespace, label_selector=selector).items if selector else ()
+        for pod in pods:
+            if uid_label(pod, JOB_UID_LABEL) != source.uid and not pod["metadata"].get("deletionTimestamp"):
+                self._delete_pod(pod)
+
+    def _change(
+        self, kind: JobKind, there: JsonObject, patch_of: Callable[[JsonObject], JsonObject | None]
+    ) -> JsonObject:
+        """The object with that patch; a patch of None changes nothing."""
+        patch = patch_of(there)
+        if patch is None:
+            return there
+        metadata = there["metadata"]
+        return self._client.patch(kind.resource, metadata["namespace"], metadata["name"], patch)
+
+    def _ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
+        """A suspended job whose templates may be changed."""
+        status = kind.status_before_change(there) if kind.is_suspended(there) else None
+        if status is None:
+            return there
+        metadata = there["metadata"]
+        return self._client.patch(
+            kind.resource, metadata["namespace"], metadata["name"], {"status": status}, subresource="status"
+        )
 
     def _start_pod(self, source: JobSource, workload: AdmittedWorkload, there: JsonObject | None) -> None:
         """One of ours is made; one that is found is taken over, and loses its gates when it gets its place."""
@@ -301,7 +354,7 @@ class _Sweep:
         elif there is not None:
             patch = changed_pod(there, started_pod(source, workload))
         elif not source.found_in_cluster:
-            self._apply(PODS, started_pod(source, workload))
+            self._apply(source, started_pod(source, workload))
         if patch is not None:
             self._client.patch(PODS, source.namespace, source.name, patch)
 
@@ -311,21 +364,13 @@ class _Sweep:
         if there is None:
             return
         match source.kind.stopping:
-            case Stopping.SUSPEND if source.kind.rules is not None:
-                templates = [
-                    {"name": pod_set.name, "count": pod_set.count, "template": pod_set.template}
-                    for pod_set in row.pod_sets.all()
-                ]
-                patch = stop_patch(there, templates, source.kind.rules)
-                if patch is not None:
-                    self._client.patch(source.kind.kind, source.namespace, source.name, patch)
             case Stopping.SUSPEND:
-                self._suspend(source, there)
+                self._suspend(source.kind, row, there)
             case Stopping.DELETE:
                 if not is_gated(there) or there["metadata"].get("deletionTimestamp"):
                     self._delete_pod(there)
-            case Stopping.DELETE_POD:
-                self._tell_of_replicas(source)  # first, or the pod is replaced at once
+            case Stopping.DELETE_PODS:
+                self._let_pods_wait(source, there)  # first, or the pod is replaced by one that runs
                 for pod in self._pods_of(row):
                     metadata = pod["metadata"]
                     self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
@@ -333,7 +378,7 @@ class _Sweep:
     def _stop_ending(self, source: JobSource, row: Workload) -> None:
         """Its job has ended, or is gone, and pods of it live on: they are told to go, and no others come."""
         there = self._there(source)
-        if there is not None and source.kind.progress(there).finished is None:
+        if there is not None and not source.kind.outcome(there).finished:
             self._stop(source, row)
             return
         for pod in self._pods_of(row):
@@ -347,17 +392,15 @@ class _Sweep:
         if not metadata.get("deletionTimestamp"):
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
-    def _suspend(self, source: JobSource, there: JsonObject) -> None:
-        if not there["spec"].get("suspend"):
-            self._client.patch(JOBS, source.namespace, source.name, {"spec": {"suspend": True}})
-        if source.found_in_cluster:
-            # Kubernetes lets a template change while the job is suspended and has no start time.
-            self._reset_start_time(source)
-            self._client.apply(source.kind.kind, restored_job(source))
-
-    def _reset_start_time(self, source: JobSource) -> None:
-        patch = {"status": {"startTime": None}}
-        self._client.patch(JOBS, source.namespace, source.name, patch, subresource="status")
+    def _suspend(self, kind: JobKind, row: Workload, there: JsonObject) -> None:
+        """Suspends a job and gives it its templates back; also one that was suspended and no more when a sweep was cut
+        off."""
+        if kind.is_suspended(there) and kind.status_before_change(there) is None:
+            return
+        pod_sets = [{"name": each.name, "count": each.count, "template": each.template} for each in row.pod_sets.all()]
+        suspended = self._change(kind, there, lambda live: suspend_patch(live, kind))
+        ready = self._ready_for_change(kind, suspended)
+        self._change(kind, ready, lambda live: restore_patch(live, pod_sets, kind))
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
         """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped.
@@ -373,7 +416,7 @@ class _Sweep:
             self._stop(source, row)
             return
         if there is not None:
-            self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
+            self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
 
     def _there(self, source: JobSource) -> JsonObject | None:
         """The row's job in the cluster. One of an earlier row of ours that has ended makes way; others are not ours to
@@ -382,31 +425,26 @@ class _Sweep:
         if there is None or is_job_of(there, source):
             return there
         ours = JOB_UID_LABEL in (there["metadata"].get("labels") or {})
-        if source.kind.progress(there).finished is None or not ours:
+        if not source.kind.outcome(there).finished or not ours:
             raise ClusterError(HTTPStatus.CONFLICT, "AlreadyExists", "another job of this name is in the cluster")
-        self._client.delete(source.kind.kind, source.namespace, source.name, uid=there["metadata"]["uid"])
+        self._client.delete(source.kind.resource, source.namespace, source.name, uid=there["metadata"]["uid"])
         return None
 
-    def _apply(self, kind: Kind, manifest: JsonObject) -> None:
+    def _apply(self, source: JobSource, manifest: JsonObject) -> None:
+        kind, namespace = source.kind.resource, manifest["metadata"]["namespace"]
         try:
             self._client.apply(kind, manifest)
         except ClusterError as error:
-            namespace = manifest["metadata"]["namespace"]
             if not error.not_found:
                 raise
+            if source.kind.optional and not self._client.served([kind]):
+                what = f"the cluster does not serve {kind.api_version} {kind.kind}"
+                remedy = "install its operator, the job starts by itself"
+                raise ClusterError(error.status, "NotServed", f"{what}: {remedy}") from error
             if self._client.get(NAMESPACES, "", namespace) is not None:
-                raise self._not_served(kind, error) from error
+                raise
             self._client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
             self._client.apply(kind, manifest)
-
-    def _not_served(self, kind: Kind, error: ClusterError) -> ClusterError:
-        """What an answer of "not found" means for an object that was to be made in a namespace that is there."""
-        if kind.kind not in {rules.kind for rules in OPERATED_KINDS}:
-            return error
-        message = (
-            f"the cluster does not serve {kind.api_version} {kind.kind}: install its operator, the job starts by itself"
-        )
-        return ClusterError(error.status, "NotServed", message)
 
     def _pods_of(self, row: Workload) -> tuple[JsonObject, ...]:
         selector = f"{WORKLOAD_UID_LABEL}={row.uid}"
@@ -466,13 +504,10 @@ class _Sweep:
         source = job_source(row.job) if row.job is not None else None
         if source is None or source.kind.stopping is not Stopping.SUSPEND:
             return True
-        there = self._client.get(source.kind.kind, source.namespace, source.name)
+        there = self._client.get(source.kind.resource, source.namespace, source.name)
         if there is None or not is_job_of(there, source):
             return True
-        progress = source.kind.progress(there)
-        if source.kind.rules is not None:
-            return progress.finished is not None or (progress.active == 0 and progress.suspended)
-        return progress.finished is not None or (progress.active == 0 and _suspension_was_seen(there))
+        return source.kind.outcome(there).finished or source.kind.is_stopped(there)
 
 
 def _is_for_good(refusal: ClusterError) -> bool:
@@ -492,11 +527,3 @@ def is_job_of(there: JsonObject, source: JobSource) -> bool:
     """Whether an object in the cluster is the job of that row, rather than another of the same name."""
     metadata = there["metadata"]
     return source.uid in (metadata.get("uid"), (metadata.get("labels") or {}).get(JOB_UID_LABEL))
-
-
-def _suspension_was_seen(job: JsonObject) -> bool:
-    """Whether the job controller knows that the job is suspended, so that it makes no pod behind our back."""
-    return bool(job["spec"].get("suspend")) and any(
-        condition.get("type") == "Suspended" and condition.get("status") == "True"
-        for condition in (job.get("status") or {}).get("conditions") or ()
-    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from clusters.jobs.running import OPERATED_KINDS
+from clusters.jobs.registry import JOB_KINDS
 from clusters.simulated.api.errors import bad_request, not_found
 from clusters.simulated.api.objects import (
     JsonObject,
@@ -22,11 +22,12 @@ from clusters.simulated.api.objects import (
 )
 from clusters.simulated.api.pods import NodeUsage, is_finished, node_of, pod_condition, with_pod_condition
 from clusters.simulated.api.registry import Registry, Writer
-from clusters.simulated.api.resources import BY_KIND
+from clusters.simulated.api.resources import BY_KIND, CRDS, RESOURCES, Resource, crd_name, crd_of
 from clusters.simulated.api.store import Change, ObjectStore
 from clusters.simulated.chaos import Chaos
 from clusters.simulated.clock import Clock, VirtualClock
 from clusters.simulated.controllers.autoscaler import Autoscaler
+from clusters.simulated.controllers.cron_job_controller import CronJobController
 from clusters.simulated.controllers.default_scheduler import DefaultScheduler
 from clusters.simulated.controllers.device_plugin import DevicePlugin
 from clusters.simulated.controllers.job_controller import JobController
@@ -37,8 +38,9 @@ from clusters.simulated.controllers.node_controller import (
     NodeController,
     PodCollector,
 )
-from clusters.simulated.controllers.operators import OperatedJobController
+from clusters.simulated.controllers.operators import REPORTS, OperatedJobController
 from clusters.simulated.controllers.replica_controllers import DeploymentController, ReplicaSetController
+from clusters.simulated.controllers.set_controllers import LeaderWorkerSetController, StatefulSetController
 from clusters.simulated.environment import Controller, Environment, Options
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -88,7 +90,14 @@ class SimulatedCluster:
             "nodes": (nodes,),
             "provisioningrequests": (Autoscaler(self.environment),),
             "namespaces": (NamespaceController(self.environment),),
-            **{rules.plural: (OperatedJobController(self.environment, rules),) for rules in OPERATED_KINDS},
+            "statefulsets": (StatefulSetController(self.environment),),
+            "leaderworkersets": (LeaderWorkerSetController(self.environment),),
+            "cronjobs": (CronJobController(self.environment),),
+            **{
+                kind.plural: (OperatedJobController(self.environment, kind),)
+                for kind in JOB_KINDS.values()
+                if kind.kind in REPORTS
+            },
         }
         self._work: deque[_WorkKey] = deque()
         self._queued: set[_WorkKey] = set()
@@ -117,6 +126,19 @@ class SimulatedCluster:
         if resource.plural == "nodes":
             manifest = with_node_defaults(manifest, self.clock.now())
         return self.registry.create(resource, namespace, manifest, Writer("simulated-cluster"))
+
+    def serves(self, resource: Resource) -> bool:
+        """Whether the API has it: a custom resource is there with its CustomResourceDefinition."""
+        return not resource.custom or self.store.get(CRDS, "", crd_name(resource)) is not None
+
+    def served(self) -> list[Resource]:
+        return [resource for resource in RESOURCES if self.serves(resource)]
+
+    def install_operators(self, *kinds: str) -> None:
+        """Has the operators of these kinds of jobs installed, or of all: their definitions are what the API lacks."""
+        for resource in RESOURCES:
+            if resource.custom and not self.serves(resource) and (not kinds or resource.kind in kinds):
+                self.add(crd_of(resource))
 
     def settle(self) -> float | None:
         """Acts on everything that is due by now; returns when time alone makes something due next."""

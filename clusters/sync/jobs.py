@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import uuid
 from collections import defaultdict
@@ -18,12 +19,19 @@ from accounts.exceptions import Conflict, ManifestErrors
 from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
-from clusters.jobs.running import MAIN_POD_SET, JobKind, Progress, Stopping
+from clusters.jobs.reading import NO_CLUSTER, context_of
+from clusters.jobs.registry import ending_of
 from clusters.sync.followed_labels import FOLLOWED, relabelled
+from clusters.sync.owners import is_started_by_its_owner
+from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Job, Workload
+from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
 from queues.services.submission import create_workloads
@@ -33,7 +41,6 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 _log = logging.getLogger(__name__)
 
 _ACTOR: Final = "watcher"
-_SIZES: Final = ("parallelism", "completions")
 
 
 class JobSync:
@@ -71,50 +78,63 @@ class JobSync:
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         rows = self._rows(jobs)
-        progress: dict[int, Progress] = {}
+        known: dict[int, JsonObject] = {}
         for job in jobs:
             row = rows.get(key_of(job))
             if row is None:
                 self._submit(job)
             else:
-                progress[row.pk] = self._kind.progress(job)
+                known[row.pk] = job
                 self._follow_size(job, row)
                 self._follow_labels(job, row)
-        self._record(progress)
-        if any(found.suspended for found in progress.values()):
+        self._record(known)
+        if any(self._kind.is_suspended(job) for job in known.values()):
             # The suspension was seen: an evicted workload may have stopped by it.
             request_push(self._cluster.name)
 
-    def _record(self, progress: Mapping[int, Progress]) -> None:
+    def _record(self, jobs: Mapping[int, JsonObject]) -> None:
         """How jobs ended, and which of their pods are not needed again; by the keys of their rows."""
-        telling = [pk for pk, found in progress.items() if found.finished is not None or found.reclaimable]
+        endings = {pk: ending for pk, job in jobs.items() if (ending := ending_of(self._kind, job)) is not None}
+        spare = {pk: pods for pk, job in jobs.items() if pk not in endings and (pods := self._reclaimable(job))}
         ended: dict[tuple[FinishedReason, str], list[tuple[str, str]]] = defaultdict(list)
-        reclaimable: dict[tuple[str, str], int] = {}
+        reclaimable: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)
+        telling = [*endings, *spare]
         workloads = Workload.objects.filter(job__in=telling).exclude(status=WorkloadStatus.FINISHED)
         for pk, namespace, name in workloads.values_list("job_id", "namespace", "name") if telling else ():
-            found = progress[pk or 0]
-            if found.finished is not None:
-                ended[found.finished, found.message].append((namespace, name))
-            else:
-                reclaimable[namespace, name] = found.reclaimable
+            if pk in endings:
+                ended[endings[pk]].append((namespace, name))
+            for pod_set, count in spare.get(pk or 0, {}).items():
+                reclaimable[pod_set][namespace, name] = count
         for (reason, message), keys in ended.items():
             record_finished(self._cluster, keys, reason, message, actor=_ACTOR, now=self._now)
-        record_reclaimable(self._cluster, MAIN_POD_SET, reclaimable)
+        for pod_set, counts in reclaimable.items():
+            record_reclaimable(self._cluster, pod_set, counts)
+
+    def _reclaimable(self, job: JsonObject) -> dict[str, int]:
+        """How many pods of each pod set of a running job will not be needed again."""
+        found = self._kind.reclaimable_pods(job, self._context())
+        return {each["name"]: each["count"] for each in found or ()}
+
+    def _context(self) -> JobContext:
+        """What the kind's rules look up."""
+        return context_of(StoredObjects(self._cluster)) if self._kind.refers_to else NO_CLUSTER
 
     def _follow_size(self, job: JsonObject, row: Job) -> None:
-        """An elastic job that others made is resized by them (`kubectl scale`): its workload follows. Pods beyond its
-        admission wait at our gate meanwhile."""
-        elastic = row.found_in_cluster and row.annotations.get(ELASTIC_JOB) == "true"
-        if not elastic or row.deletion_requested_at is not None or self._cluster.mode == ClusterMode.OBSERVE:
+        """A job that others made and whose pods wait, instead of it, is resized by them (`kubectl scale`): its workload
+        follows. Pods beyond its admission wait meanwhile."""
+        scales = row.annotations.get(ELASTIC_JOB) == "true" or self._kind.stopping is Stopping.DELETE_PODS
+        if not (scales and row.found_in_cluster and row.deletion_requested_at is None):
             return
-        sizes = {name: job["spec"][name] for name in _SIZES if job["spec"].get(name) is not None}
-        known = row.manifest.get("spec") or {}
-        if self._kind.progress(job).finished is not None or sizes.items() <= known.items():
+        if self._cluster.mode == ClusterMode.OBSERVE:
+            return
+        resized = copy.deepcopy(row.manifest)
+        self._kind.resize(resized, copy.deepcopy(job))
+        if self._kind.outcome(job).finished or resized == row.manifest:
             return
         try:
             with transaction.atomic():
-                resized = read_job_object({**row.manifest, "spec": {**known, **sizes}})
-                apply_jobs(self._cluster, [resized], actor=_ACTOR, found_in_cluster=True)
+                submitted = read_job_object(resized, objects=self._context().objects)
+                apply_jobs(self._cluster, [submitted], actor=_ACTOR, found_in_cluster=True)
         except ManifestErrors as errors:
             _log.warning("%s of cluster %s can't be resized: %s", row, self._cluster.name, errors)
 
@@ -122,7 +142,7 @@ class JobSync:
         """The manifest of a found job whose owner has named another queue or priority class since."""
         if not row.found_in_cluster or row.deletion_requested_at is not None:
             return None
-        if self._cluster.mode == ClusterMode.OBSERVE or self._kind.progress(job).finished is not None:
+        if self._cluster.mode == ClusterMode.OBSERVE or self._kind.outcome(job).finished:
             return None
         labels = job["metadata"].get("labels") or {}
         if all(labels.get(key) == row.labels.get(key) for key in FOLLOWED):
@@ -137,7 +157,7 @@ class JobSync:
             return
         try:
             with transaction.atomic():
-                submitted = read_job_object(manifest)
+                submitted = read_job_object(manifest, objects=self._context().objects)
                 apply_jobs(self._cluster, [submitted], actor=_ACTOR, found_in_cluster=True, now=self._now)
         except ManifestErrors as errors:
             self._refused_labels[uid] = manifest["metadata"]["labels"]
@@ -147,30 +167,35 @@ class JobSync:
         """A job with a queue's label that was made in the cluster gets a workload, and is suspended until admitted."""
         metadata = job["metadata"]
         labels = metadata.get("labels") or {}
-        if self._kind.stopping is not Stopping.SUSPEND or self._cluster.mode == ClusterMode.OBSERVE:
+        if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.mode == ClusterMode.OBSERVE:
+            return  # pods that are workloads of their own come by themselves
+        if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or not self._kind.has_workload:
             return
-        if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or metadata.get("ownerReferences"):
-            return
-        if self._kind.progress(job).finished is not None or metadata["uid"] in self._refused:
+        if self._kind.outcome(job).finished or self._kind.is_skipped(job) or metadata["uid"] in self._refused:
             return
         try:
-            self._create(as_submitted(job))
+            if not is_started_by_its_owner(job, self._client):
+                self._create(job)
+        except (ClusterError, JobError) as error:
+            # What it depends on is not there, or not known: it is tried again with each list.
+            _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, error)
         except Conflict as conflict:
             # Its name is another's, who may go: it is tried again with each list.
-            _log.info("%s %s of cluster %s: %s", self._kind.kind.kind, _name(job), self._cluster.name, conflict)
+            _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, conflict)
         except (ManifestErrors, DataError) as errors:
-            self._refused.add(metadata["uid"])
-            _log.warning("%s %s of cluster %s: %s", self._kind.kind.kind, _name(job), self._cluster.name, errors)
+            if not self._kind.refers_to:
+                self._refused.add(metadata["uid"])
+            _log.warning("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, errors)
 
     def _create(self, job: JsonObject) -> None:
         uid = uuid.UUID(job["metadata"]["uid"])
-        specs = workload_specs(job)
+        specs = workload_specs(as_submitted(job), objects=self._context().objects)
         with transaction.atomic():
             create_workloads(self._cluster, specs, actor=_ACTOR)
             found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})
             found.update(found_in_cluster=True, uid=uid)
-            if not self._kind.suspended(job):
-                # It runs without having been admitted: it is to be stopped.
+            if self._kind.stopping is Stopping.DELETE_PODS or not self._kind.is_suspended(job):
+                # It runs, or its pods may, without having been admitted: they are to be stopped.
                 raise_push(self._cluster, [uid])
         request_push(self._cluster.name)
 
@@ -191,7 +216,7 @@ class JobSync:
             Workload.objects.filter(
                 told | Q(job__found_in_cluster=True),
                 cluster=self._cluster,
-                job__kind=self._kind.kind.kind,
+                job__kind=self._kind.kind,
                 job__deletion_requested_at=None,
             )
             .exclude(status=WorkloadStatus.FINISHED)
@@ -204,7 +229,7 @@ class JobSync:
         """Whether the cluster says of this one job that it is not there: a list may be older than the rows, and a job
         that was made in between is not in it."""
         try:
-            there = self._client.get(self._kind.kind, row.namespace, row.name)
+            there = self._client.get(self._kind.resource, row.namespace, row.name)
         except ClusterError as error:
             _log.info("Whether %s is gone from cluster %s is not known: %s", row, self._cluster.name, error)
             return False
@@ -224,6 +249,7 @@ class JobSync:
             self._end_orphans(orphaned)
             self._free_names(found)
         if again:
+            Job.objects.filter(cluster=self._cluster, uid__in=again).update(pushed_generation=0)
             raise_push(self._cluster, again)
             request_push(self._cluster.name)
 
@@ -244,7 +270,7 @@ class JobSync:
         """
         keys = {key for job in jobs for key in keys_of(job)}
         rows = Job.objects.filter(
-            cluster=self._cluster, kind=self._kind.kind.kind, uid__in={uid for _, _, uid in keys}
+            cluster=self._cluster, kind=self._kind.kind, uid__in={uid for _, _, uid in keys}
         ).defer("manifest")
         return {(row.namespace, row.name): row for row in rows if row_key(row) in keys}
 

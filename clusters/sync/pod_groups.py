@@ -18,9 +18,10 @@ from accounts.services.apply_result import Submitted
 from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
-from clusters.jobs.running import JOB_KINDS
+from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, raise_push, row_key
 from queues.manifests.job import JobManifest
+from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pod_groups import MemberPhase, forget_members, record_phases
@@ -42,7 +43,7 @@ class PodGroupSync(JobSync):
     """
 
     def __init__(self, cluster: Cluster, client: ClusterClient) -> None:
-        super().__init__(cluster, JOB_KINDS["Pod"], client)
+        super().__init__(cluster, JOB_KINDS[POD], client)
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
@@ -114,7 +115,7 @@ class PodGroupSync(JobSync):
         """Pods of the same names that others made before these: they must have gone."""
         keys = {key_of(pod) for pod in pods}
         rows = Job.objects.filter(
-            cluster=self._cluster, kind="Pod", found_in_cluster=True, name__in={name for _, name in keys}
+            cluster=self._cluster, kind=POD, found_in_cluster=True, name__in={name for _, name in keys}
         )
         if keys:
             self._without_pods([row for row in rows if (row.namespace, row.name) in keys])
@@ -172,18 +173,18 @@ class PodGroupSync(JobSync):
     def _end_singles(self, pods: Iterable[JsonObject], rows: dict[tuple[str, str], Job]) -> None:
         """Pods that ended and were gone before anybody had seen the end."""
         for pod in pods:
-            row, progress = rows.get(key_of(pod)), self._kind.progress(pod)
-            if row is not None and row.group_id is None and _phase(pod) is MemberPhase.SUCCEEDED:
-                keys = list(row.workloads.values_list("namespace", "name"))
-                reason = FinishedReason.SUCCEEDED
-                record_finished(self._cluster, keys, reason, progress.message, actor=_ACTOR, now=self._now)
+            row, ending = rows.get(key_of(pod)), ending_of(self._kind, pod)
+            if row is None or row.group_id is not None or ending is None or _phase(pod) is not MemberPhase.SUCCEEDED:
+                continue
+            keys = list(row.workloads.values_list("namespace", "name"))
+            record_finished(self._cluster, keys, *ending, actor=_ACTOR, now=self._now)
 
     def _find_missing(self, present: Iterable[JsonObject]) -> None:
         """Pods that should be in the cluster and were not in a whole list of it."""
         there = {key for pod in present if _concerns_us(pod) for key in keys_of(pod)}
         unfinished = Workload.objects.filter(cluster=self._cluster).exclude(status=WorkloadStatus.FINISHED)
         told = unfinished.filter(status=WorkloadStatus.ADMITTED, evicted_at=None, pushed_sequence__gt=0)
-        rows = Job.objects.filter(cluster=self._cluster, kind="Pod", phase="").filter(
+        rows = Job.objects.filter(cluster=self._cluster, kind=POD, phase="").filter(
             Q(found_in_cluster=True, workloads__in=unfinished)
             | Q(found_in_cluster=True, group__workloads__in=unfinished)
             | Q(workloads__in=told, deletion_requested_at=None)

@@ -16,7 +16,8 @@ from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
 from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
-from clusters.jobs.running import JOB_KINDS
+from clusters.jobs.reading import NO_CLUSTER
+from clusters.jobs.registry import JOB_KINDS, ending_of
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
@@ -29,8 +30,8 @@ from gpus.services import (
     sync_foreign_usage,
 )
 from gpus.vendors import VENDORS
+from queues.manifests.pod_group import POD, POD_GROUP
 from queues.models import PodSet, Workload
-from queues.services.pod_groups import POD_GROUP
 from queues.services.pods import ObservedPod, forget_pods, keep_pods, store_pods
 from queues.services.pods_ready import record_pods_waiting
 from queues.services.workloads import record_finished, record_pods_ready, settle_endings
@@ -41,7 +42,7 @@ from scheduling.model.resources import pod_requests
 from scheduling.model.vocabulary import ConditionType, FinishedReason, PodsReadyReason, WorkloadStatus
 
 _COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
-_POD_PROGRESS: Final = JOB_KINDS["Pod"].progress
+_POD: Final = JOB_KINDS[POD]
 _INDEX: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _ENDED: Final = ("Succeeded", "Failed")
 _KNOWN_COLUMNS: Final = (
@@ -258,7 +259,7 @@ class PodSync:
 
     def _record_ended(self, workload: _Known, pods: Iterable[_Pod], now: datetime) -> None:
         """A job that is its pod ends with it; one that is being stopped has not ended."""
-        if workload.job_kind != "Pod":
+        if workload.job_kind != POD:
             return
         for pod in pods:
             if pod.finished is not None and not pod.terminating:
@@ -370,7 +371,7 @@ def _needed(row: Workload, pod_sets: Sequence[PodSet]) -> int:
 def _observed(manifest: JsonObject) -> _Pod:
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    progress = _POD_PROGRESS(manifest)
+    ending = ending_of(_POD, manifest)
     pod = _Pod(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -378,15 +379,15 @@ def _observed(manifest: JsonObject) -> _Pod:
         workload_uid=uid_label(manifest, WORKLOAD_UID_LABEL),
         node=spec.get("nodeName") or "",
         phase=status.get("phase", "Pending"),
-        ready=progress.ready > 0 and not metadata.get("deletionTimestamp"),
+        ready=ending is None and _POD.pods_ready(manifest, NO_CLUSTER) and not metadata.get("deletionTimestamp"),
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=_requests(spec),
         found=None,
         row=None,
         waits=waits_for_us(manifest),
         bind_phase=annotations.get(BIND_PHASE, ""),
-        finished=progress.finished,
-        message=progress.message,
+        finished=ending[0] if ending else None,
+        message=ending[1] if ending else "",
         status=pod_status(manifest),
     )
     if pod.workload_uid:

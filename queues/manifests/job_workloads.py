@@ -5,17 +5,28 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from accounts.exceptions import ManifestErrors, UnsupportedKind
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
-from queues.manifests.job import JobManifest, read_deployment, read_job, read_pod, workload_name
+from queues.manifests.job import JobManifest, WorkloadsPer, workload_name
+from queues.manifests.pod_group import POD
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.manifests.workload_object import read_workload
 from scheduling.manifest import Fields, MistakeReason, Report
 
-JobReader = Callable[[Fields, str], JobManifest]
+
+class ClusterObjects(Protocol):
+    """What a job may refer to in its cluster."""
+
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None: ...
+
+    def list(self, kind: str, namespace: str = "") -> list[dict[str, Any]]: ...
+
+
+JobReader = Callable[[Fields, ClusterObjects | None], JobManifest]
 _TEMPLATE_HASH_LENGTH = 10
 _POD_HASH_LENGTH = 5
 
@@ -57,6 +68,7 @@ def job_spec(
         applied_set=applied_set,
         row_id=row_id,
         found_in_cluster=found_in_cluster,
+        scales=job.scales,
     )
 
 
@@ -80,39 +92,47 @@ def job_workloads(
         job=stored,
         document=job.document,
     )
-    return [replace(template, name=name) for name in workload_names(job, stored, job.workload_count)]
+    names = workload_names(job, stored, job.workload_count)
+    if job.workloads_per is not WorkloadsPer.GROUP:
+        return [replace(template, name=name) for name in names]
+    return [
+        replace(template, name=name, annotations={**template.annotations, keys.COMPONENT_INDEX: str(index)})
+        for index, name in enumerate(names)
+    ]
 
 
 def workload_names(job: JobManifest, stored: JobSpec, count: int) -> list[str]:
-    """The names of a job's first workloads; only a Deployment has more than one."""
-    if job.kind != "Deployment":
-        return [workload_name(job.kind, job.api_group, stored.name, str(stored.uid))]
+    """The names of a job's first workloads."""
+    own = partial(workload_name, job.kind, job.api_group, uid=str(stored.uid))
+    if job.workloads_per is WorkloadsPer.JOB:
+        return [own(name=stored.name)][:count]
+    if job.workloads_per is WorkloadsPer.GROUP:
+        return [own(name=f"{stored.name}-{index}") for index in range(count)]
     content = json.dumps(job.pod_sets[0].template, sort_keys=True)
     template_hash = _hash(content, _TEMPLATE_HASH_LENGTH)
     pods = [
         f"{stored.name}-{template_hash}-{_hash(f'{stored.uid}/{replica}', _POD_HASH_LENGTH)}"
         for replica in range(count)
     ]
-    return [workload_name("Pod", "", pod, str(uuid.uuid5(stored.uid, pod))) for pod in pods]
+    return [workload_name(POD, "", pod, str(uuid.uuid5(stored.uid, pod))) for pod in pods]
 
 
 def _hash(text: str, length: int) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:length]
 
 
-JOB_READERS: dict[tuple[str, str], JobReader] = {
-    ("batch/v1", "Job"): read_job,
-    ("v1", "Pod"): read_pod,
-    ("apps/v1", "Deployment"): read_deployment,
-}
-"""By apiVersion and kind. The kinds that operators bring are added by the app that talks to clusters."""
+JOB_READERS: dict[tuple[str, str], JobReader] = {}
+"""By apiVersion and kind; the app that talks to clusters, where the kinds are, fills it in."""
 _WORKLOAD_VERSIONS = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
 
 
 def workload_specs(
-    document: Mapping[str, Any], index: int = 0, default_namespace: str | None = None
+    document: Mapping[str, Any],
+    index: int = 0,
+    default_namespace: str | None = None,
+    objects: ClusterObjects | None = None,
 ) -> list[WorkloadSpec]:
-    """The workloads that one Job, Pod, Deployment or Workload manifest asks for, as new ones.
+    """The workloads that the manifest of a job or of a Workload asks for, as new ones.
 
     Of a job's priority classes the first that it names is used. Raises `ManifestErrors`, which locates every mistake,
     and `UnsupportedKind`; a job that names no queue is a mistake here.
@@ -125,7 +145,7 @@ def workload_specs(
     if kind == "Workload" and api_version in _WORKLOAD_VERSIONS:
         specs = [read_workload(top, str(api_version).rpartition("/")[2])]
     elif reader := JOB_READERS.get((str(api_version), str(kind))):
-        job = reader(top, "v1")
+        job = reader(top, objects)
         name = job.workload_priority_class or job.hinted_priority_class or job.pod_priority_class
         is_kueue = bool(job.workload_priority_class or job.hinted_priority_class)
         specs = [

@@ -1,22 +1,19 @@
 """Groups of plain pods: what a pod says of its group, and which pods are alike."""
 
-import hashlib
-import json
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
-from scheduling.manifest import Fields, MistakeReason, ObjectMeta
-from scheduling.manifest.fields import INT32_MAX
-from scheduling.manifest.syntax import dns_label, dns_subdomain
+from queues.manifests.role_hash import role_hash as kueue_role_hash
+from scheduling.manifest import Fields
+from scheduling.manifest.syntax import dns_label
 
+POD: Final = "Pod"
+POD_GROUP: Final = "PodGroup"
+"""The kind of the row that stands for a group; no cluster has an object of it."""
 """Each role is a pod set, and a workload has at most that many."""
-_ROLE_HASH_LENGTH: Final = 8
-_SHAPE_FIELDS: Final = (
-    "affinity", "nodeSelector", "overhead", "priority", "priorityClassName", "resourceClaims", "resources",
-    "runtimeClassName", "tolerations", "topologySpreadConstraints",
-)  # fmt: skip
 _DEVICE_DOMAIN: Final = "hami.io"
 _TOPOLOGY_KEYS: Final = (
     keys.REQUIRED_TOPOLOGY, keys.PREFERRED_TOPOLOGY, keys.UNCONSTRAINED_TOPOLOGY, keys.SLICE_TOPOLOGY,
@@ -43,35 +40,21 @@ class PodGroupMember:
     role: str = ""
 
 
-def read_pod_group(top: Fields, meta: ObjectMeta, template: Mapping[str, Any]) -> PodGroupMember | None:
-    """Read the group of a pod from its labels and annotations; None where it states none, or a wrong one.
-
-    `template` is the pod as {metadata, spec}.
-    """
-    name, where = _group_name(meta)
-    total = meta.annotations.get(keys.POD_GROUP_TOTAL_COUNT)
+def read_pod_group(top: Fields, pod: Mapping[str, Any]) -> PodGroupMember | None:
+    """The group of a pod whose group labels and annotations are known to be right; None where it names none."""
+    metadata = pod["metadata"]
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    name = annotations.get(keys.POD_GROUP_NAME) or labels.get(keys.POD_GROUP_NAME)
     if not name:
-        if total is not None:
-            _error(top, "labels", keys.POD_GROUP_NAME, None, f"Required value: {keys.POD_GROUP_TOTAL_COUNT} needs it")
         return None
-    mistakes = len(top.report.errors)
-    broken = dns_subdomain(name)
-    if broken:
-        top.report.error(top.at(f"metadata.{where}[{keys.POD_GROUP_NAME}]"), name, broken)
-    if total is None:
-        _error(top, "annotations", keys.POD_GROUP_TOTAL_COUNT, None, f"Required value: {keys.POD_GROUP_NAME} needs it")
-    elif not _is_count(total):
-        place = top.at(f"metadata.annotations[{keys.POD_GROUP_TOTAL_COUNT}]")
-        top.report.error(place, total, "must be a whole number of pods of at least 1, in quotes")
-    member = PodGroupMember(
+    return PodGroupMember(
         name=name,
-        total_count=int(total) if total is not None and _is_count(total) else 1,
-        fast_admission=_flag(top, meta, keys.POD_GROUP_FAST_ADMISSION, default=False),
-        serving=_flag(top, meta, keys.POD_GROUP_SERVING, default=False),
-        retriable=_flag(top, meta, keys.RETRIABLE_IN_GROUP, default=True),
-        role=_role(top, meta, template),
+        total_count=int(annotations[keys.POD_GROUP_TOTAL_COUNT]),
+        fast_admission=annotations.get(keys.POD_GROUP_FAST_ADMISSION) == "true",
+        serving=annotations.get(keys.POD_GROUP_SERVING) == "true",
+        retriable=annotations.get(keys.RETRIABLE_IN_GROUP) != "false",
+        role=_role(top, annotations, pod),
     )
-    return member if len(top.report.errors) == mistakes else None
 
 
 def states_group(document: Mapping[str, Any]) -> bool:
@@ -79,26 +62,35 @@ def states_group(document: Mapping[str, Any]) -> bool:
     metadata = document.get("metadata")
     fields = [metadata.get(name) for name in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     named = any(isinstance(field, Mapping) and field.get(keys.POD_GROUP_NAME) for field in fields)
-    return document.get("kind") == "Pod" and named
+    return document.get("kind") == POD and named
 
 
-def role_hash(template: Mapping[str, Any]) -> str:
+def role_hash(pod: Mapping[str, Any]) -> str:
     """Eight hexadecimal digits that are equal for pods of equal shape: the same needs and the same choice of nodes.
 
-    The fields are those of Kueue's hash, with what we decide too: the annotations that choose devices (those of the
-    domains of the resources that are asked for, and HAMi's) and the topology that is asked for.
+    It is Kueue's hash of the pod as an API server would have completed it. Where annotations choose devices (those of
+    the domains of the resources that are asked for, and HAMi's) or a topology, they make the role too.
     """
-    spec = _mapping(template.get("spec"))
-    annotations = _mapping(_mapping(template.get("metadata")).get("annotations"))
-    shape = {name: spec[name] for name in _SHAPE_FIELDS if spec.get(name)}
-    for name in ("initContainers", "containers"):
-        shape[name] = [_container_shape(container) for container in _containers(spec, name)]
+    spec = {key: copy.deepcopy(value) for key, value in _mapping(pod.get("spec")).items() if value}
+    for field in ("initContainers", "containers"):
+        for container in _containers(spec, field):
+            resources = container.get("resources") or {}
+            if resources.get("limits"):
+                container["resources"] = {**resources, "requests": {**resources["limits"], **_requests(resources)}}
+    annotations = _mapping(_mapping(pod.get("metadata")).get("annotations"))
     domains = {_DEVICE_DOMAIN, *_resource_domains(spec)}
-    shape["annotations"] = {
-        key: value for key, value in annotations.items() if key in _TOPOLOGY_KEYS or key.partition("/")[0] in domains
+    decisive = {
+        key: str(value)
+        for key, value in annotations.items()
+        if key in _TOPOLOGY_KEYS or key.partition("/")[0] in domains
     }
-    content = json.dumps(shape, sort_keys=True, default=str)
-    return hashlib.sha256(content.encode()).hexdigest()[:_ROLE_HASH_LENGTH]
+    if "priority" not in spec and spec.get("priorityClassName"):
+        decisive["priorityClassName"] = spec["priorityClassName"]
+    return kueue_role_hash(spec, decisive)
+
+
+def _requests(resources: Mapping[str, Any]) -> Mapping[str, Any]:
+    return resources.get("requests") or {}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -106,21 +98,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _containers(spec: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+def _containers(spec: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
     found = spec.get(field)
-    return [_mapping(container) for container in found] if isinstance(found, list) else []
-
-
-def _container_shape(container: Mapping[str, Any]) -> dict[str, Any]:
-    resources = _mapping(container.get("resources"))
-    limits = _mapping(resources.get("limits"))
-    return {
-        # A request that is left out is the limit: an API server writes it there, a manifest need not.
-        "requests": {**limits, **_mapping(resources.get("requests"))},
-        "limits": limits,
-        "ports": container.get("ports") or [],
-        "restartPolicy": container.get("restartPolicy") or "",
-    }
+    return [container for container in found if isinstance(container, dict)] if isinstance(found, list) else []
 
 
 def _resource_domains(spec: Mapping[str, Any]) -> Iterable[str]:
@@ -132,36 +112,11 @@ def _resource_domains(spec: Mapping[str, Any]) -> Iterable[str]:
                     yield domain
 
 
-def _group_name(meta: ObjectMeta) -> tuple[str, str]:
-    """The group's name and where it stands: a name that is too long for a label is an annotation."""
-    label = meta.labels.get(keys.POD_GROUP_NAME, "")
-    return (label, "labels") if label else (meta.annotations.get(keys.POD_GROUP_NAME, ""), "annotations")
-
-
-def _role(top: Fields, meta: ObjectMeta, template: Mapping[str, Any]) -> str:
-    stated = meta.annotations.get(keys.ROLE_HASH)
+def _role(top: Fields, annotations: Mapping[str, str], pod: Mapping[str, Any]) -> str:
+    stated = annotations.get(keys.ROLE_HASH)
     if stated is None:
-        return role_hash(template)
+        return role_hash(pod)
     broken = dns_label(stated)
     if broken:
         top.report.error(top.at(f"metadata.annotations[{keys.ROLE_HASH}]"), stated, broken)
     return stated
-
-
-def _flag(top: Fields, meta: ObjectMeta, key: str, *, default: bool) -> bool:
-    text = meta.annotations.get(key)
-    if text is None:
-        return default
-    if text not in ("true", "false"):
-        top.report.error(top.at(f"metadata.annotations[{key}]"), text, 'must be "true" or "false", in quotes')
-        return default
-    return text == "true"
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) <= INT32_MAX
-
-
-def _error(top: Fields, where: str, key: str, value: str | None, rule: str) -> None:
-    remedy = "A pod of a group has both." if where == "annotations" else "Name the group, or leave the count out."
-    top.report.error(top.at(f"metadata.{where}[{key}]"), value, rule, remedy, MistakeReason.REQUIRED)

@@ -40,6 +40,8 @@ class JobSpec:
     annotations: Mapping[str, str] = field(default_factory=dict)
     api_version: str = ""
     applied_set: str = ""
+    scales: bool = False
+    """Whether it may change its size while it runs."""
     row_id: int | None = None
     """The primary key of its row, where it is stored already."""
 

@@ -1,5 +1,6 @@
 """The rows of queues, one noun family per file."""
 
+from queues.models.cluster_object import ClusterObject
 from queues.models.cluster_queue import ClusterQueue, Cohort, LocalQueue
 from queues.models.job import Job
 from queues.models.namespace_limits import LimitRange, ResourceQuota, RuntimeClass
@@ -11,6 +12,7 @@ from queues.models.workload import Pod, PodSet, Workload, WorkloadEvent
 
 __all__ = [
     "AdmissionCheck",
+    "ClusterObject",
     "ClusterQueue",
     "Cohort",
     "FlavorQuota",

@@ -35,6 +35,12 @@ class Job(NamespacedObject):
         help_text="Of a pod of a group: how it ended (Succeeded, Failed), empty until then.",
     )
 
+    pushed_generation = models.BigIntegerField(
+        default=0,
+        db_default=0,
+        help_text="Of what has no workload and makes jobs (a CronJob): the version that the cluster has heard of.",
+    )
+
     class Meta:
         ordering = ["namespace", "name"]
         constraints = [models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="job_unique")]

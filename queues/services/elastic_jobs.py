@@ -31,9 +31,9 @@ def match_slices(row: Job, job: JobSpec, there: Sequence[Workload], wanted: Sequ
         return None
     (spec,) = wanted
     waiting = [workload for workload in live if workload is not holder]
-    size, asked = _sizes(holder, spec)
+    smaller = _fits_in(holder, spec)
     as_it_is = replace(spec, name=holder.name, pod_sets=pod_set_specs(holder), annotations=_with_slice(holder, spec))
-    if size is None or asked <= size:
+    if smaller is None or smaller:
         return [(holder, replace(as_it_is, pod_sets=spec.pod_sets))], waiting, []
     larger = _slice(row, job, holder, spec)
     if waiting:
@@ -42,13 +42,18 @@ def match_slices(row: Job, job: JobSpec, there: Sequence[Workload], wanted: Sequ
 
 
 def _is_elastic(row: Job, job: JobSpec) -> bool:
-    return job.kind == "Job" and all(found.annotations.get(keys.ELASTIC_JOB) == "true" for found in (row, job))
+    return job.scales and row.annotations.get(keys.ELASTIC_JOB) == "true"
 
 
-def _sizes(holder: Workload, spec: WorkloadSpec) -> tuple[int | None, int]:
-    """The pods that are there and those that are asked for; None where more than the count differs."""
-    (old,), (new,) = pod_set_specs(holder), spec.pod_sets
-    return (old.count if replace(old, count=new.count) == new else None), new.count
+def _fits_in(holder: Workload, spec: WorkloadSpec) -> bool | None:
+    """Whether no pod set asks for more pods than are there; None where more than the counts differs."""
+    there, wanted = pod_set_specs(holder), spec.pod_sets
+    if len(there) != len(wanted):
+        return None
+    pairs = list(zip(there, wanted, strict=True))
+    if any(replace(old, count=new.count) != new for old, new in pairs):
+        return None
+    return all(new.count <= old.count for old, new in pairs)
 
 
 def _slice(row: Job, job: JobSpec, holder: Workload, spec: WorkloadSpec) -> WorkloadSpec:

@@ -1,6 +1,6 @@
 """What may change in a workload that is there, and the change itself. The caller has locked the workload's row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -11,6 +11,7 @@ from django.db.models.functions import Least
 from accounts.models import Cluster
 from queues.manifests import kueue_keys as keys
 from queues.manifests.bounds import check_totals
+from queues.manifests.job import JobManifest
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.manifests.workload_object import PRIORITY_CLASS_GROUPS
 from queues.models import LocalQueue, PodSet, Workload
@@ -27,19 +28,14 @@ _ENDED: Final = "field is immutable: the workload has finished"
 _FEWER: Final = "may lose gates once it is there, but gain none"
 _GATES_PATH: Final = f"metadata.annotations[{keys.ADMISSION_GATED_BY}]"
 
-_PATHS: Final[dict[str, dict[str, str]]] = {
-    "Workload": {
-        "pod_sets": "spec.podSets",
-        "counts": "spec.podSets",
-        "queue_name": "spec.queueName",
-        "maximum_execution_seconds": "spec.maximumExecutionTimeSeconds",
-        "priority_class": "spec.priorityClassRef",
-    },
-    "Pod": {"pod_sets": "spec"},
-    "Job": {"pod_sets": "spec.template", "counts": "spec.parallelism"},
-    "Deployment": {"pod_sets": "spec.template"},
+WORKLOAD_PATHS: Final = {
+    "pod_sets": "spec.podSets",
+    "counts": "spec.podSets",
+    "queue_name": "spec.queueName",
+    "maximum_execution_seconds": "spec.maximumExecutionTimeSeconds",
+    "priority_class": "spec.priorityClassRef",
 }
-_OTHER_PATHS: Final = {"pod_sets": "spec", "counts": "spec"}
+"""What a Workload's manifest calls what may be frozen."""
 _JOB_PATHS: Final = {
     "queue_name": f"metadata.labels[{keys.QUEUE_NAME}]",
     "maximum_execution_seconds": f"metadata.labels[{keys.MAXIMUM_EXECUTION_SECONDS}]",
@@ -55,7 +51,13 @@ def pod_set_specs(workload: Workload) -> tuple[PodSetSpec, ...]:
     )
 
 
-def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str, str]:
+def job_paths(job: JobManifest) -> dict[str, str]:
+    """The same, of a job's manifest."""
+    pods = "spec" if job.template_path is None else job.template_path or "spec"
+    return {**_JOB_PATHS, "pod_sets": pods, "counts": job.size_path}
+
+
+def frozen_paths(paths: Mapping[str, str], workload: Workload, spec: WorkloadSpec) -> dict[str, str]:
     """Which fields of the manifest may not become what the spec says, and why.
 
     While a workload waits, everything may change; while it holds quota, neither its pods nor its queue, nor where its
@@ -76,7 +78,6 @@ def frozen_paths(kind: str, workload: Workload, spec: WorkloadSpec) -> dict[str,
         and workload.maximum_execution_seconds != spec.maximum_execution_seconds,
         "priority_class": _class_source(workload) != _class_source(spec),
     }
-    paths = {**_JOB_PATHS, **_PATHS.get(kind, _OTHER_PATHS)}
     return gates | {paths[field]: _ENDED if finished else _SAME for field, differs in changed.items() if differs}
 
 

@@ -1,4 +1,4 @@
-"""Jobs, Pods and Deployments as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
+"""Jobs of all kinds as submitted: each is a row and the workloads that it asks for, replaced by each apply."""
 
 import uuid
 from collections import defaultdict
@@ -15,13 +15,20 @@ from accounts.exceptions import ManifestErrors, UnsupportedKind
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.manifests import kueue_keys as keys
-from queues.manifests.job import JobManifest
-from queues.manifests.job_workloads import JOB_READERS, PriorityChoice, job_spec, job_workloads, workload_names
+from queues.manifests.job import JobManifest, WorkloadsPer
+from queues.manifests.job_workloads import (
+    JOB_READERS,
+    ClusterObjects,
+    PriorityChoice,
+    job_spec,
+    job_workloads,
+    workload_names,
+)
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
 from queues.services.generated_names import draw_names
-from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs, remove_workloads
+from queues.services.job_changes import change_workload, frozen_paths, job_paths, pod_set_specs, remove_workloads
 from queues.services.pod_group_plans import GroupPod, plan_groups
 from queues.services.pod_group_rows import store_groups
 from queues.services.pod_groups import withdraw_members
@@ -45,8 +52,10 @@ class _Plan:
     workloads: list[WorkloadSpec]
 
 
-def read_job_object(document: Mapping[str, Any], report: Report | None = None) -> Submitted[JobManifest]:
-    """Read the manifest of a Job, Pod or Deployment; raises `UnsupportedKind` and `ManifestErrors`."""
+def read_job_object(
+    document: Mapping[str, Any], report: Report | None = None, objects: ClusterObjects | None = None
+) -> Submitted[JobManifest]:
+    """Read the manifest of a job; raises `UnsupportedKind` and `ManifestErrors`."""
     report = report or Report()
     kind, api_version = str(document.get("kind")), str(document.get("apiVersion"))
     reader = JOB_READERS.get((api_version, kind))
@@ -55,7 +64,7 @@ def read_job_object(document: Mapping[str, Any], report: Report | None = None) -
         raise UnsupportedKind(report.errors)
     top = Fields(report, "", document)
     top.ignore("apiVersion", "kind")
-    job = reader(top, "v1")
+    job = reader(top, objects)
     top.close()
     if report.errors:
         raise ManifestErrors(report.errors)
@@ -156,7 +165,9 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
     for job in jobs:
         workloads = list(job.workloads.all())
         names = [(workload.namespace, workload.name) for workload in workloads]
-        if any(workload.pushed_sequence > 0 for workload in workloads):
+        if job.pushed_generation:
+            waiting[job.pk] = "goes when the cluster has dropped it"
+        elif any(workload.pushed_sequence > 0 for workload in workloads):
             cancel(cluster, names, actor=actor, now=now)
             waiting[job.pk] = "goes when its pods have stopped and the cluster has dropped it"
         elif len(delete_workloads(cluster, names, actor=actor, now=now)) < len(names):
@@ -288,6 +299,8 @@ def _check(submitted: Submitted[JobManifest], row: Job) -> bool:
 
 def _store_alone(cluster: Cluster, jobs: Sequence[JobSpec], now: datetime) -> None:
     Job.objects.bulk_create(Job(cluster=cluster, created_at=now, name=job.name, **_columns(job)) for job in jobs)
+    if jobs:
+        request_push(cluster.name)
 
 
 def _columns(job: JobSpec) -> dict[str, Any]:
@@ -347,7 +360,7 @@ def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> 
 def _tell_cluster(cluster: Cluster, row: Job) -> None:
     """A cluster that has heard of the job hears of its change."""
     told = Workload.objects.filter(job=row, pushed_sequence__gt=0).exclude(status=WorkloadStatus.FINISHED)
-    if told.update(push_sequence=F("push_sequence") + 1):
+    if told.update(push_sequence=F("push_sequence") + 1) or row.pushed_generation:
         request_push(cluster.name)
 
 
@@ -356,11 +369,16 @@ def _match(
 ) -> tuple[list[tuple[Workload, WorkloadSpec]], list[Workload], list[WorkloadSpec]]:
     """Which workload that is there becomes which that is wanted; what is too much; what is missing.
 
-    A job has one workload, whatever its name: the cluster may have named it. A Deployment keeps as many as it wants of
-    those with its template, those with quota first.
+    A job has one workload, whatever its name: the cluster may have named it. Of groups each has its own. Of workloads
+    that are a pod each, as many are kept as are wanted of those with the job's template, those with quota first.
     """
     wanted = plan.workloads
-    if plan.job.kind != "Deployment":
+    if plan.submitted.spec.workloads_per is WorkloadsPer.GROUP:
+        by_name = {row.name: row for row in there}
+        kept = [(by_name.pop(spec.name), spec) for spec in wanted if spec.name in by_name]
+        there_already = {row.name for row, _ in kept}
+        return kept, list(by_name.values()), [spec for spec in wanted if spec.name not in there_already]
+    if plan.submitted.spec.workloads_per is WorkloadsPer.JOB:
         if there and wanted:
             return [(there[0], replace(wanted[0], name=there[0].name))], there[1:], []
         return [], there, wanted
@@ -385,10 +403,11 @@ def _refuse_frozen(
 ) -> None:
     broken: Mapping[str, str] = {}
     for workload, spec in kept:
-        broken = frozen_paths(row.kind, workload, spec)
+        broken = frozen_paths(job_paths(plan.submitted.spec), workload, spec)
         if broken:
             break
-    if row.kind != "Deployment" and any(workload.quota_reserved_at is not None for workload in surplus):
+    one = plan.submitted.spec.workloads_per is WorkloadsPer.JOB
+    if one and not plan.job.managed and any(workload.quota_reserved_at is not None for workload in surplus):
         broken = {f"metadata.labels[{keys.QUEUE_NAME}]": "can't be removed while the job holds quota"}
     for path, rule in broken.items():
         plan.submitted.report.error(

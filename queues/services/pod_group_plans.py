@@ -11,11 +11,11 @@ from accounts.services.apply_result import Submitted
 from queues.manifests import kueue_keys as keys
 from queues.manifests.job import JobManifest
 from queues.manifests.job_workloads import PriorityChoice
-from queues.manifests.pod_group import PodGroupMember
+from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember
 from queues.manifests.workload import MAX_POD_SETS
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
-from queues.services.pod_groups import POD_GROUP, Member, compose, members_of
+from queues.services.pod_groups import Member, compose, members_of
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import MistakeReason
@@ -85,7 +85,7 @@ def plan_groups(
 
 def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> GroupPlan:
     names = [pod.submitted.spec.meta.name for pod in plan.pods if not pod.submitted.spec.meta.generate_name]
-    free_names(cluster, [(POD_GROUP, plan.namespace, plan.name), *(("Pod", plan.namespace, name) for name in names)])
+    free_names(cluster, [(POD_GROUP, plan.namespace, plan.name), *((POD, plan.namespace, name) for name in names)])
     home = Job.objects.filter(cluster=cluster, namespace=plan.namespace)
     plan.group = home.filter(kind=POD_GROUP, name=plan.name).select_for_update().first()
     if plan.group is not None:
@@ -96,7 +96,7 @@ def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> Group
             _dissolve(cluster, plan, actor, now)
     if plan.group is None:
         plan.taken = _is_taken(cluster, plan, actor, now)
-    plan.rows = {row.name: row for row in home.filter(kind="Pod", name__in=names).select_for_update().order_by("pk")}
+    plan.rows = {row.name: row for row in home.filter(kind=POD, name__in=names).select_for_update().order_by("pk")}
     return plan
 
 

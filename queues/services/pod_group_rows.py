@@ -14,11 +14,12 @@ from accounts.services.apply_result import Action, Applied
 from queues.manifests import kueue_keys as keys
 from queues.manifests.generated_name import generated_name
 from queues.manifests.job_workloads import job_spec, job_workloads
+from queues.manifests.pod_group import POD, POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.pod_group_plans import GroupPlan, GroupPod
-from queues.services.pod_groups import POD_GROUP, compose, refresh_groups
+from queues.services.pod_groups import compose, refresh_groups
 from queues.services.submission import create_workloads
 
 
@@ -100,7 +101,7 @@ class _Store:
         action = self._write_pod(spec, row, group)
         if row is not None and row.phase and action is Action.UNCHANGED:
             report.warn(pod.submitted.at("metadata.name"), f"this pod has ended ({row.phase}): it is not run again")
-        return Applied("Pod", spec.namespace, spec.name, action, tuple(report.warnings))
+        return Applied(POD, spec.namespace, spec.name, action, tuple(report.warnings))
 
     def _write_pod(self, spec: JobSpec, row: Job | None, group: Job) -> Action:
         columns = {
@@ -110,7 +111,7 @@ class _Store:
         }  # fmt: skip
         if row is None:
             Job.objects.create(
-                cluster=self._cluster, kind="Pod", name=spec.name, group=group, created_at=self._now, **columns
+                cluster=self._cluster, kind=POD, name=spec.name, group=group, created_at=self._now, **columns
             )
             return Action.CREATED
         if row.manifest == spec.manifest:

@@ -8,6 +8,7 @@ from accounts.exceptions import AlreadyExists
 from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from queues.manifests.job import JobManifest
+from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
 from queues.services.jobs import apply_jobs
 from queues.services.withdrawn_jobs import free_names
@@ -34,8 +35,8 @@ def submit_group_pods(
 
 def _refuse_taken(cluster: Cluster, pods: Sequence[Submitted[JobManifest]]) -> None:
     named = [pod for pod in pods if not pod.spec.meta.generate_name]
-    free_names(cluster, [("Pod", pod.spec.meta.namespace, pod.spec.meta.name) for pod in named])
-    rows = Job.objects.filter(cluster=cluster, kind="Pod", name__in=[pod.spec.meta.name for pod in named])
+    free_names(cluster, [(POD, pod.spec.meta.namespace, pod.spec.meta.name) for pod in named])
+    rows = Job.objects.filter(cluster=cluster, kind=POD, name__in=[pod.spec.meta.name for pod in named])
     there = set(rows.values_list("namespace", "name"))
     taken = [
         LocatedError(

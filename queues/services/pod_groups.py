@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -19,9 +19,10 @@ from django.utils import timezone
 
 from accounts.events import request_push, wake_scheduler
 from accounts.models import Cluster
-from queues.manifests.job import JobManifest, read_pod
+from queues.manifests.job import JobManifest
+from queues.manifests.job_workloads import JOB_READERS
 from queues.manifests.kueue_keys import RETRIABLE_IN_GROUP, ROLE_HASH
-from queues.manifests.pod_group import PodGroupMember, role_hash
+from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
 from queues.models import Job, PodSet, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
@@ -38,9 +39,6 @@ from scheduling.model.vocabulary import (
     ReplacementPodsReason,
     WorkloadStatus,
 )
-
-POD_GROUP: Final = "PodGroup"
-"""The kind of the row that stands for a group; no cluster has an object of it."""
 
 
 class MemberPhase(StrEnum):
@@ -60,7 +58,7 @@ class Member:
     def job(self) -> JobManifest:
         top = Fields(Report(), "", self.row.manifest)
         top.ignore("apiVersion", "kind")
-        return read_pod(top, "v1")
+        return JOB_READERS["v1", POD](top, None)
 
     @property
     def group(self) -> PodGroupMember:

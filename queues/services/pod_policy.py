@@ -27,8 +27,6 @@ PRIORITY_CLASSES: Final = "kueueweb.io/allowed-priority-classes"
 NODE_NAMES: Final = "kueueweb.io/allow-node-names"
 MAX_PRIORITY: Final = 1_000_000_000
 """Kubernetes' bound for what users define; above are the classes of the system."""
-_TEMPLATES: Final = {"Pod": "", "Job": "spec.template.", "Deployment": "spec.template."}
-"""Where in a manifest its pod template is; other kinds have several, which are told by their pod sets."""
 _FOR_ADMINS: Final = "needs the role admin in the namespace"
 _NAME_A_CLASS: Final = "Name a priority class instead."
 _SYSTEM_CLASSES: Final = "system-"
@@ -137,9 +135,9 @@ def check_jobs(cluster: Cluster, submissions: Iterable[Submitted[JobManifest]]) 
         if policy.closed:
             _refuse(submitted, "metadata.namespace", policy.namespace, "takes no jobs: it is the system's", "")
         for pod_set in job.pod_sets:
-            root = _TEMPLATES.get(job.kind, f"spec[{pod_set.name}].template.")
             for found in policy.findings(pod_set.template.get("spec") or {}):
-                _refuse(submitted, f"{root}spec.{found.path}", found.value, found.rule, found.remedy)
+                path = job.path_of(pod_set.name, f"spec.{found.path}")
+                _refuse(submitted, path, found.value, found.rule, found.remedy)
 
 
 def _refuse(submitted: Submitted[Any], path: str, value: Any, rule: str, remedy: str) -> None:

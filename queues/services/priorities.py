@@ -51,8 +51,7 @@ def _choose(
         return PriorityChoice(kueue[DEFAULT_CLASS], _KUEUE, DEFAULT_CLASS)
     if name := job.pod_priority_class:
         if name not in kubernetes:
-            path = {"Pod": "spec.priorityClassName"}.get(job.kind, "spec.template.spec.priorityClassName")
-            path = path if len(job.pod_sets) == 1 else "spec"
+            path = "spec" if job.template_path is None else job.path_of("", "spec.priorityClassName")
             _warn(submitted, path, f"there is no PriorityClass {name}: its priority is taken as 0")
         return PriorityChoice(kubernetes.get(name, 0), _KUBERNETES, name)
     return last

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import F, Q
 
 from accounts.models import Cluster
+from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
@@ -18,7 +19,7 @@ def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
     The ended workloads stay, as history, without a job. A group of pods goes whole, with the first of its names.
     """
     wanted = set(keys)
-    wanted |= _groups_of(cluster, {(namespace, name) for kind, namespace, name in wanted if kind == "Pod"})
+    wanted |= _groups_of(cluster, {(namespace, name) for kind, namespace, name in wanted if kind == POD})
     if not wanted:
         return
     at_work = Workload.objects.exclude(

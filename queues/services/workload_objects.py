@@ -12,7 +12,7 @@ from accounts.services.apply_result import Action, Applied, Submitted, refuse_mi
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import write_workload
 from queues.models import Workload
-from queues.services.job_changes import change_workload, frozen_paths, pod_set_specs
+from queues.services.job_changes import WORKLOAD_PATHS, change_workload, frozen_paths, pod_set_specs
 from queues.services.submission import create_workloads
 from scheduling.manifest import MistakeReason
 
@@ -111,7 +111,7 @@ def _differs(row: Workload, spec: WorkloadSpec) -> bool:
 def _check(submitted: Submitted[WorkloadSpec], row: Workload) -> None:
     if row.job_id is not None:
         _check_owned(submitted, row)
-    for path, rule in frozen_paths(_KIND, row, submitted.spec).items():
+    for path, rule in frozen_paths(WORKLOAD_PATHS, row, submitted.spec).items():
         submitted.report.error(
             submitted.at(path),
             None,

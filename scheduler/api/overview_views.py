@@ -77,11 +77,21 @@ class WatcherHealthSerializer(serializers.Serializer[Any]):
     last_event_at = serializers.DateTimeField(allow_null=True)
 
 
+class JobKindsSerializer(serializers.Serializer[Any]):
+    """Kinds of jobs that operators bring."""
+
+    served = serializers.ListField(child=serializers.CharField(), help_text="Those whose operator the cluster has.")
+    missing = serializers.ListField(
+        child=serializers.CharField(), help_text="Those that it does not serve: their jobs start when it does."
+    )
+
+
 class HealthSerializer(serializers.Serializer[Any]):
     """The parts that work behind the screen."""
 
     scheduler = SchedulerHealthSerializer()
     watcher = WatcherHealthSerializer()
+    job_kinds = JobKindsSerializer()
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):
@@ -133,6 +143,7 @@ class OverviewView(ClusterView):
                 "heartbeat_at": lease.renewed_at if lease else None,
             },
             "watcher": {"alive": watcher.alive, "last_event_at": watcher.last_event_at},
+            "job_kinds": {"served": self.cluster.served_kinds, "missing": self.cluster.missing_kinds},
         }
 
 

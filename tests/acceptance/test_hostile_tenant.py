@@ -16,10 +16,11 @@ from django.db.models import Sum
 
 from accounts.models import Namespace, Role, RoleBinding
 from clusters.audit import audit
-from clusters.client import JOBS, PODS
+from clusters.client import PODS
 from gpus.models import Device, DeviceAllocation, Node
 from queues.models import Job, Workload, WorkloadPriorityClass
 from tests.api_client import SchemaClient
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, deployment, gpu_job, queued
 from tests.simulated_cluster import job
 from tests.users import client_of

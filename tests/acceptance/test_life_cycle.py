@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.client import JOBS
 from gpus.models import DeviceAllocation
 from queues.models import ClusterQueue, Workload, WorkloadEvent
 from queues.services.workloads import cancel, hold, release
@@ -21,6 +20,7 @@ from tests.acceptance.life import (
     statuses,
     submit,
 )
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
 from tests.factories import make_cluster_queue
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import orjson
 
-from clusters.client import PODS, JsonObject, TokenBucket, connect
+from clusters.client import PODS, JsonObject, Kind, TokenBucket, connect
+from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
+from clusters.simulated.api.resources import BY_KIND, crd_of
 from clusters.sync.watcher import Watcher
 from queues.manifests.job_workloads import workload_specs
 from queues.models import Workload
@@ -18,6 +20,7 @@ from scheduler.leader.engine import Engine
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
 from tests.simulated_cluster import ServerThread, fetch, job, post
 
+CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 QUOTAS = {
     "gpu-flavor": {
         "cpu": 100_000,
@@ -53,6 +56,11 @@ class System:
 
     def chaos(self, **changes: Any) -> None:
         post(f"{self._url}/_chaos", changes)
+
+    def install_operator(self, kind: str) -> None:
+        """As its installation does: the API serves the kind from now on."""
+        for resource in (JOB_KINDS[kind].resource, *JOB_KINDS[kind].refers_to):
+            self.client.create(CRDS, crd_of(BY_KIND[resource.api_version, resource.kind]))
 
     def submit(self, manifest: JsonObject) -> None:
         create_workloads(self.cluster, workload_specs(manifest), actor="alice", now=self.moment())

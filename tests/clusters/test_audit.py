@@ -11,10 +11,11 @@ from django.db.models import F
 
 from accounts.models import AuditFinding
 from clusters.audit import audit, audit_and_heal
-from clusters.client import DEPLOYMENTS, PODS
+from clusters.client import PODS
 from gpus.api.reads import drifts
 from gpus.models import Device, DeviceAllocation
 from queues.models import Job, Pod, PodSet, Workload
+from tests.cluster_kinds import DEPLOYMENTS
 from tests.clusters.system import System, deployment, gpu_job
 from tests.simulated_cluster import pod
 

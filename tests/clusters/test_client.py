@@ -9,7 +9,6 @@ import pytest
 from kubernetes.config import kube_config
 
 from clusters.client import (
-    JOBS,
     NODES,
     PODS,
     ClusterClient,
@@ -20,6 +19,7 @@ from clusters.client import (
     WatchEvent,
     connect,
 )
+from tests.cluster_kinds import JOBS
 from tests.simulated_cluster import ServerThread, job, make_simulated, pod, post
 
 

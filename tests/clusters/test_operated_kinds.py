@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clusters.client import NAMESPACES, JsonObject, Kind
-from clusters.jobs.running import JOB_KINDS, OPERATED_KINDS
+from clusters.jobs.framework.job_kind import Stopping
+from clusters.jobs.registry import JOB_KINDS
 from queues.services.workloads import hold
 from scheduling.model.vocabulary import WorkloadStatus
 from tests.clusters.operated_jobs import KINDS, operated_job
@@ -13,11 +14,11 @@ from tests.clusters.system import System
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SERVING = [rules.kind for rules in OPERATED_KINDS if rules.serves]
+SERVING = [kind.kind for kind in JOB_KINDS.values() if kind.serves]
 
 
 def resource(kind: str) -> Kind:
-    return JOB_KINDS[kind].kind
+    return JOB_KINDS[kind].resource
 
 
 def there(system: System, kind: str) -> JsonObject:
@@ -27,11 +28,13 @@ def there(system: System, kind: str) -> JsonObject:
 
 
 def test_every_kind_has_an_example() -> None:
-    assert {rules.kind for rules in OPERATED_KINDS} == set(KINDS)
+    operated = {kind.kind for kind in JOB_KINDS.values() if kind.optional and kind.stopping is Stopping.SUSPEND}
+    assert operated == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_of_the_kind_is_applied_started_and_ends(system: System, kind: str) -> None:
+    system.install_operator(kind)
     system.apply(operated_job(kind))
     system.turn()
     system.turn()
@@ -55,10 +58,10 @@ def test_a_job_of_the_kind_is_applied_started_and_ends(system: System, kind: str
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_found_job_of_the_kind_gets_its_templates_back_when_it_is_stopped(system: System, kind: str) -> None:
-    rules = JOB_KINDS[kind].rules
-    assert rules is not None
+    rules = JOB_KINDS[kind]
     job = operated_job(kind)
     rules.suspend(job)
+    system.install_operator(kind)
     system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
     system.client.create(resource(kind), job)
     submitted = there(system, kind)["spec"]

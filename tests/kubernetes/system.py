@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, JsonObject, Kind
+from clusters.client import NAMESPACES, NODES, PODS, JsonObject, Kind
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import push_pending
 from clusters.simulated.fleet import GpuNodes
@@ -20,6 +20,7 @@ from queues.models import Workload
 from queues.services.submission import create_workloads
 from scheduler.leader.engine import Engine
 from tests.acceptance.processes import wait_for
+from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.factories import make_cluster, make_cluster_queue, make_resource_flavor
 from tests.kubernetes.control_plane import ControlPlane
 

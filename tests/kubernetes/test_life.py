@@ -8,11 +8,12 @@ import time
 import orjson
 from django.db import connection
 
-from clusters.client import DEPLOYMENTS, JOBS, NODES, PODS, JsonObject
+from clusters.client import NODES, PODS, JsonObject
 from clusters.push.sweep import push_pending
 from gpus.models import DeviceAllocation, Node
 from queues.services.workloads import cancel, change_priority, hold, release
 from tests.acceptance.processes import wait_for
+from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.clusters.system import deployment, gpu_job
 from tests.kubernetes.device_plugin import DevicePlugin, slices_of
 from tests.kubernetes.system import System, documents, kind_of

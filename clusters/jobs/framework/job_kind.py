@@ -6,8 +6,10 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
+from clusters.client import Kind
 from clusters.jobs.framework.context import MULTIKUEUE_CONTROLLER, JobContext
 from clusters.jobs.framework.defaulting import default_priority_class, default_queue, runs_in_other_clusters
 from clusters.jobs.framework.errors import CannotStart, FieldErrors, JobError, distinct
@@ -17,6 +19,18 @@ from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.framework.pod_sets import make_pod_set
 from clusters.jobs.framework.topology import NO_LABELS, PodLabels, check_groups, check_slice_bound, check_topology
 from clusters.jobs.framework.validation import check_changed_job, check_new_job
+from queues.manifests.job import WorkloadsPer
+
+
+class Stopping(StrEnum):
+    """How the pods of a job are made to go."""
+
+    SUSPEND = "suspend"
+    """The job says that it is suspended, and stays, without pods."""
+    DELETE = "delete"
+    """The job is its pod: it is deleted, and made anew."""
+    DELETE_PODS = "delete pods"
+    """Its pods are deleted one by one, and those that come in their place wait at the gate."""
 
 
 class Outcome(NamedTuple):
@@ -66,8 +80,27 @@ class JobKind(ABC):
     reads_topology_off_pod_sets: ClassVar[bool] = False
     """Whether annotations that can't be read fail the job as a whole, instead of naming their field."""
 
-    runs_by_operator: ClassVar[bool] = True
-    """Whether an operator runs the jobs, and they are started and stopped as a whole, by what they say themselves."""
+    stopping: ClassVar[Stopping] = Stopping.SUSPEND
+    workloads_per: ClassVar[WorkloadsPer] = WorkloadsPer.JOB
+    optional: ClassVar[bool] = True
+    """Whether a cluster serves the kind only where its operator is installed."""
+    refers_to: ClassVar[tuple[Kind, ...]] = ()
+    """Kinds of objects in the cluster without which the jobs can't be read."""
+    short_names: ClassVar[tuple[str, ...]] = ()
+    restart_policies: ClassVar[tuple[str, ...]] = ()
+    """Of a kind whose templates the API server reads itself, the restart policies that it takes there."""
+    spec_fields: ClassVar[frozenset[str]] = frozenset()
+    """All fields of the spec, where the API server knows them; others are mistakes. Empty: anything may be there."""
+    spec_integers: ClassVar[tuple[str, ...]] = ()
+    """Those of them that are whole numbers from 0."""
+    pod_template_path: ClassVar[str | None] = None
+    """Where the only template is, as errors name it: `` for a pod. None for a kind that may have several."""
+    remedy: ClassVar[str] = ""
+    """What to do about a job whose pods can't be told."""
+    has_workload: ClassVar[bool] = True
+    """False for what makes jobs: it is kept and made in the cluster, and its jobs get workloads."""
+    size_path: ClassVar[str] = "spec"
+    """What errors name where the number of pods can't change."""
     serves: ClassVar[bool] = False
     """Whether jobs run until somebody ends them."""
     kept_texts: ClassVar[frozenset[str]] = frozenset()
@@ -83,6 +116,11 @@ class JobKind(ABC):
     @property
     def version(self) -> str:
         return self.api_version.rpartition("/")[2]
+
+    @property
+    def resource(self) -> Kind:
+        """Where the kind lives in the API."""
+        return Kind(self.api_version, self.kind, self.plural)
 
     @property
     def full_name(self) -> str:
@@ -112,6 +150,30 @@ class JobKind(ABC):
             make_pod_set(site.name, site.count, site.template, site.labels, minimum=site.minimum)
             for site in self.sites(job)
         ]
+
+    def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
+        """The job's own templates, each with the name of its pod set."""
+        return [(site.name.lower(), site.template) for site in self.sites(job)]
+
+    def run_sites(self, job: JsonObject, context: JobContext) -> list[TemplateSite]:
+        """The templates that its pods are made of. Raises JobError."""
+        return self.sites(job)
+
+    def workload_count(self, job: JsonObject) -> int:
+        """How many workloads stand for the job."""
+        return 1
+
+    def selector_of_pods(self, job: JsonObject) -> str:
+        """Of a kind whose pods are stopped one by one, what selects all of them."""
+        return ""
+
+    def group_of(self, pod: JsonObject) -> str:
+        """Of a kind with a workload for each group of pods, the number of a pod's group."""
+        return ""
+
+    def check_schema(self, job: JsonObject) -> FieldErrors:
+        """What the API server itself refuses, beyond the types of fields."""
+        return []
 
     def priority_class(self, job: JsonObject) -> str | None:
         """The PriorityClass that the job itself names; None where the kind leaves that to the pods."""
@@ -154,6 +216,17 @@ class JobKind(ABC):
         if len(sites) == len(infos):
             for site, info in zip(sites, infos, strict=True):
                 restore_template(site.template, info)
+
+    def is_stopped(self, job: JsonObject) -> bool:
+        """Whether no pod of a suspended job is left, and none can come."""
+        return self.is_suspended(job) and not self.is_active(job)
+
+    def status_before_change(self, job: JsonObject) -> JsonObject | None:
+        """What has to be in the status before the API server takes other templates of a suspended job."""
+        return None
+
+    def resize(self, job: JsonObject, sizes: JsonObject) -> None:  # noqa: B027 - of elastic kinds only
+        """Gives a job that runs the numbers of pods of `sizes`, another version of it."""
 
     # The status
 

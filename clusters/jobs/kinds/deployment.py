@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import FieldErrors
+from clusters.jobs.framework.job_kind import integer_at
 from clusters.jobs.framework.manifest import JsonObject, mapping_at, set_label
+from clusters.jobs.framework.pod_sets import MAIN
 from clusters.jobs.framework.store import ObjectStore
-from clusters.jobs.kinds.serving import ServingKind
+from clusters.jobs.kinds.pod import pod_set_of
+from clusters.jobs.kinds.serving import ServingKind, check_selector
 from queues.manifests import kueue_keys as keys
+from queues.manifests.job import WorkloadsPer
 
 
 class Deployment(ServingKind):
@@ -16,6 +21,29 @@ class Deployment(ServingKind):
     kind = "Deployment"
     plural = "deployments"
     framework = "deployment"
+    workloads_per = WorkloadsPer.POD
+    short_names = ("deploy",)
+    restart_policies = ("Always",)
+    spec_integers = ("replicas",)
+    spec_fields = frozenset(
+        {
+            "minReadySeconds", "paused", "progressDeadlineSeconds", "replicas", "revisionHistoryLimit", "selector",
+            "strategy", "template",
+        }
+    )  # fmt: skip
+    pod_template_path = "spec.template"
+
+    def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
+        return [(MAIN, mapping_at(job, "spec", "template"))]
+
+    def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
+        return [pod_set_of(mapping_at(job, "spec", "template"))]
+
+    def workload_count(self, job: JsonObject) -> int:
+        return integer_at(job, "spec", "replicas", default=1)
+
+    def check_schema(self, job: JsonObject) -> FieldErrors:
+        return check_selector(job)
 
     def mark_templates(self, job: JsonObject) -> None:
         template = mapping_at(job, "spec", "template")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from clusters.jobs.framework.conditions import is_true
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, forbidden, invalid
 from clusters.jobs.framework.go_syntax import BadSyntax, parse_boolean, parse_integer, to_int32
@@ -34,10 +35,26 @@ class BatchJob(JobKind):
     plural = "jobs"
     managed_by_path = ("spec", "managedBy")
     own_manager = "kubernetes.io/job-controller"
-    runs_by_operator = False
+    optional = False
+    restart_policies = ("Never", "OnFailure")
+    spec_integers = ("parallelism", "completions")
+    spec_fields = frozenset(
+        {
+            "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions",
+            "managedBy", "manualSelector", "maxFailedIndexes", "parallelism", "podFailurePolicy",
+            "podReplacementPolicy", "scheduling", "selector", "successPolicy", "suspend", "template",
+            "ttlSecondsAfterFinished",
+        }
+    )  # fmt: skip
+    pod_template_path = "spec.template"
+    size_path = "spec.parallelism"
     elastic = True
     omitted_zeros = frozenset({"active", "succeeded", "failed"})
     checks_groups = False
+
+    def fill_in(self, job: JsonObject) -> None:
+        spec = mapping_at(job, "spec", "template", "spec")
+        spec["restartPolicy"] = spec.get("restartPolicy") or self.restart_policies[0]
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
         template = mapping_at(job, "spec", "template")
@@ -89,6 +106,18 @@ class BatchJob(JobKind):
         spec["parallelism"] = count
         if _completions_follow(job):
             spec["completions"] = count
+
+    def is_stopped(self, job: JsonObject) -> bool:
+        # Until its controller has seen the suspension it may make another pod.
+        return super().is_stopped(job) and not integer_at(job, "status", "terminating") and is_true(job, "Suspended")
+
+    def status_before_change(self, job: JsonObject) -> JsonObject | None:
+        return {"startTime": None} if dig(job, "status", "startTime") else None
+
+    def resize(self, job: JsonObject, sizes: JsonObject) -> None:
+        for field in ("parallelism", "completions"):
+            if dig(sizes, "spec", field) is not None:
+                job["spec"][field] = sizes["spec"][field]
 
     # The status
 

@@ -34,6 +34,7 @@ from clusters.jobs.kinds.pod_group import group_workload
 from clusters.jobs.kinds.serving import MULTIKUEUE_ORIGIN, ServingKind, check_same_role, is_of_old_revision, let_run
 from clusters.jobs.kinds.statefulset import name_owner
 from queues.manifests import kueue_keys as keys
+from queues.manifests.job import WorkloadsPer
 
 _DOMAIN: Final = "leaderworkerset.sigs.k8s.io"
 _NAME_LABEL: Final = f"{_DOMAIN}/name"
@@ -53,6 +54,9 @@ class LeaderWorkerSet(ServingKind):
     kind = "LeaderWorkerSet"
     plural = "leaderworkersets"
     framework = "leaderworkerset.x-k8s.io/leaderworkerset"
+    optional = True
+    workloads_per = WorkloadsPer.GROUP
+    short_names = ("lws",)
     kept_texts = frozenset({"message"})
     omitted_zeros = frozenset({"replicas", "readyReplicas", "updatedReplicas"})
 
@@ -66,6 +70,15 @@ class LeaderWorkerSet(ServingKind):
         name = _WORKER if leader is not None else MAIN
         worker, labels = mapping_at(templates, "workerTemplate"), PodLabels(_WORKER_INDEX_LABEL)
         return [*found, TemplateSite(name, count, worker, f"{_PATH}.workerTemplate.metadata", labels)]
+
+    def workload_count(self, job: JsonObject) -> int:
+        return _groups(job)
+
+    def selector_of_pods(self, job: JsonObject) -> str:
+        return f"{_NAME_LABEL}={name_of(job)}"
+
+    def group_of(self, pod: JsonObject) -> str:
+        return labels_of(pod).get(_GROUP_INDEX_LABEL, "")
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         found = super().pod_sets(job, context)

@@ -15,7 +15,7 @@ from clusters.jobs.framework.defaulting import DEFAULT_NAME, default_priority_cl
 from clusters.jobs.framework.errors import CannotStart, FieldErrors, JobError, forbidden, immutable, invalid, required
 from clusters.jobs.framework.go_syntax import BadSyntax, parse_integer
 from clusters.jobs.framework.identity import managed_ancestor, prebuilt_workload_of, queue_name_of
-from clusters.jobs.framework.job_kind import JobKind, Outcome, TemplateSite
+from clusters.jobs.framework.job_kind import JobKind, Outcome, Stopping, TemplateSite
 from clusters.jobs.framework.managed_job import ManagedJob
 from clusters.jobs.framework.manifest import (
     JsonObject,
@@ -32,7 +32,6 @@ from clusters.jobs.framework.manifest import (
 )
 from clusters.jobs.framework.pod_set_info import PodSetInfo, merge_into_template
 from clusters.jobs.framework.pod_sets import MAIN, make_pod_set
-from clusters.jobs.framework.role_hash import role_hash
 from clusters.jobs.framework.scheduling_gates import add_gate, has_gate, remove_gates
 from clusters.jobs.framework.store import ObjectStore
 from clusters.jobs.framework.topology import PodLabels, check_topology
@@ -45,6 +44,7 @@ from clusters.jobs.framework.validation import (
     label_path,
 )
 from queues.manifests import kueue_keys as keys
+from queues.manifests.role_hash import role_hash
 
 TERMINATION_TARGET: Final = "TerminationTarget"
 
@@ -55,10 +55,17 @@ class Pod(JobKind):
     api_version = "v1"
     kind = "Pod"
     plural = "pods"
-    runs_by_operator = False
+    stopping = Stopping.DELETE
+    optional = False
+    short_names = ("po",)
+    restart_policies = ("Always", "Never", "OnFailure")
+    pod_template_path = ""
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
-        return []  # the pod is its own template
+        return []  # nothing is merged: a pod is taken, or made, with what it needs
+
+    def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
+        return [(MAIN, job)]
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         return [pod_set_of(job)]

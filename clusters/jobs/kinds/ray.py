@@ -129,6 +129,13 @@ class RayJobKind(JobKind):
 
     # Elastic jobs
 
+    def resize(self, job: JsonObject, sizes: JsonObject) -> None:
+        wanted = {group["groupName"]: group for group in self.cluster(sizes).get("workerGroupSpecs") or ()}
+        for group in self.cluster(job).get("workerGroupSpecs") or ():
+            replicas = wanted.get(group["groupName"], {}).get("replicas")
+            if replicas is not None:
+                group["replicas"] = replicas
+
     def ray_cluster_name(self, job: JsonObject) -> str:
         """The RayCluster that the job has made, "" while there is none."""
         return ""

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.defaulting import default_priority_class, default_queue
-from clusters.jobs.framework.errors import FieldErrors, JobError, immutable
+from clusters.jobs.framework.errors import FieldErrors, JobError, immutable, invalid, required
 from clusters.jobs.framework.identity import is_managed, managed_ancestor, priority_class_of, queue_name_of
-from clusters.jobs.framework.job_kind import JobKind, Outcome, TemplateSite, integer_at
+from clusters.jobs.framework.job_kind import JobKind, Outcome, Stopping, TemplateSite, integer_at
 from clusters.jobs.framework.manifest import (
     JsonObject,
     annotations_of,
+    dig,
     labels_of,
     namespace_of,
     set_annotation,
@@ -45,8 +46,10 @@ class ServingKind(JobKind):
 
     framework: str
     defaults_updates = True
-    runs_by_operator = False
+    stopping = Stopping.DELETE_PODS
+    optional = False
     serves = True
+    size_path = "spec.replicas"
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
         return []  # nothing is merged into the templates: the pods get it
@@ -56,6 +59,14 @@ class ServingKind(JobKind):
 
     def suspend(self, job: JsonObject) -> None:
         """Nothing: its pods are stopped one by one."""
+
+    def selector_of_pods(self, job: JsonObject) -> str:
+        wanted = dig(job, "spec", "selector", "matchLabels") or {}
+        return ",".join(f"{key}={value}" for key, value in sorted(wanted.items()))
+
+    def resize(self, job: JsonObject, sizes: JsonObject) -> None:
+        if dig(sizes, "spec", "replicas") is not None:
+            job["spec"]["replicas"] = sizes["spec"]["replicas"]
 
     def outcome(self, job: JsonObject) -> Outcome:
         return Outcome(False)
@@ -112,6 +123,18 @@ class ServingKind(JobKind):
             return bool(queue_name_of(job)) or (managed and context.namespace_is_managed(namespace_of(job)))
         except JobError:
             return False
+
+
+def check_selector(job: JsonObject) -> FieldErrors:
+    """The API server's rule: a selector selects the pods of the template."""
+    selector = dig(job, "spec", "selector")
+    if not isinstance(selector, dict):
+        return [required("spec.selector", "Required value: it selects the pods of the template")]
+    labels = labels_of(dig(job, "spec", "template") or {})
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return [invalid("spec.selector", wanted, "must match the template's labels")]
+    return []
 
 
 def check_same_role(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> FieldErrors:

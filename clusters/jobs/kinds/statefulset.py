@@ -35,6 +35,7 @@ from clusters.jobs.kinds.serving import (
     ServingKind,
     annotated_parent,
     check_same_role,
+    check_selector,
     is_of_old_revision,
     let_run,
 )
@@ -50,12 +51,31 @@ class StatefulSet(ServingKind):
     kind = "StatefulSet"
     plural = "statefulsets"
     framework = "statefulset"
+    short_names = ("sts",)
+    restart_policies = ("Always",)
+    spec_integers = ("replicas",)
+    spec_fields = frozenset(
+        {
+            "minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "podManagementPolicy", "replicas",
+            "revisionHistoryLimit", "selector", "serviceName", "template", "updateStrategy", "volumeClaimTemplates",
+        }
+    )  # fmt: skip
+    pod_template_path = "spec.template"
     omitted_zeros = frozenset({"replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"})
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         template = dig(job, "spec", "template") or {}
         labels = PodLabels(_POD_INDEX_LABEL)
         return [make_pod_set(MAIN, _replicas(job), {"spec": template.get("spec") or {}}, labels, annotated=template)]
+
+    def templates(self, job: JsonObject) -> list[tuple[str, JsonObject]]:
+        return [(MAIN, mapping_at(job, "spec", "template"))]
+
+    def workload_count(self, job: JsonObject) -> int:
+        return int(_replicas(job) > 0)
+
+    def check_schema(self, job: JsonObject) -> FieldErrors:
+        return check_selector(job)
 
     def _is_of_another(self, job: JsonObject) -> bool:
         """Whether another kind made the set for its own pods."""

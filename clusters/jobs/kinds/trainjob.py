@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from clusters.client import Kind
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import FieldErrors, JobError
 from clusters.jobs.framework.job_kind import JobKind, Outcome, TemplateSite, expect_infos, integer_at
@@ -67,11 +68,18 @@ class TrainJob(JobKind):
     plural = "trainjobs"
     managed_by_path = ("spec", "managedBy")
     own_manager = "trainer.kubeflow.org/trainjob-controller"
-    runs_by_operator = False  # its pods can't be told without the runtime, which is in the cluster
+    refers_to = (
+        Kind(f"{_GROUP}/v1alpha1", "TrainingRuntime", "trainingruntimes"),
+        Kind(f"{_GROUP}/v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False),
+    )
+    remedy = "Create the training runtime in the cluster first, or name one that is there."
     kept_texts = frozenset({"message"})
 
     def sites(self, job: JsonObject) -> list[TemplateSite]:
         return []  # the runtime has them
+
+    def run_sites(self, job: JsonObject, context: JobContext) -> list[TemplateSite]:
+        return JobSet().sites(_jobset_of(job, context))
 
     def pod_sets(self, job: JsonObject, context: JobContext) -> list[JsonObject]:
         return JobSet().pod_sets(_jobset_of(job, context), context)

@@ -51,6 +51,7 @@ class Command(BaseCommand):
         restarted = snapshot is not None and snapshot.exists()
         cluster = SimulatedCluster(clock, living, seed=seed, snapshot=snapshot)
         if not restarted:
+            cluster.install_operators()
             self._fill(cluster, options["nodes"], options["fleet"])
         nodes = cluster.store.count("nodes")
         try:

@@ -78,6 +78,8 @@ class ApiServer:
         if fixed is not None:
             return fixed
         target = parse_target(request.path)
+        if not self.cluster.serves(target.resource):
+            raise errors.no_such_path(request.path)
         match request.method:
             case "GET" if target.subresource == "log":
                 return self._log(target, request)
@@ -98,19 +100,20 @@ class ApiServer:
     def _fixed(self, path: str) -> Answer | None:
         """Discovery, version and health."""
         if path in ("/healthz", "/livez", "/readyz", "/version", "/api", "/apis"):
+            served = self.cluster.served()
             found: Any = {
                 "/version": _VERSION,
                 "/api": resources.api_versions(),
-                "/apis": resources.api_group_list(),
+                "/apis": resources.api_group_list(served),
             }.get(path, "ok")
             return Answer(200, found)
-        parts = path.split("/")
+        parts, served = path.split("/"), self.cluster.served()
         if parts[1:2] == ["api"] and len(parts) == 3:
-            discovered = resources.api_resource_list("", parts[2])
+            discovered = resources.api_resource_list("", parts[2], served)
         elif parts[1:2] == ["apis"] and len(parts) == 3:
-            discovered = resources.api_group(parts[2])
+            discovered = resources.api_group(parts[2], served)
         elif parts[1:2] == ["apis"] and len(parts) == 4:
-            discovered = resources.api_resource_list(parts[2], parts[3])
+            discovered = resources.api_resource_list(parts[2], parts[3], served)
         else:
             return None
         if discovered is None:

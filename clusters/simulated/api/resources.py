@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusters.jobs.running import OPERATED_KINDS
+from clusters.client import Kind
+from clusters.jobs.registry import JOB_KINDS
 from clusters.simulated.api.objects import JsonObject
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -16,6 +18,7 @@ class Resource:
 
     * group: "" for the core group.
     * generation: whether `metadata.generation` counts changes of the spec.
+    * custom: it is served while its CustomResourceDefinition is there.
     """
 
     group: str
@@ -26,10 +29,19 @@ class Resource:
     short_names: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     generation: bool = False
+    custom: bool = False
 
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+CRDS = "customresourcedefinitions"
+
+
+def _custom(kind: Kind) -> Resource:
+    group, _, version = kind.api_version.partition("/")
+    return Resource(group, version, kind.plural, kind.kind, kind.namespaced, (), ("status",), True, True)
 
 
 RESOURCES: tuple[Resource, ...] = (
@@ -53,13 +65,17 @@ RESOURCES: tuple[Resource, ...] = (
         ("status",),
         True,
     ),
+    Resource("apps", "v1", "statefulsets", "StatefulSet", True, ("sts",), ("status",), True),
+    Resource("apiextensions.k8s.io", "v1", CRDS, "CustomResourceDefinition", False, ("crd",), ("status",), True),
+    Resource("batch", "v1", "cronjobs", "CronJob", True, ("cj",), ("status",), True),
     Resource("batch", "v1", "jobs", "Job", True, (), ("status",), True),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
     Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
     Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",)),
     *(
-        Resource(rules.group, rules.version, rules.plural, rules.kind, True, (), ("status",), True)
-        for rules in OPERATED_KINDS
+        _custom(resource)
+        for kind in JOB_KINDS.values()
+        for resource in ([kind.resource] if kind.optional else []) + list(kind.refers_to)
     ),
 )
 
@@ -73,10 +89,30 @@ def find(group: str, version: str, plural: str) -> Resource | None:
     return _BY_URL.get((group, version, plural))
 
 
-def _groups() -> dict[str, list[str]]:
+def crd_name(resource: Resource) -> str:
+    """What the CustomResourceDefinition of a custom resource is called."""
+    return f"{resource.plural}.{resource.group}"
+
+
+def crd_of(resource: Resource) -> JsonObject:
+    """The CustomResourceDefinition of a custom resource, without a schema."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": crd_name(resource)},
+        "spec": {
+            "group": resource.group,
+            "names": {"kind": resource.kind, "plural": resource.plural, "singular": resource.kind.lower()},
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "versions": [{"name": resource.version, "served": True, "storage": True}],
+        },
+    }
+
+
+def _groups(served: Sequence[Resource]) -> dict[str, list[str]]:
     """The versions of each group, the preferred one first."""
     found: dict[str, list[str]] = {}
-    for resource in RESOURCES:
+    for resource in served:
         versions = found.setdefault(resource.group, [])
         if resource.version not in versions:
             versions.append(resource.version)
@@ -84,19 +120,19 @@ def _groups() -> dict[str, list[str]]:
     return found
 
 
-def api_group(group: str) -> JsonObject | None:
-    versions = _groups().get(group)
+def api_group(group: str, served: Sequence[Resource]) -> JsonObject | None:
+    versions = _groups(served).get(group)
     if versions is None:
         return None
-    served = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
-    return {"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": served, "preferredVersion": served[0]}
+    entries = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": entries, "preferredVersion": entries[0]}
 
 
-def api_group_list() -> JsonObject:
+def api_group_list(served: Sequence[Resource]) -> JsonObject:
     """The answer to GET /apis."""
     groups = []
-    for group in _groups():
-        entry = api_group(group)
+    for group in _groups(served):
+        entry = api_group(group, served)
         if entry is not None:
             groups.append({key: entry[key] for key in ("name", "versions", "preferredVersion")})
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
@@ -107,9 +143,9 @@ def api_versions() -> JsonObject:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
-def api_resource_list(group: str, version: str) -> JsonObject | None:
+def api_resource_list(group: str, version: str, served: Sequence[Resource]) -> JsonObject | None:
     """The answer to GET /api/v1 or /apis/GROUP/VERSION, or None when there is no such group version."""
-    served = [resource for resource in RESOURCES if (resource.group, resource.version) == (group, version)]
+    served = [resource for resource in served if (resource.group, resource.version) == (group, version)]
     if not served:
         return None
     entries: list[JsonObject] = []

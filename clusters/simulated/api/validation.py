@@ -41,7 +41,7 @@ def with_defaults(resource: Resource, item: JsonObject) -> JsonObject:
         spec = _pod_spec_defaults(spec)
     elif resource.plural == "jobs":
         spec = _job_spec_defaults(spec)
-    elif resource.plural in ("deployments", "replicasets"):
+    elif resource.plural in ("deployments", "replicasets", "statefulsets"):
         spec.setdefault("replicas", 1)
         spec["template"] = _template_defaults(spec.get("template") or {})
     elif resource.plural == "limitranges":

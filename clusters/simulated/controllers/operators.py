@@ -10,7 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clusters.jobs.framework.context import IntegrationSettings, JobContext
+from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.job_kind import JobKind, TemplateSite
+from clusters.jobs.registry import KINDS
 from clusters.simulated.api.objects import (
     JsonObject,
     condition_is_true,
@@ -22,10 +25,25 @@ from clusters.simulated.api.objects import (
     uid_of,
 )
 from clusters.simulated.api.pods import is_active, is_ready, phase_of
+from clusters.simulated.api.resources import RESOURCES
 from clusters.simulated.environment import Environment
 
 _POD_SET: Final = "kueueweb.io/simulated-pod-set"
 """The label by which a controller counts the pods of a template."""
+_PLURALS: Final = {resource.kind: resource.plural for resource in RESOURCES}
+
+
+class Stored:
+    """The cluster's objects, for the rules of kinds of jobs."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._store = environment.store
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        return self._store.get(_PLURALS.get(kind, ""), namespace, name)
+
+    def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
+        return [*self._store.items(_PLURALS.get(kind, ""), namespace)]
 
 
 @dataclass(slots=True)
@@ -48,13 +66,17 @@ class OperatedJobController:
         self._rules = rules
         self._manager = f"{rules.kind.lower()}-operator"
         self._report = REPORTS[rules.kind]
+        self._context = JobContext(IntegrationSettings(), Stored(environment), KINDS)
 
     def reconcile(self, namespace: str, name: str) -> float | None:
         job = self._environment.store.get(self._rules.plural, namespace, name)
         if job is None or is_deleting(job):
             return None
         content = copy.deepcopy(job)
-        sites = self._rules.sites(content)
+        try:
+            sites = self._rules.run_sites(content, self._context)
+        except JobError:
+            return None  # what it refers to is not there yet
         suspended = self._rules.is_suspended(job)
         ended = self._rules.outcome(job).finished
         pods = self._pods(job)
@@ -183,6 +205,23 @@ def _report_jobset(job: JsonObject, tallies: list[Tally], suspended: bool, now: 
     return {"replicatedJobsStatus": statuses, "conditions": conditions}
 
 
+def _report_train_job(job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:
+    done, failed = _is_done(tallies), _has_failed(tallies)
+    statuses = [
+        {
+            "name": tally.name,
+            "active": int(tally.active > 0),
+            "ready": int(tally.ready == tally.wanted),
+            "succeeded": int(tally.succeeded == tally.wanted),
+            "failed": int(tally.failed > 0),
+            "suspended": int(suspended),
+        }
+        for tally in tallies
+    ]
+    conditions = _conditions(job, now, Complete=done, Failed=failed, Suspended=suspended)
+    return {"jobsStatus": statuses, "conditions": conditions}
+
+
 def _report_replicas(job: JsonObject, tallies: list[Tally], suspended: bool, now: float) -> JsonObject:
     done, failed = _is_done(tallies), _has_failed(tallies)
     running = not suspended and not done and not failed and _all_ready(tallies)
@@ -257,6 +296,7 @@ def _report_spark(job: JsonObject, tallies: list[Tally], suspended: bool, now: f
 
 REPORTS: Final[Mapping[str, Report]] = {
     "JobSet": _report_jobset,
+    "TrainJob": _report_train_job,
     "PyTorchJob": _report_replicas,
     "TFJob": _report_replicas,
     "XGBoostJob": _report_replicas,

@@ -2045,6 +2045,7 @@ export interface components {
         Health: {
             scheduler: components["schemas"]["SchedulerHealth"];
             watcher: components["schemas"]["WatcherHealth"];
+            job_kinds: components["schemas"]["JobKinds"];
         };
         /** @description A slice of a device that a container holds. */
         HeldSlice: {
@@ -2068,6 +2069,13 @@ export interface components {
             /** @description The starts of the steps, in seconds since the epoch. */
             times: number[];
             series: components["schemas"]["Line"][];
+        };
+        /** @description Kinds of jobs that operators bring. */
+        JobKinds: {
+            /** @description Those whose operator the cluster has. */
+            served: string[];
+            /** @description Those that it does not serve: their jobs start when it does. */
+            missing: string[];
         };
         /** @description Names a workload. */
         Key: {

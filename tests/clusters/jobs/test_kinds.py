@@ -1,4 +1,4 @@
-"""What the status of each kind says."""
+"""What the status of each kind says, where the product asks more than the recordings of Kueue show."""
 
 from __future__ import annotations
 
@@ -6,64 +6,69 @@ from typing import Any
 
 import pytest
 
-from clusters.jobs.running import JOB_KINDS, Progress, Stopping
+from clusters.jobs.framework.job_kind import Stopping
+from clusters.jobs.reading import NO_CLUSTER
+from clusters.jobs.registry import JOB_KINDS, ending_of
 from scheduling.model.vocabulary import FinishedReason
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ({}, Progress()),
-        ({"active": 2, "terminating": 1, "ready": 1, "succeeded": 3}, Progress(active=3, ready=1, succeeded=3)),
+        ({}, None),
         (
             {"conditions": [{"type": "Complete", "status": "True", "message": "done"}], "succeeded": 1},
-            Progress(FinishedReason.SUCCEEDED, "done", succeeded=1),
+            (FinishedReason.SUCCEEDED, "done"),
         ),
         (
             {"conditions": [{"type": "Failed", "status": "True", "message": "limit"}]},
-            Progress(FinishedReason.FAILED, "limit"),
+            (FinishedReason.FAILED, "limit"),
         ),
-        ({"conditions": [{"type": "Failed", "status": "False"}]}, Progress()),
+        ({"conditions": [{"type": "Failed", "status": "False"}]}, None),
     ],
 )
-def test_a_jobs_status(status: dict[str, Any], expected: Progress) -> None:
-    assert JOB_KINDS["Job"].progress({"spec": {}, "status": status}) == expected
+def test_how_a_job_ended(status: dict[str, Any], expected: Any) -> None:
+    assert ending_of(JOB_KINDS["Job"], {"spec": {}, "status": status}) == expected
+
+
+SUSPENDED = {"type": "Suspended", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("status", "stopped"),
+    [
+        ({"conditions": [SUSPENDED]}, True),
+        ({}, False),
+        ({"conditions": [SUSPENDED], "active": 1}, False),
+        ({"conditions": [SUSPENDED], "terminating": 1}, False),
+    ],
+)
+def test_a_suspended_job_has_stopped_when_its_controller_has_seen_it(status: dict[str, Any], stopped: bool) -> None:
+    assert JOB_KINDS["Job"].is_stopped({"spec": {"suspend": True}, "status": status}) is stopped
 
 
 @pytest.mark.parametrize(
     ("parallelism", "completions", "succeeded", "reclaimable"),
-    [(3, 3, 0, 0), (3, 3, 1, 1), (3, 5, 2, 0), (3, 5, 3, 1), (1, 5, 3, 0), (3, None, 2, 0)],
+    [(3, 3, 0, 0), (3, 3, 1, 1), (3, 5, 2, 0), (3, 5, 3, 1), (1, 5, 3, 0), (3, None, 2, 2)],
 )
 def test_pods_that_are_not_needed_again(
     parallelism: int, completions: int | None, succeeded: int, reclaimable: int
 ) -> None:
     spec = {"parallelism": parallelism, "completions": completions}
-    job = {"spec": spec, "status": {"succeeded": succeeded}}
-    assert JOB_KINDS["Job"].progress(job).reclaimable == reclaimable
+    found = JOB_KINDS["Job"].reclaimable_pods({"spec": spec, "status": {"succeeded": succeeded}}, NO_CLUSTER) or []
+    assert sum(each["count"] for each in found) == reclaimable
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        ({"phase": "Pending"}, Progress(active=1)),
-        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, Progress(active=1, ready=1)),
-        ({"phase": "Succeeded"}, Progress(FinishedReason.SUCCEEDED, "Pod succeeded", succeeded=1)),
-        ({"phase": "Failed", "reason": "Evicted"}, Progress(FinishedReason.FAILED, "Evicted")),
-    ],
-)
-def test_a_pods_status(status: dict[str, Any], expected: Progress) -> None:
-    assert JOB_KINDS["Pod"].progress({"status": status}) == expected
-
-
-def test_a_deployment_never_ends_by_itself() -> None:
-    status = {"replicas": 3, "readyReplicas": 2}
-    assert JOB_KINDS["Deployment"].progress({"status": status}) == Progress(active=3, ready=2)
-
-
-def test_templates_are_read_and_written_where_the_kind_has_them() -> None:
+def test_templates_are_where_errors_say_that_they_are() -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}
-    for kind, row in JOB_KINDS.items():
-        manifest = row.with_template({"metadata": {"name": "x"}, "spec": {"other": 1}}, template)
-        assert row.template(manifest)["spec"] == {"containers": []}, kind
-        assert manifest["metadata"]["name"] == "x", kind
-        assert row.workload_per_pod is (row.stopping is Stopping.DELETE_POD)
+    for kind in JOB_KINDS.values():
+        if kind.pod_template_path and kind.has_workload:
+            ((name, found),) = kind.templates({"metadata": {"name": "x"}, "spec": {"template": template}})
+            assert (name, found) == ("main", template), kind.kind
+
+
+def test_what_is_stopped_pod_by_pod_says_how_to_find_its_pods() -> None:
+    job = {"metadata": {"name": "x"}, "spec": {"selector": {"matchLabels": {"app": "web", "tier": "front"}}}}
+    for kind in JOB_KINDS.values():
+        assert bool(kind.selector_of_pods(job)) is (kind.stopping is Stopping.DELETE_PODS), kind.kind
+    assert JOB_KINDS["StatefulSet"].selector_of_pods(job) == "app=web,tier=front"

@@ -8,19 +8,17 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
+from clusters.client import JsonObject
 from clusters.jobs.objects import (
     AdmittedWorkload,
     CannotStart,
     JobSource,
     PodSetAdmission,
-    as_made,
     placed_pod,
-    restored_job,
-    started_job,
     ungated_pod,
-    waiting_job,
 )
-from clusters.jobs.running import JOB_KINDS
+from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.whole_objects import as_made, new_object, restore_patch, start_patch, waiting_object
 from gpus.vendors import VENDORS
 from scheduling.model.admission_check import PodSetUpdate
 from tests.simulated_cluster import job, pod
@@ -42,16 +40,16 @@ def workload(count: int = 1, nodes: tuple[str, ...] = (), queue: str = "queue") 
 def test_a_started_job_has_its_flavors_nodes_and_tolerations() -> None:
     manifest = job()
     manifest["spec"]["template"]["spec"] |= {"nodeSelector": {"zone": "a"}, "tolerations": [TOLERATION]}
-    spec = started_job(source(manifest=manifest), workload())["spec"]
+    spec = new_object(source(manifest=manifest), workload())["spec"]
     assert spec["suspend"] is False
     assert spec["template"]["spec"]["nodeSelector"] == {"zone": "a", "gpu": "on"}
     assert spec["template"]["spec"]["tolerations"] == [TOLERATION]
-    assert "schedulerName" not in spec["template"]["spec"]
+    assert "schedulingGates" not in spec["template"]["spec"]
 
 
 def test_where_we_chose_the_nodes_only_we_bind() -> None:
-    template = started_job(source(), workload(nodes=("n1",)))["spec"]["template"]
-    assert template["spec"]["schedulerName"] == "kueueweb"
+    template = new_object(source(), workload(nodes=("n1",)))["spec"]["template"]
+    assert template["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
     assert template["metadata"]["labels"]["hami.io/webhook"] == "ignore"
     assert template["metadata"]["labels"]["kueueweb.io/workload-uid"] == "w-uid"
 
@@ -62,27 +60,34 @@ def placed(*nodes: str, **fields: Any) -> AdmittedWorkload:
     return AdmittedWorkload("job-train-1", "w-uid", "queue", "main", (pod_set,))
 
 
+def started(job_source: JobSource, admitted: AdmittedWorkload) -> JsonObject:
+    """What is told of a job that starts: all of ours, the changes of another's."""
+    if not job_source.found_in_cluster:
+        return new_object(job_source, admitted)
+    patch = start_patch(job(suspend=True), job_source, admitted)
+    assert patch is not None
+    return patch
+
+
 @pytest.mark.parametrize("found", [False, True])
 def test_pods_without_devices_on_one_node_are_tied_to_it_in_their_template(found: bool) -> None:
-    template = started_job(source(found=found), placed("n1", "n1", hosts={"n1": "n1.example"}))["spec"]["template"]
+    template = started(source(found=found), placed("n1", "n1", hosts={"n1": "n1.example"}))["spec"]["template"]
     assert template["spec"]["nodeSelector"] == {"gpu": "on", "kubernetes.io/hostname": "n1.example"}
-    assert "schedulerName" not in template["spec"]
     assert "schedulingGates" not in template["spec"]
     assert "hami.io/webhook" not in template["metadata"]["labels"]
 
 
 @pytest.mark.parametrize("found", [False, True])
 def test_pods_without_devices_on_several_nodes_wait_at_the_gate_for_their_own(found: bool) -> None:
-    template = started_job(source(found=found), placed("n1", "n2"))["spec"]["template"]
+    template = started(source(found=found), placed("n1", "n2"))["spec"]["template"]
     assert template["spec"]["nodeSelector"] == {"gpu": "on"}
     assert template["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
-    assert "schedulerName" not in template["spec"]
 
 
 def test_server_fields_and_status_are_not_applied() -> None:
     manifest = {**job(), "status": {"active": 1}}
     manifest["metadata"] |= {"uid": "x", "resourceVersion": "7", "managedFields": [], "creationTimestamp": "t"}
-    told = started_job(source(manifest=manifest), workload())
+    told = new_object(source(manifest=manifest), workload())
     assert sorted(told) == ["apiVersion", "kind", "metadata", "spec"]
     assert sorted(told["metadata"]) == ["labels", "name", "namespace"]
     assert told["metadata"]["labels"]["kueueweb.io/job-uid"] == UID
@@ -90,22 +95,23 @@ def test_server_fields_and_status_are_not_applied() -> None:
 
 @pytest.mark.parametrize(
     ("parallelism", "completions", "admitted", "told"),
-    [(4, 4, 4, 4), (4, 4, 2, 2), (4, 2, 2, 4), (4, None, 3, 3)],
+    [(4, 4, 4, 4), (4, 4, 2, 2), (4, None, 3, 3)],
 )
 def test_partial_admission_lowers_the_parallelism(
     parallelism: int, completions: int | None, admitted: int, told: int
 ) -> None:
-    spec: dict[str, Any] = {"parallelism": parallelism}
+    manifest = job(parallelism=parallelism)
+    manifest["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
     if completions is not None:
-        spec["completions"] = completions
-    assert started_job(source(**spec), workload(admitted))["spec"]["parallelism"] == told
+        manifest["spec"]["completions"] = completions
+    assert new_object(source(manifest=manifest), workload(admitted))["spec"]["parallelism"] == told
 
 
 def test_a_selector_that_contradicts_the_flavor_can_not_start() -> None:
     manifest = job()
     manifest["spec"]["template"]["spec"]["nodeSelector"] = {"gpu": "off"}
-    with pytest.raises(CannotStart, match="gpu=off"):
-        started_job(source(manifest=manifest), workload())
+    with pytest.raises(CannotStart, match="conflict for nodeSelector: conflict for key=gpu, value1=off, value2=on"):
+        new_object(source(manifest=manifest), workload())
 
 
 UPDATE = PodSetUpdate(
@@ -119,7 +125,7 @@ def updated(*updates: PodSetUpdate) -> AdmittedWorkload:
 
 
 def test_what_admission_checks_add_is_in_the_template() -> None:
-    template = started_job(source(), updated(UPDATE))["spec"]["template"]
+    template = new_object(source(), updated(UPDATE))["spec"]["template"]
     assert template["metadata"]["labels"]["paid"] == "yes"
     assert template["metadata"]["annotations"]["request"] == "r-1"
     assert template["spec"]["nodeSelector"] == {"gpu": "on", "pool": "provisioned"}
@@ -129,14 +135,23 @@ def test_what_admission_checks_add_is_in_the_template() -> None:
 @pytest.mark.parametrize(
     ("updates", "message"),
     [
-        ((PodSetUpdate("main", node_selector={"gpu": "off"}),), "the node selector gpu=off, and it is on already"),
-        ((UPDATE, PodSetUpdate("main", {"paid": "no"})), "the label paid=no, and it is yes already"),
-        ((UPDATE, PodSetUpdate("main", annotations={"request": "r-2"})), "the annotation request=r-2"),
+        (
+            (PodSetUpdate("main", node_selector={"gpu": "off"}),),
+            "for key=gpu, value1=on, value2=off",
+        ),
+        (
+            (UPDATE, PodSetUpdate("main", {"paid": "no"})),
+            "for key=paid, value1=yes, value2=no",
+        ),
+        (
+            (UPDATE, PodSetUpdate("main", annotations={"request": "r-2"})),
+            "for key=request, value1=r-1, value2=r-2",
+        ),
     ],
 )
 def test_checks_that_contradict_can_not_start(updates: tuple[PodSetUpdate, ...], message: str) -> None:
     with pytest.raises(CannotStart, match=message):
-        started_job(source(), updated(*updates))
+        new_object(source(), updated(*updates))
 
 
 def test_a_pod_at_the_gate_gets_what_the_checks_add() -> None:
@@ -153,29 +168,39 @@ def test_a_pod_at_the_gate_gets_what_the_checks_add() -> None:
 
 
 def test_names_too_long_for_a_label_are_left_out() -> None:
-    labels = started_job(source(), workload(queue="q" * 64))["spec"]["template"]["metadata"]["labels"]
+    labels = new_object(source(), workload(queue="q" * 64))["spec"]["template"]["metadata"]["labels"]
     assert "kueue.x-k8s.io/local-queue-name" not in labels
     assert labels["kueue.x-k8s.io/cluster-queue-name"] == "main"
 
 
-def test_of_a_found_job_only_the_directives_are_ours() -> None:
-    told = started_job(source(found=True), workload(nodes=("n1",)))
-    assert sorted(told["spec"]) == ["suspend", "template"]
-    assert sorted(told["spec"]["template"]["spec"]) == ["nodeSelector", "schedulingGates", "tolerations"]
-    assert told["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
+def test_of_a_found_job_only_what_starts_it_changes() -> None:
+    there = job(suspend=True)
+    patch = start_patch(there, source(found=True), workload(nodes=("n1",)))
+    assert patch is not None
+    assert sorted(patch["spec"]) == ["suspend", "template"]
+    assert sorted(patch["spec"]["template"]["spec"]) == ["nodeSelector", "schedulingGates", "tolerations"]
+    assert patch["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
 
 
-def test_a_found_job_gets_its_own_directives_back() -> None:
-    manifest = job(parallelism=3)
-    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a"}
-    told = restored_job(source(found=True, manifest=manifest))["spec"]
-    assert (told["suspend"], told["parallelism"]) == (True, 3)
-    assert told["template"]["spec"] == {"nodeSelector": {"zone": "a"}}
+def test_a_job_that_runs_is_not_started_again() -> None:
+    assert start_patch(job(), source(found=True), workload()) is None
+
+
+def test_a_stopped_job_gets_its_own_templates_back() -> None:
+    manifest = job(suspend=True)
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a", "gpu": "on"}
+    template = {**manifest["spec"]["template"], "spec": {"nodeSelector": {"zone": "a"}}}
+    patch = restore_patch(manifest, [{"name": "main", "count": 1, "template": template}], JOB_KINDS["Job"])
+    assert patch == {"spec": {"template": {"spec": {"nodeSelector": {"gpu": None}}}}, "metadata": {}}
 
 
 def test_a_pod_is_its_own_template() -> None:
-    told = started_job(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))
-    assert (told["kind"], told["metadata"]["name"], told["spec"]["schedulerName"]) == ("Pod", "single", "kueueweb")
+    told = new_object(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))
+    assert (told["kind"], told["metadata"]["name"], told["spec"]["schedulingGates"][0]["name"]) == (
+        "Pod",
+        "single",
+        "kueueweb.io/placement",
+    )
     assert told["metadata"]["labels"]["kueueweb.io/job-uid"] == UID
     assert told["metadata"]["labels"]["kueueweb.io/workload-uid"] == "w-uid"
 
@@ -183,7 +208,7 @@ def test_a_pod_is_its_own_template() -> None:
 def test_pods_of_a_deployment_wait_at_the_gate() -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
     manifest = {"metadata": {"name": "web", "namespace": "team"}, "spec": {"replicas": 2, "template": template}}
-    told = waiting_job(source("Deployment", manifest=manifest))
+    told = waiting_object(source("Deployment", manifest=manifest), None)
     assert told["spec"]["template"]["spec"]["schedulingGates"] == [{"name": "kueueweb.io/placement"}]
     assert told["spec"]["template"]["metadata"]["labels"]["app"] == "web"
     assert told["spec"]["replicas"] == 2
@@ -216,8 +241,8 @@ def test_a_placed_pod_names_its_workload_and_its_replica() -> None:
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (models.V1Job, started_job(source(), workload(nodes=("n1",)))),
-        (models.V1Pod, started_job(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))),
+        (models.V1Job, new_object(source(), workload(nodes=("n1",)))),
+        (models.V1Pod, new_object(source("Pod", manifest=pod("single")), workload(nodes=("n1",)))),
     ],
 )
 def test_what_is_told_is_what_kubernetes_models_take(model: Any, told: dict[str, Any]) -> None:
@@ -242,16 +267,24 @@ class TestCompletedPods:
         return found
 
     def test_of_jobs_of_ours(self) -> None:
-        assert self.limits(started_job(self.made(), workload(nodes=("n1",)))) == self.COMPLETED
-        assert self.limits(waiting_job(self.made())) == self.COMPLETED
+        assert self.limits(new_object(self.made(), workload(nodes=("n1",)))) == self.COMPLETED
+        assert (
+            self.limits(
+                waiting_object(
+                    replace(self.made("Deployment"), manifest={**job(limits=self.LIMITS), "kind": "Deployment"}), None
+                )
+            )
+            == self.COMPLETED
+        )
 
     def test_of_no_others(self) -> None:
-        assert "containers" not in started_job(self.made(found=True), workload())["spec"]["template"]["spec"]
-        assert self.limits(started_job(source(limits=self.LIMITS), workload(nodes=("n1",)))) == self.LIMITS
+        patch = start_patch(job(suspend=True, limits=self.LIMITS), self.made(found=True), workload(nodes=("n1",)))
+        assert patch is not None
+        assert "containers" not in patch["spec"]["template"]["spec"]
+        assert self.limits(new_object(source(limits=self.LIMITS), workload(nodes=("n1",)))) == self.LIMITS
 
     def test_those_that_are_there_stay_as_they_were_made(self) -> None:
         plain = job(limits=self.LIMITS)
-        assert self.limits(started_job(as_made(self.made(), plain), workload())) == self.LIMITS
+        assert self.limits(new_object(as_made(self.made(), plain), workload())) == self.LIMITS
         completed = job(limits={name: str(amount) for name, amount in self.COMPLETED.items()})
-        assert self.limits(started_job(as_made(self.made(), completed), workload())) == self.COMPLETED
-        assert self.limits(started_job(as_made(self.made(), None), workload())) == self.COMPLETED
+        assert self.limits(new_object(as_made(self.made(), completed), workload())) == self.COMPLETED

@@ -11,8 +11,9 @@ from typing import Self
 import pytest
 from django.core.management import CommandError, call_command
 
-from clusters.client import JOBS, NAMESPACES, NODES, PODS, TokenBucket, connect
+from clusters.client import NAMESPACES, NODES, PODS, TokenBucket, connect
 from clusters.simulated.fleet import example_fleet, read_manifests
+from tests.cluster_kinds import JOBS
 from tests.simulated_cluster import job, post
 
 ROOT = Path(__file__).parents[3]

@@ -12,12 +12,13 @@ import pytest
 from django.db import connection
 
 from accounts.models import Cluster
-from clusters.client import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, TokenBucket, WatchEvent, connect
+from clusters.client import NAMESPACES, NODES, PODS, TokenBucket, WatchEvent, connect
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
 from queues.models import Job, Pod, Workload
 from queues.services.workloads import cancel, hold, release
+from tests.cluster_kinds import DEPLOYMENTS, JOBS
 from tests.clusters.system import System, deployment, gpu_job, queued
 from tests.simulated_cluster import job, pod
 
@@ -66,8 +67,7 @@ def test_pods_carry_kueues_labels_and_the_flavors_nodes(system: System) -> None:
     assert labels["kueue.x-k8s.io/cluster-queue-name"] == "main"
     assert labels["kueue.x-k8s.io/local-queue-name"] == "queue"
     assert pod["metadata"]["annotations"]["kueue.x-k8s.io/workload"] == system.workload().name
-    assert pod["spec"]["nodeSelector"] == {"gpu": "on"}
-    assert pod["spec"]["schedulerName"] == "kueueweb"
+    assert pod["spec"]["nodeSelector"] == {"gpu": "on", "kubernetes.io/hostname": pod["spec"]["nodeName"]}
 
 
 def test_the_namespace_is_made_where_the_cluster_lacks_it(system: System) -> None:
@@ -239,7 +239,7 @@ def test_a_flavor_that_contradicts_the_pods_selector_finishes_the_workload(syste
     system.push()
     row = system.workload()
     assert (row.status, row.reason) == ("Finished", "FailedToStart")
-    assert "gpu=off" in row.message
+    assert "key=gpu, value1=off, value2=on" in row.message
 
 
 def test_another_job_of_the_same_name_is_left_alone_and_said(system: System) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from clusters.client import NODES, JsonObject
-from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission, started_job, ungated_pod
-from clusters.jobs.running import JOB_KINDS
+from clusters.jobs.objects import AdmittedWorkload, JobSource, PodSetAdmission, ungated_pod
+from clusters.jobs.registry import JOB_KINDS
+from clusters.jobs.whole_objects import new_object
 from clusters.push.topology_domains import TopologyDomains
 from gpus.models import DeviceAllocation
 from queues.models import ResourceFlavor, Topology
@@ -82,7 +83,7 @@ def test_without_a_topology_there_is_nothing_to_select() -> None:
 
 def test_the_gate_is_set_and_opens_with_flavor_and_domain() -> None:
     source = JobSource(JOB_KINDS["Job"], job(), "0b0e7a52-0000-4000-8000-000000000001")
-    told = started_job(source, AdmittedWorkload("job-train-1", "w", "queue", "main", (WORKERS,)))
+    told = new_object(source, AdmittedWorkload("job-train-1", "w", "queue", "main", (WORKERS,)))
     spec = told["spec"]["template"]["spec"]
     assert spec["schedulingGates"] == [{"name": GATE}]
     assert "schedulerName" not in spec

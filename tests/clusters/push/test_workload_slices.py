@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clusters.client import JOBS, NAMESPACES, PODS, JsonObject
+from clusters.client import NAMESPACES, PODS, JsonObject
 from clusters.push.workload_slices import handed_over
 from gpus.models import Device, DeviceAllocation
 from queues.models import ClusterQueue, Pod, PodSet, Workload
@@ -15,6 +15,7 @@ from queues.services.admission_checks import CheckAnswer, set_check_state
 from queues.services.workloads import hold
 from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import AdmissionCheckStatus
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job, queued
 from tests.simulated_cluster import TWO_NODES, ServerThread, job, make_simulated
 

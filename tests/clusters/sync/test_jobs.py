@@ -6,9 +6,10 @@ import logging
 
 import pytest
 
-from clusters.client import JOBS, NAMESPACES, JsonObject
+from clusters.client import NAMESPACES, JsonObject
 from queues.models import Job, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job, queued
 from tests.factories import START, make_cluster_queue
 from tests.simulated_cluster import job
@@ -65,11 +66,11 @@ def test_eviction_gives_a_found_job_its_own_template_back(found: System) -> None
     assert found.workload().quota_reserved_at is None
 
 
-def test_jobs_without_a_queue_or_with_an_owner_are_nobodys(found: System) -> None:
+def test_jobs_without_a_queue_or_whose_owner_may_start_them_are_not_taken(found: System) -> None:
     plain = job("plain", suspend=True)
     plain["metadata"]["namespace"] = "team"
     owned = queued(job("owned", suspend=True))
-    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "1"}
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set", "uid": "1", "controller": True}
     owned["metadata"]["ownerReferences"] = [owner]
     for manifest in (plain, owned):
         found.client.create(JOBS, manifest)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from accounts.exceptions import Conflict
-from clusters.client import JOBS, NAMESPACES
+from clusters.client import NAMESPACES
 from gpus.api.reads import drifts
 from gpus.models import DeviceAllocation
 from queues.models import Pod
 from queues.services.workloads import delete_workloads, finish_by_hand, record_finished
 from scheduling.model.vocabulary import FinishedReason
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,10 +13,11 @@ from django.db import connection
 
 from accounts.models import Cluster
 from accounts.services.watcher_health import beat, watcher_health
-from clusters.client import JOBS, PODS
+from clusters.client import PODS
 from clusters.sync.watcher import Watcher
 from gpus.models import Device, Node
 from queues.models import Pod, PodSet
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import System, gpu_job
 
 pytestmark = pytest.mark.django_db(transaction=True)

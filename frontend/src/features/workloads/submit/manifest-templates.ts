@@ -75,10 +75,29 @@ spec:
               memory: 1Gi
 `;
 
+/** The examples of the documentation, one of each kind of job. */
+const EXAMPLES = import.meta.glob<string>("../../../../../docs/examples/*.yaml", {
+  eager: true,
+  import: "default",
+  query: "?raw",
+});
+
+function ofKind([path, text]: [string, string]): { name: string; text: string } {
+  const kind = /^kind: (\w+)$/m.exec(text)?.[1] ?? path;
+  return {
+    name: path.endsWith("-group.yaml") ? `${kind} group` : kind,
+    text: text
+      .replaceAll("namespace: demo", "namespace: NAMESPACE")
+      .replaceAll("queue-name: main", "queue-name: QUEUE")
+      .replace(/^ {2}name: (.+)$/gm, "  generateName: $1-"),
+  };
+}
+
 export const TEMPLATES = [
   { name: "A slice of one GPU", text: SHARED },
   { name: "Whole GPUs, two pods", text: EXCLUSIVE },
   { name: "CPU only", text: CPU },
+  ...Object.entries(EXAMPLES).map(ofKind),
 ] as const;
 
 /** The template's text for a LocalQueue. */

@@ -11,8 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.jobs.framework.manifest import JsonObject
 from scheduling.model.quantity import parse_quantity
+
+JsonObject = dict[str, Any]
 
 _LENGTH: Final = 8
 _SELECTOR: Final = ("matchLabels", "matchExpressions")
@@ -40,9 +41,11 @@ _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _NANO: Final = -9
 
 
-def role_hash(spec: Mapping[str, Any]) -> str:
-    """The role of a pod with this spec."""
-    text = json.dumps({"spec": role_shape(spec)}, separators=(",", ":"), ensure_ascii=False)
+def role_hash(spec: Mapping[str, Any], decisive: Mapping[str, str] | None = None) -> str:
+    """The role of a pod with this spec. `decisive` are annotations that Kueue does not look at, and that decide here
+    what the pod gets; without any the hash is Kueue's."""
+    shape = {"spec": role_shape(spec), **({"annotations": _sorted(decisive)} if decisive else {})}
+    text = json.dumps(shape, separators=(",", ":"), ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return hashlib.sha256(text.encode()).hexdigest()[:_LENGTH]

@@ -1,0 +1,46 @@
+"""Objects of a cluster that jobs refer to: stored as the watcher sees them, and looked up when a job is read."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from accounts.models import Cluster
+from queues.models import ClusterObject
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class StoredObjects:
+    """The objects of one cluster, for rules that only read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        rows = ClusterObject.objects.filter(cluster=self._cluster, kind=kind, namespace=namespace, name=name)
+        manifest: dict[str, Any] | None = rows.values_list("manifest", flat=True).first()
+        return manifest
+
+    def list(self, kind: str, namespace: str = "") -> list[dict[str, Any]]:
+        rows = ClusterObject.objects.filter(cluster=self._cluster, kind=kind)
+        found = rows.filter(namespace=namespace) if namespace else rows
+        return [*found.order_by("namespace", "name").values_list("manifest", flat=True)]
+
+
+def store_cluster_objects(
+    cluster: Cluster, kind: str, manifests: Mapping[Key, Mapping[str, Any]], *, gone: Collection[Key] | None
+) -> None:
+    """Stores objects of a kind. `gone`: those that are there no more; None: all but these are."""
+    with transaction.atomic():
+        rows = ClusterObject.objects.filter(cluster=cluster, kind=kind)
+        there = {(row.namespace, row.name): row for row in rows}
+        left = there.keys() - manifests.keys() if gone is None else there.keys() & set(gone)
+        ClusterObject.objects.filter(pk__in=[there[key].pk for key in left]).delete()
+        for (namespace, name), manifest in manifests.items():
+            row = there.get((namespace, name))
+            if row is None or row.manifest != manifest:
+                rows.update_or_create(
+                    cluster=cluster, kind=kind, namespace=namespace, name=name, defaults={"manifest": manifest}
+                )

@@ -1,0 +1,231 @@
+"""StatefulSets and LeaderWorkerSets: their pods wait at the gate, and not they; and what makes jobs, a CronJob."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.exceptions import ManifestErrors
+from clusters.client import NAMESPACES, JsonObject, Kind
+from clusters.jobs.registry import JOB_KINDS
+from queues.models import Job, Workload
+from queues.services.jobs import delete_jobs
+from queues.services.workloads import hold, release
+from scheduling.model.vocabulary import WorkloadStatus
+from tests.clusters.operated_jobs import template
+from tests.clusters.system import System, queued
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GATE = {"name": "kueueweb.io/placement"}
+RUNTIME: JsonObject = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch"},
+    "spec": {
+        "mlPolicy": {"numNodes": 2, "torch": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "template": {
+                            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                            "spec": {"template": template()},
+                        },
+                    }
+                ]
+            }
+        },
+    },
+}
+RUNTIMES = Kind("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False)
+
+
+def serving_template() -> JsonObject:
+    made = template(run_seconds=100_000)
+    return {**made, "spec": {**made["spec"], "restartPolicy": "Always"}}
+
+
+def stateful_set(replicas: int = 3) -> JsonObject:
+    spec = {"replicas": replicas, "serviceName": "db", "selector": {"matchLabels": {"app": "train"}}}
+    return queued(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "db"},
+            "spec": {**spec, "template": serving_template()},
+        }
+    )
+
+
+def leader_worker_set(replicas: int = 2) -> JsonObject:
+    templates = {"leaderTemplate": serving_template(), "workerTemplate": serving_template(), "size": 3}
+    return queued(
+        {
+            "apiVersion": "leaderworkerset.x-k8s.io/v1",
+            "kind": "LeaderWorkerSet",
+            "metadata": {"name": "llm"},
+            "spec": {"replicas": replicas, "leaderWorkerTemplate": templates},
+        }
+    )
+
+
+def train_job(**spec: Any) -> JsonObject:
+    reference = {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": "torch"}
+    return queued(
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "train"},
+            "spec": {"runtimeRef": reference, **spec},
+        }
+    )
+
+
+def running(system: System) -> list[str]:
+    return sorted(pod["metadata"]["name"] for pod in system.pods() if pod["status"]["phase"] == "Running")
+
+
+def gated(system: System) -> list[str]:
+    return sorted(
+        pod["metadata"]["name"] for pod in system.pods() if GATE in (pod["spec"].get("schedulingGates") or ())
+    )
+
+
+def turns(system: System, number: int) -> None:
+    for _ in range(number):
+        system.turn()
+
+
+def test_a_stateful_set_is_one_workload_and_its_pods_come_one_by_one(system: System) -> None:
+    system.apply(stateful_set())
+    turns(system, 5)
+    workload = system.workload("db")
+    assert workload.status == WorkloadStatus.ADMITTED
+    assert [(pod_set.name, pod_set.count) for pod_set in workload.pod_sets.all()] == [("main", 3)]
+    assert running(system) == ["db-0", "db-1", "db-2"]
+    assert workload.pods_ready_at is not None
+    for pod in system.pods():
+        assert pod["spec"]["nodeSelector"]["gpu"] == "on"
+        assert pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "main"
+
+
+def test_its_pods_wait_after_an_eviction_and_run_again(system: System) -> None:
+    system.apply(stateful_set(2))
+    turns(system, 4)
+    workload = system.workload("db")
+    key = (workload.namespace, workload.name)
+    hold(system.cluster, [key], actor="alice", now=system.moment())
+    turns(system, 3)
+    workload.refresh_from_db()
+    assert (running(system), gated(system), workload.quota_reserved_at) == ([], ["db-0"], None)
+    release(system.cluster, [key], actor="alice", now=system.moment())
+    turns(system, 5)
+    assert running(system) == ["db-0", "db-1"]
+
+
+def test_a_found_stateful_set_is_taken_over_and_resized_by_its_owner(system: System) -> None:
+    kind = JOB_KINDS["StatefulSet"].resource
+    system.client.create(NAMESPACES, {"metadata": {"name": "team"}})
+    system.client.create(kind, stateful_set(2))
+    system.advance(10)
+    system.watcher.resync()
+    turns(system, 6)
+    assert system.workload("db").status == WorkloadStatus.ADMITTED
+    assert running(system) == ["db-0", "db-1"]
+    assert {pod["metadata"]["labels"]["kueueweb.io/workload-uid"] for pod in system.pods()} == {
+        str(system.workload("db").uid)
+    }
+    system.client.patch(kind, "team", "db", {"spec": {"replicas": 0}})
+    turns(system, 4)
+    assert not Workload.objects.exclude(status=WorkloadStatus.FINISHED).exists()
+    assert system.pods() == []
+
+
+def test_each_group_of_a_leader_worker_set_is_a_workload(system: System) -> None:
+    system.install_operator("LeaderWorkerSet")
+    system.apply(leader_worker_set())
+    turns(system, 3)
+    rows = Workload.objects.order_by("pk")
+    assert {row.status for row in rows} == {WorkloadStatus.ADMITTED}
+    assert [[(each.name, each.count) for each in row.pod_sets.all()] for row in rows] == [
+        [("leader", 1), ("worker", 2)]
+    ] * 2
+    assert running(system) == ["llm-0", "llm-0-1", "llm-0-2", "llm-1", "llm-1-1", "llm-1-2"]
+    of = {pod["metadata"]["name"]: pod["metadata"]["labels"]["kueueweb.io/workload-uid"] for pod in system.pods()}
+    by_index = {row.annotations["kueue.x-k8s.io/component-workload-index"]: str(row.uid) for row in rows}
+    assert {of["llm-0"], of["llm-0-2"]} == {by_index["0"]}
+    assert {of["llm-1"], of["llm-1-1"]} == {by_index["1"]}
+    system.apply(leader_worker_set(1))
+    turns(system, 4)
+    assert running(system) == ["llm-0", "llm-0-1", "llm-0-2"]
+    left = Workload.objects.exclude(status=WorkloadStatus.FINISHED).get()
+    assert str(left.uid) == by_index["0"]
+
+
+def test_a_train_job_has_the_pods_of_its_runtime(system: System) -> None:
+    with pytest.raises(ManifestErrors) as refused:
+        system.apply(train_job())
+    (mistake,) = refused.value.errors
+    assert (mistake.rule, mistake.remedy) == (
+        "runtime 'torch' not found",
+        "Create the training runtime in the cluster first, or name one that is there.",
+    )
+    system.install_operator("TrainJob")
+    system.client.create(RUNTIMES, RUNTIME)
+    system.watcher.resync()
+    system.apply(train_job(trainer={"numNodes": 3}))
+    turns(system, 3)
+    workload = system.workload("train")
+    assert [(each.name, each.count) for each in workload.pod_sets.all()] == [("node", 3)]
+    assert len(running(system)) == 3
+    for pod in system.pods():
+        assert pod["spec"]["nodeSelector"]["gpu"] == "on"
+        assert pod["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "node"
+    for _ in range(3):
+        system.turn(15)
+    workload.refresh_from_db()
+    assert (workload.status, workload.reason) == (WorkloadStatus.FINISHED, "Succeeded")
+
+
+def cron_job() -> JsonObject:
+    labels = {"kueue.x-k8s.io/queue-name": "queue"}
+    made = {"metadata": {"labels": labels}, "spec": {"template": template(), "suspend": True}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": "team"},
+        "spec": {"schedule": "*/2 * * * *", "jobTemplate": made},
+    }
+
+
+def test_each_job_of_a_cron_job_waits_runs_and_ends(system: System) -> None:
+    system.apply(cron_job())
+    system.turn()
+    kind = JOB_KINDS["CronJob"].resource
+    assert system.client.get(kind, "team", "nightly") is not None
+    assert not Workload.objects.exists()
+    system.turn(120)
+    turns(system, 2)
+    (row,) = Workload.objects.all()
+    assert row.status == WorkloadStatus.ADMITTED
+    assert row.job is not None
+    assert row.job.found_in_cluster
+    assert len(running(system)) == 1
+    system.turn(30)
+    row.refresh_from_db()
+    assert (row.status, row.reason) == (WorkloadStatus.FINISHED, "Succeeded")
+    system.apply({**cron_job(), "spec": {**cron_job()["spec"], "suspend": True}})
+    system.turn()
+    there = system.client.get(kind, "team", "nightly")
+    assert there is not None
+    assert there["spec"]["suspend"] is True
+    made = Job.objects.get(kind="CronJob")
+    assert delete_jobs(system.cluster, [made], actor="alice", now=system.moment()) == {
+        made.pk: "goes when the cluster has dropped it"
+    }
+    system.turn()
+    assert system.client.get(kind, "team", "nightly") is None
+    assert not Job.objects.filter(kind="CronJob").exists()
