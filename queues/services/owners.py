@@ -14,9 +14,9 @@ from accounts.models import Cluster, Namespace
 from accounts.services.access import Access
 from accounts.services.apply_result import Submitted
 from queues.manifests.job import JobManifest
+from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import WorkloadSpec
 from queues.models import Workload
-from queues.services.pod_groups import POD_GROUP
 from scheduling.manifest import LocatedError, MistakeReason
 
 ONLY_OWNERS: Final = "kueueweb.io/only-owners-change"

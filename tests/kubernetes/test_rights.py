@@ -9,10 +9,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.models import Namespace, Role, RoleBinding
-from clusters.client import JOBS, NAMESPACES, NODES, PODS, ClusterClient, ClusterError, JsonObject, Kind
+from clusters.client import NAMESPACES, NODES, PODS, ClusterClient, ClusterError, JsonObject, Kind
 from gpus.models import DeviceAllocation
 from queues.models import Job, LocalQueue, Workload
 from tests.api_client import SchemaClient
+from tests.cluster_kinds import JOBS
 from tests.clusters.system import gpu_job, queued
 from tests.factories import START
 from tests.kubernetes.control_plane import ControlPlane
