@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0006_edits_and_spellings'),
+        ('accounts', '0007_kept_answer'),
     ]
 
     operations = [

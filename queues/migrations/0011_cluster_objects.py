@@ -7,8 +7,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0007_served_kinds'),
-        ('queues', '0008_edits_and_spellings'),
+        ('accounts', '0008_served_kinds'),
+        ('queues', '0010_provisioning_request_config'),
     ]
 
     operations = [
