@@ -142,6 +142,9 @@ class _Reading:
                 top.report.error(top.at("spec"), None, str(failure), kind.remedy)
             return ()
         except (AttributeError, KeyError, TypeError, ValueError) as mistake:
+            self._locate_in_template(content)
+            if self._failed():
+                return ()
             rule = f"is not the spec of a {kind.kind}: {type(mistake).__name__}: {mistake}"
             remedy = f"Compare it with the CRD of {kind.plural}."
             top.report.error(top.at("spec"), None, rule, remedy, MistakeReason.WRONG_TYPE)
@@ -168,6 +171,14 @@ class _Reading:
             default = kind.restart_policies[0]
             text = f"is missing, and Kubernetes asks for {' or '.join(kind.restart_policies)}: {default} is taken"
             self._top.report.warn(f"{fields.at('spec')}.restartPolicy", text)
+
+    def _locate_in_template(self, content: JsonObject) -> None:
+        """Report the field of the pod template that is of another type than it has in Kubernetes."""
+        path = self._kind.pod_template_path
+        template = dig(content, *path.split(".")) if path else content
+        if path is not None and isinstance(template, Mapping):
+            parts = {part: template[part] for part in ("metadata", "spec") if part in template}
+            read_pod_template(Fields(self._top.report, self._top.at(path) if path else self._top.path, parts))
 
     def _paths(self, content: JsonObject, count: int) -> Sequence[str]:
         if self._kind.pod_template_path is not None:

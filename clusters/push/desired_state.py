@@ -21,7 +21,7 @@ from queues.manifests.kueue_keys import SLICE_NAME
 from queues.models import Job, PodSet, ResourceFlavor, Workload
 from queues.services.admission_rows import read_check_state, read_topology_assignment
 from queues.services.cluster_objects import StoredObjects
-from queues.services.pod_groups import Member
+from queues.services.pod_groups.life import Member
 from scheduling.model.admission_check import AdmissionCheckState, updates_of
 from scheduling.model.device import Device, DeviceSlice
 from scheduling.model.placement import PodPlacement

@@ -24,7 +24,7 @@ from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
 from queues.services.jobs import apply_jobs, read_job_object
-from queues.services.pod_groups import MemberPhase, forget_members, record_phases
+from queues.services.pod_groups.life import MemberPhase, forget_members, record_phases
 from queues.services.workload_events import log_event
 from queues.services.workloads import record_finished
 from scheduling.manifest import MistakeReason

@@ -39,7 +39,7 @@ from queues.querysets import QueuePositions
 from queues.services.jobs import read_job_object
 from queues.services.limits import check_rate
 from queues.services.owners import require_owner
-from queues.services.pod_group_submission import submit_group_pods
+from queues.services.pod_groups.submission import submit_group_pods
 from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.visibility import Reader

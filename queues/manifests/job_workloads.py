@@ -156,8 +156,8 @@ def workload_specs(
             )
             for spec in job_workloads(job, job_spec(job, name=_name(job)))
         ]
-        if not job.queue_name:
-            path = top.at(f"metadata.labels[{keys.QUEUE_NAME}]")
+        path = top.at(f"metadata.labels[{keys.QUEUE_NAME}]")
+        if not job.queue_name and path not in {error.path for error in report.errors}:
             report.error(path, None, "Required value", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
     else:
         report.error("kind", kind, f"is no kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)

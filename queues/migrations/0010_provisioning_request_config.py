@@ -27,6 +27,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('deletion_requested_at', models.DateTimeField(blank=True, help_text="Set while it is in use: it goes when nothing holds it, as with Kueue's finalizer.", null=True)),
+                ('changed_by', models.CharField(blank=True, db_default='', default='', help_text='Who wrote it last, as events name them.', max_length=150)),
                 ('provisioning_class_name', models.CharField(max_length=253)),
                 ('parameters', models.JSONField(blank=True, default=dict, help_text='{name: value} for the autoscaler')),
                 ('managed_resources', models.JSONField(blank=True, default=list, help_text='[resource, ...]; pods that ask for none of them need no request; empty: all')),

@@ -2,10 +2,10 @@
 
 from django.db import models
 
-from accounts.models.base import ClusterObject
+from accounts.models.base import ClusterObject, EditedObject
 
 
-class ProvisioningRequestConfig(ClusterObject):
+class ProvisioningRequestConfig(EditedObject, ClusterObject):
     """Kueue's ProvisioningRequestConfig: AdmissionChecks name it in their parameters."""
 
     provisioning_class_name = models.CharField(max_length=253)

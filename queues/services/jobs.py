@@ -29,9 +29,9 @@ from queues.models import Job, LocalQueue, Workload
 from queues.services.elastic_jobs import match_slices
 from queues.services.generated_names import draw_names
 from queues.services.job_changes import change_workload, frozen_paths, job_paths, pod_set_specs, remove_workloads
-from queues.services.pod_group_plans import GroupPod, plan_groups
-from queues.services.pod_group_rows import store_groups
-from queues.services.pod_groups import withdraw_members
+from queues.services.pod_groups.life import withdraw_members
+from queues.services.pod_groups.plans import GroupPod, plan_groups
+from queues.services.pod_groups.rows import store_groups
 from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
@@ -86,7 +86,7 @@ def apply_jobs(
     A job that names no queue, and whose namespace has no LocalQueue `default`, is kept without a workload. A job that
     is there is replaced: its waiting workloads follow, what holds quota must not change (Kueue's immutable fields).
     `found_in_cluster`: somebody made the jobs there, and their rows take the uid that they have there. Pods of a group
-    are one workload (`queues.services.pod_group_rows`). Raises `ManifestErrors`.
+    are one workload (`queues.services.pod_groups.rows`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
     priorities = choose_priorities(cluster, submissions)

@@ -87,6 +87,7 @@ def test_get_prints_names_yaml_and_json(tmp_path: Path) -> None:
     assert run("get", "lq", "-n", "team") == "LocalQueue team/queue\n"
     file.write_text(run("get", "lq", "queue", "-o", "yaml"))
     assert run("apply", "-f", str(file)) == "LocalQueue team/queue unchanged\n"
-    assert json.loads(run("get", "cohort", "all", "-o", "json"))["items"][0]["metadata"] == {"name": "all"}
+    metadata = json.loads(run("get", "cohort", "all", "-o", "json"))["items"][0]["metadata"]
+    assert (metadata["name"], metadata["resourceVersion"]) == ("all", "1")
     with pytest.raises(CommandError, match="no cohort missing"):
         run("get", "cohort", "missing")

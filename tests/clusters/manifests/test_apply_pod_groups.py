@@ -7,7 +7,7 @@ from accounts.exceptions import ManifestErrors
 from accounts.models import Cluster
 from clusters.manifests import get_manifests
 from queues.models import Job, PodSet, Workload, WorkloadEvent
-from queues.services.pod_groups import MemberPhase, record_phases
+from queues.services.pod_groups.life import MemberPhase, record_phases
 from queues.services.workloads import cancel
 from tests import manifest_texts as texts
 from tests.manifest_texts import Apply, actions, joined

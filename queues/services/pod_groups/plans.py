@@ -15,7 +15,7 @@ from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember
 from queues.manifests.workload import MAX_POD_SETS
 from queues.manifests.workload_object import pod_set_group_mistakes
 from queues.models import Job, Workload
-from queues.services.pod_groups import Member, compose, members_of
+from queues.services.pod_groups.life import Member, compose, members_of
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import MistakeReason

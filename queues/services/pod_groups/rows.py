@@ -18,8 +18,8 @@ from queues.manifests.pod_group import POD, POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
-from queues.services.pod_group_plans import GroupPlan, GroupPod
-from queues.services.pod_groups import compose, refresh_groups
+from queues.services.pod_groups.life import compose, refresh_groups
+from queues.services.pod_groups.plans import GroupPlan, GroupPod
 from queues.services.submission import create_workloads
 
 

@@ -1,0 +1,1 @@
+"""Pods of groups: many pods that are one workload."""
