@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from clusters.client import JsonObject
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, PodSetAdmission, replica_of, uid_label
+from scheduling.model.topology import TopologyRequest
+from scheduling.topology.ungater import rank_of
 
 
 class Replicas:
@@ -25,15 +27,17 @@ class Replicas:
         return workload_uid in self._with_pods
 
     def assign(self, pod: JsonObject, workload_uid: str, pod_set: PodSetAdmission) -> int | None:
-        """The pod's replica: the one that it has, else the first free one of those that the pod set holds; None where
-        there is none, or as many pods live as were admitted."""
+        """The pod's replica: the one that it has, else its rank in the topology where that is free, else the first free
+        one of those that the pod set holds; None where there is none, or as many pods live as were admitted."""
         taken = self._taken.get((workload_uid, pod_set.name), {})
         own, numbers = replica_of(pod), pod_set.replicas
         if own is not None and own in numbers and taken.get(own) == pod["metadata"]["uid"]:
             return own
         if len(taken) >= pod_set.count:
             return None
-        replica = next((number for number in numbers if number not in taken), None)
+        free = [number for number in numbers if number not in taken]
+        rank = _rank(pod, pod_set)
+        replica = rank if rank in free else next(iter(free), None)
         if replica is not None:
             self._note(workload_uid, pod_set.name, replica, pod["metadata"]["uid"])
         return replica
@@ -41,3 +45,11 @@ class Replicas:
     def _note(self, workload_uid: str, pod_set: str, replica: int, pod_uid: str) -> None:
         self._taken.setdefault((workload_uid, pod_set), {}).setdefault(replica, pod_uid)
         self._with_pods.add(workload_uid)
+
+
+def _rank(pod: JsonObject, pod_set: PodSetAdmission) -> int | None:
+    """Nodes of a pod set stand in the order of its topology's domains, so neighbours in rank get neighbouring nodes."""
+    if pod_set.topology is None:
+        return None
+    request = pod_set.topology_request or TopologyRequest()
+    return rank_of(request, pod["metadata"].get("labels") or {}, pod_set.count)

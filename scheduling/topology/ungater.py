@@ -54,23 +54,24 @@ def _ranks(
     """Each pod's rank by name; None unless all are readable, different and below the number of places."""
     ranks: dict[str, int] = {}
     for pod in pods:
-        rank = _rank(request, pod, count, index_offset)
+        rank = rank_of(request, pod.labels, count, index_offset)
         if rank is None or not 0 <= rank < count:
             return None
         ranks[pod.name] = rank
     return ranks if len(set(ranks.values())) == len(ranks) else None
 
 
-def _rank(request: TopologyRequest, pod: TopologyPod, count: int, index_offset: int) -> int | None:
+def rank_of(request: TopologyRequest, labels: Mapping[str, str], count: int, index_offset: int = 0) -> int | None:
+    """The rank that a pod states by its labels, among `count` pods; None where it states none that can be read."""
     if request.pod_index_label is None:
         return None
-    index = _number(pod.labels.get(request.pod_index_label))
+    index = _number(labels.get(request.pod_index_label))
     if index is None:
         return None
     index -= index_offset
     if request.sub_group_index_label is None or not request.sub_group_count:
         return index
-    group = _number(pod.labels.get(request.sub_group_index_label))
+    group = _number(labels.get(request.sub_group_index_label))
     group_size = count // request.sub_group_count
     if group is None or not 0 <= group < request.sub_group_count or not 0 <= index < group_size:
         return None

@@ -79,6 +79,7 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("put", "resource-flavors/{name}/"): Write({"node_labels": {"a": "b"}}, right=codes(200), again=codes(409, 412)),
     ("patch", "resource-flavors/{name}/"): Write({"node_labels": {"a": "b"}}, again=codes(409, 412)),
     ("delete", "resource-flavors/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("put", "prices/"): Write({"currency": "EUR", "prices": []}, again=codes(409, 412)),
     ("patch", "devices/{uuid}/"): Write({"cordoned": True}),
     ("patch", "nodes/{name}/"): Write({"cordoned": True}),
     ("post", "manifests/"): Write(JOB, "application/yaml", again=codes(409)),
@@ -99,7 +100,7 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "workloads/hold/"): Write(KEYS, again=codes(409)),
     ("post", "workloads/release/"): Write(KEYS, before="held", again=codes(409)),
 }  # fmt: skip
-BY_ADMINS: Final = ("cluster-queues", "cohorts", "local-queues", "resource-flavors", "devices", "nodes")
+BY_ADMINS: Final = ("cluster-queues", "cohorts", "local-queues", "resource-flavors", "devices", "nodes", "prices")
 IDS: Final = [f"{method} {path}" for method, path in OPERATIONS]
 
 
@@ -165,7 +166,8 @@ def prepare(cluster: Cluster, path: str, write: Write) -> None:
 def send(client: SchemaClient, method: str, url: str, write: Write) -> Any:
     text = write.body if isinstance(write.body, str) else orjson.dumps(write.body).decode()
     body = "" if write.body is None else text
-    return client.generic(method.upper(), url, body, write.content_type)
+    any_state = {"If-Match": "*"} if method == "put" else {}
+    return client.generic(method.upper(), url, body, write.content_type, headers=any_state)
 
 
 def rows() -> dict[str, list[dict[str, Any]]]:

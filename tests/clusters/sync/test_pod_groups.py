@@ -152,7 +152,7 @@ class TestOurGroup:
         system.engine.run()
         system.push()
         (made,) = system.pods()
-        assert made["spec"]["nodeSelector"] == {"gpu": "on"}
+        assert made["spec"]["nodeSelector"] == {"gpu": "on", "kubernetes.io/hostname": "node-01"}
         assert made["metadata"]["labels"][f"{KUEUE}/pod-group-pod-index"] == "7"
 
     def test_ranks_of_a_topology_are_indexes_in_the_group_and_a_repeated_push_changes_nothing(
