@@ -109,16 +109,23 @@ END $$;
 -- What was recorded last of each object that has quotas: the edit that is recorded next is compared with it.
 CREATE TABLE accounts_auditstate (object_uid uuid PRIMARY KEY, state jsonb NOT NULL);
 
+-- One branch for each owner, so that each uses its index: with thousands of queues in one transaction a scan of all of
+-- them for each would take minutes.
 CREATE FUNCTION kueueweb_audit_quotas(owner_column text, owner_id bigint) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    groups bigint[];
 BEGIN
+    IF owner_column = 'cohort_id' THEN
+        groups := ARRAY(SELECT id FROM queues_resourcegroup WHERE cohort_id = owner_id);
+    ELSE
+        groups := ARRAY(SELECT id FROM queues_resourcegroup WHERE cluster_queue_id = owner_id);
+    END IF;
     RETURN jsonb_build_object(
         'resource_groups', (SELECT coalesce(jsonb_agg(jsonb_build_object('covered_resources', covered_resources, 'flavors', flavors)
-            ORDER BY position), '[]') FROM queues_resourcegroup
-            WHERE CASE owner_column WHEN 'cohort_id' THEN cohort_id ELSE cluster_queue_id END = owner_id),
+            ORDER BY position), '[]') FROM queues_resourcegroup WHERE id = ANY (groups)),
         'quotas', (SELECT coalesce(jsonb_object_agg(q.flavor || ' ' || q.resource, jsonb_build_object('nominal_quota', q.nominal_quota,
             'borrowing_limit', q.borrowing_limit, 'lending_limit', q.lending_limit)), '{}')
-            FROM queues_flavorquota q JOIN queues_resourcegroup g ON g.id = q.resource_group_id
-            WHERE CASE owner_column WHEN 'cohort_id' THEN g.cohort_id ELSE g.cluster_queue_id END = owner_id));
+            FROM queues_flavorquota q WHERE q.resource_group_id = ANY (groups)));
 END $$;
 
 -- An edit of a quota raises the generation of its owner (kueueweb_note_quota), so that its owner's row always fires this.
@@ -132,7 +139,8 @@ DECLARE
     old_state jsonb;
     new_state jsonb;
 BEGIN
-    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE uid = $1', TG_TABLE_NAME) INTO row_ USING uid_;
+    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE id = $1', TG_TABLE_NAME) INTO row_
+        USING CASE TG_OP WHEN 'DELETE' THEN OLD.id ELSE NEW.id END;
     IF row_ IS NOT NULL THEN
         new_state := kueueweb_audit_columns(row_, NULL) || kueueweb_audit_quotas(owner_column, (row_ ->> 'id')::bigint);
     END IF;
