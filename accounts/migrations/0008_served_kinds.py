@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='cluster',
             name='missing_kinds',
-            field=models.JSONField(blank=True, default=list, help_text='[kind, ...]: kinds of jobs that it does not serve, because their operators are not installed.'),
+            field=models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='[kind, ...]: kinds of jobs that it does not serve, because their operators are not installed.'),
         ),
         migrations.AddField(
             model_name='cluster',
             name='served_kinds',
-            field=models.JSONField(blank=True, default=list, help_text='[kind, ...]: kinds of operators that the cluster serves, as the watcher found.'),
+            field=models.JSONField(blank=True, db_default=models.Value([], models.JSONField()), default=list, help_text='[kind, ...]: kinds of operators that the cluster serves, as the watcher found.'),
         ),
     ]

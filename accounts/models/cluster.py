@@ -47,11 +47,13 @@ class Cluster(models.Model):
     )
     served_kinds = models.JSONField(
         default=list,
+        db_default=models.Value([], models.JSONField()),
         blank=True,
         help_text="[kind, ...]: kinds of operators that the cluster serves, as the watcher found.",
     )
     missing_kinds = models.JSONField(
         default=list,
+        db_default=models.Value([], models.JSONField()),
         blank=True,
         help_text="[kind, ...]: kinds of jobs that it does not serve, because their operators are not installed.",
     )

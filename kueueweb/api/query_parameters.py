@@ -44,7 +44,9 @@ class RefuseUnknownParameters:
         known = known_parameters(view, request.method)
         if known is None:
             return None
-        errors = [located(_mistake(name, str(request.GET[name]), known)) for name in request.GET if name not in known]
+        # Clients name the cluster in every request, also where none is concerned.
+        unknown = [name for name in request.GET if name not in known and name != "cluster"]
+        errors = [located(_mistake(name, str(request.GET[name]), known)) for name in unknown]
         if not errors:
             return None
         message = f"{errors[0]['path']}: {errors[0]['rule']}"
