@@ -137,24 +137,33 @@ def _has_unread_rules(spec: Mapping[str, Any]) -> bool:
 
 
 def _is_bound_to_other_pods(spec: Mapping[str, Any]) -> bool:
-    affinity = spec.get("affinity") or {}
+    affinity = _mapping(spec.get("affinity"))
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    spread = spec.get("topologySpreadConstraints") or ()
-    return any((affinity.get(kind) or {}).get(required) for kind in ("podAffinity", "podAntiAffinity")) or any(
+    spread = _mappings(spec.get("topologySpreadConstraints"))
+    return any(_mapping(affinity.get(kind)).get(required) for kind in ("podAffinity", "podAntiAffinity")) or any(
         rule.get("whenUnsatisfiable", "DoNotSchedule") == "DoNotSchedule" for rule in spread
     )
 
 
 def _has_volumes(spec: Mapping[str, Any]) -> bool:
     """Whether volumes may be there on some nodes only."""
-    volumes = spec.get("volumes") or ()
+    volumes = _mappings(spec.get("volumes"))
     return any(volume.get(kind) for volume in volumes for kind in ("persistentVolumeClaim", "ephemeral"))
 
 
 def _has_host_ports(spec: Mapping[str, Any]) -> bool:
-    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    ports = [port for container in containers for port in container.get("ports") or ()]
+    containers = [*_mappings(spec.get("initContainers")), *_mappings(spec.get("containers"))]
+    ports = [port for container in containers for port in _mappings(container.get("ports"))]
     return any(port.get("hostPort") for port in ports) or bool(spec.get("hostNetwork") and ports)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """What nobody has checked yet: anything else counts as nothing, and is refused where it is read."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def _is_pod_level(resource: str) -> bool:

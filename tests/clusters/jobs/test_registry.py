@@ -18,6 +18,7 @@ from queues.manifests.job_workloads import JOB_READERS
 _ROOT = Path(__file__).parents[3]
 _RBAC = _ROOT / "deploy/kubernetes/rbac.yaml"
 _KNOWN_ELSEWHERE = {
+    "clusters/api/pod_views.py": {"Pod"},  # what the address is of
     "clusters/client.py": {"Pod"},  # pods are bound, whatever made them
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
     "clusters/jobs/scenario.py": {"Pod"},  # the steps of recorded scenarios make pods
