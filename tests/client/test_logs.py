@@ -34,6 +34,7 @@ def server(system: System) -> Iterator[str]:
     make_user("alice")
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever comes before the server accepts waits for it
     running = uvicorn.Server(server_configuration(log_level="warning", lifespan="off"))
     thread = threading.Thread(target=running.run, args=([listener],))
     thread.start()
