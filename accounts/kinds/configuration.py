@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds import feature_gates
-from scheduling.manifest import Fields, MistakeReason, read_metadata
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, MistakeReason, read_metadata
+from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import qualified_name
 from scheduling.model.duration import duration_seconds
 from scheduling.model.vocabulary import (
@@ -42,7 +42,7 @@ class _Version(StrEnum):
     V1BETA2 = "v1beta2"
 
 
-def read_configuration(top: Fields, version: str) -> dict[str, Any]:
+def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
     """The Configuration in its v1beta2 form, with apiVersion and kind: blocks that v1beta1 switches off are left out.
 
     What has no effect here is kept, with a warning.
@@ -72,7 +72,7 @@ def write_configuration(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "Configuration"} | dict(configuration)
 
 
-def _warn_of_fields_without_effect(top: Fields) -> None:
+def _warn_of_fields_without_effect(top: FieldReader) -> None:
     top.ignore(*_ABOUT_KUEUES_PROCESS, *_WITHOUT_EFFECT)
     about_process = [key for key in _ABOUT_KUEUES_PROCESS if top.has(key)]
     if about_process:
@@ -84,7 +84,7 @@ def _warn_of_fields_without_effect(top: Fields) -> None:
             top.warn(key, f"has no effect: {instead}")
 
 
-def _read_feature_gates(top: Fields) -> None:
+def _read_feature_gates(top: FieldReader) -> None:
     gates = top.fields("featureGates")
     if gates is None:
         return
@@ -102,7 +102,7 @@ def _read_feature_gates(top: Fields) -> None:
             gates.warn(gate, f"has no effect: what it switches is decided here once and for all. {_REMOVE_IT}")
 
 
-def _read_integrations(top: Fields, old: bool) -> None:
+def _read_integrations(top: FieldReader, old: bool) -> None:
     block = top.fields("integrations")
     if block is None:
         return
@@ -118,7 +118,7 @@ def _read_integrations(top: Fields, old: bool) -> None:
     block.close()
 
 
-def _read_pods_ready(block: Fields, old: bool) -> bool:
+def _read_pods_ready(block: FieldReader, old: bool) -> bool:
     """Whether the block switches the feature on."""
     enabled = block.boolean("enable", default=False) if old else True
     for key in ("timeout", "recoveryTimeout"):
@@ -134,7 +134,7 @@ def _read_pods_ready(block: Fields, old: bool) -> bool:
     return enabled
 
 
-def _read_fair_sharing(block: Fields, old: bool) -> bool:
+def _read_fair_sharing(block: FieldReader, old: bool) -> bool:
     """Whether the block switches the feature on."""
     enabled = block.boolean("enable", default=False) if old else True
     strategies = block.texts("preemptionStrategies")
@@ -153,7 +153,7 @@ def _read_fair_sharing(block: Fields, old: bool) -> bool:
     return enabled
 
 
-def _read_admission_fair_sharing(top: Fields) -> None:
+def _read_admission_fair_sharing(top: FieldReader) -> None:
     block = top.fields("admissionFairSharing")
     if block is None:
         return
@@ -168,7 +168,7 @@ def _read_admission_fair_sharing(top: Fields) -> None:
     block.close()
 
 
-def _read_resources(top: Fields) -> None:
+def _read_resources(top: FieldReader) -> None:
     block = top.fields("resources")
     if block is None:
         return
@@ -199,7 +199,7 @@ def _read_resources(top: Fields) -> None:
     block.close()
 
 
-def _read_retention(top: Fields) -> None:
+def _read_retention(top: FieldReader) -> None:
     block = top.fields("objectRetentionPolicies")
     if block is None:
         return
@@ -211,7 +211,7 @@ def _read_retention(top: Fields) -> None:
     block.close()
 
 
-def _duration(block: Fields, key: str) -> float | None:
+def _duration(block: FieldReader, key: str) -> float | None:
     text = block.text(key)
     if not text:
         return None

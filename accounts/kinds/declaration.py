@@ -16,7 +16,7 @@ from django.db.models import Model
 
 from accounts.kinds.types import AnnotationType, FieldType
 from accounts.models import Cluster
-from scheduling.manifest import Fields, MistakeReason, ObjectMeta, Report, read_metadata, write_metadata
+from scheduling.manifest import FieldReader, MistakeReason, ObjectMeta, ValidationReport, read_metadata, write_metadata
 from scheduling.manifest.metadata import read_labels_and_annotations
 from scheduling.manifest.syntax import Syntax, dns_label, dns_subdomain
 
@@ -105,16 +105,16 @@ class KindSpec:
 class Reading:
     """An object that is being read: its values so far, and where each stands in the document."""
 
-    def __init__(self, kind: Kind, top: Fields, version: str = "") -> None:
+    def __init__(self, kind: Kind, top: FieldReader, version: str = "") -> None:
         self.kind = kind
         self.version = version
         self.in_json = not version
         self.name = ""
         self.values: dict[str, Any] = {found.name: found.type.default for found in kind.stored}
         self._top = top
-        self._places: dict[str, tuple[Fields, str]] = {}
+        self._places: dict[str, tuple[FieldReader, str]] = {}
 
-    def walk(self, holder: Fields, tree: Tree) -> None:
+    def walk(self, holder: FieldReader, tree: Tree) -> None:
         """Read what stands in the tree."""
         for key, below in tree.items():
             if below is None:
@@ -154,7 +154,7 @@ class Reading:
             return meta
         return replace(meta, annotations={key: text for key, text in meta.annotations.items() if key not in annotated})
 
-    def _place(self, name: str) -> tuple[Fields, str]:
+    def _place(self, name: str) -> tuple[FieldReader, str]:
         """Where a field stands, or would, in this document."""
         if name in self._places:
             return self._places[name]
@@ -162,10 +162,10 @@ class Reading:
         place = field_.older.get(self.version) or Place(field_.path)
         return self._top, field_.json_path if self.in_json else place.path
 
-    def _must_have(self, holder: Fields, key: str) -> bool:
+    def _must_have(self, holder: FieldReader, key: str) -> bool:
         return not self.in_json and holder is self._top and key == "spec" and self.kind.spec_required
 
-    def _take(self, holder: Fields, key: str, found: Field, type_: FieldType) -> None:
+    def _take(self, holder: FieldReader, key: str, found: Field, type_: FieldType) -> None:
         if self.in_json and not found.required and holder.content.get(key) in ("", None, [], type_.default):
             holder.ignore(key)
             return
@@ -186,7 +186,7 @@ class ManifestKind(ABC):
     namespaced: bool = False
 
     @abstractmethod
-    def read(self, top: Fields, version: str) -> Any:
+    def read(self, top: FieldReader, version: str) -> Any:
         """What a document says."""
 
     @property
@@ -242,7 +242,7 @@ class Kind(ManifestKind):
         """The columns that an apply writes; `resource_groups` are rows of their own."""
         return [found.name for found in self.stored if found.name != "resource_groups"]
 
-    def read(self, top: Fields, version: str) -> KindSpec:
+    def read(self, top: FieldReader, version: str) -> KindSpec:
         """Read a manifest of a version such as `v1beta2`."""
         top.ignore("status", *(() if any("spec." in found.path for found in self.fields) else ("spec",)))
         meta = read_metadata(top, namespaced=self.namespaced, name_syntax=self.name_syntax)
@@ -251,13 +251,18 @@ class Kind(ManifestKind):
         return self._finished(reading, meta)
 
     def read_json(
-        self, report: Report, name: str, namespace: str, body: Mapping[str, Any], before: KindSpec | None = None
+        self,
+        report: ValidationReport,
+        name: str,
+        namespace: str,
+        body: Mapping[str, Any],
+        before: KindSpec | None = None,
     ) -> KindSpec:
         """Read our JSON of the object with this name; what it leaves out is the default.
 
         Fields that our JSON does not have stay as they were.
         """
-        top = Fields(report, "", body)
+        top = FieldReader(report, "", body)
         top.ignore(*READ_ONLY, *(found.json_path for found in self.fields if found.read_only))
         for key, value in (("name", name), ("namespace", namespace)):
             if body.get(key, value) != value:

@@ -9,8 +9,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from scheduling.manifest import Fields, MistakeReason
-from scheduling.manifest.fields import INT32_MAX, INT32_MIN
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.field_reader import INT32_MAX, INT32_MIN
 from scheduling.manifest.syntax import Syntax, qualified_name
 from scheduling.model.quantity import NANOS
 
@@ -30,7 +30,7 @@ class FieldType(ABC):
         """The value of a field that is left out."""
 
     @abstractmethod
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Any:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Any:
         """The value under a key; a mistake is noted, and the default is returned."""
 
     def of_row(self, row: Any, column: str) -> Any:
@@ -59,7 +59,7 @@ class Text(FieldType):
     def default(self) -> str:
         return ""
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> str:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> str:
         return holder.text(key, required=required, max_length=self.max_length, syntax=self.syntax)
 
     def core(self, value: str) -> str | None:
@@ -78,7 +78,7 @@ class Choice(FieldType):
     def default(self) -> str:
         return self.initial.value if self.initial else ""
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> str:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> str:
         given = holder.content.get(key)
         if isinstance(given, str) and given in self.synonyms:
             holder.ignore(key)
@@ -110,7 +110,7 @@ class Integer(AnnotationType):
     def default(self) -> int | None:
         return self.initial
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> int | None:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> int | None:
         if required and not holder.require(key):
             return self.default
         found = holder.optional_integer(key, minimum=self.minimum, maximum=self.maximum)
@@ -130,7 +130,7 @@ class Boolean(AnnotationType):
     def default(self) -> bool:
         return False
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> bool:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> bool:
         return holder.boolean(key)
 
     def read_annotation(self, text: str) -> bool:
@@ -151,7 +151,7 @@ class TextMap(FieldType):
     def default(self) -> dict[str, str]:
         return {}
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
         return holder.text_map(
             key, max_entries=self.max_entries, key_syntax=self.key_syntax, value_syntax=self.value_syntax
         )
@@ -165,7 +165,7 @@ class Quantities(FieldType):
     def default(self) -> dict[str, str]:
         return {}
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> dict[str, str]:
         return read_quantities(holder, key)
 
 
@@ -173,7 +173,7 @@ class Quantities(FieldType):
 class Structure(FieldType):
     """A part of one of Kubernetes' own objects: its keys are the same in a manifest, in a row and in our JSON."""
 
-    reader: Callable[[Fields, str], Any]
+    reader: Callable[[FieldReader, str], Any]
     empty: Callable[[], Any]
     """Makes the value of a field that is left out: dict, list, or one that returns None."""
     to_core: Callable[[Any], Any] = lambda value: value
@@ -185,7 +185,7 @@ class Structure(FieldType):
     def default(self) -> Any:
         return self.empty()
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Any:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Any:
         if not holder.has(key) and not required:
             holder.ignore(key)
             return self.default
@@ -210,7 +210,7 @@ class Weight(FieldType):
     def default(self) -> Decimal:
         return Decimal(1)
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Decimal:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Decimal:
         nanos = holder.quantity(key)
         if nanos is None:
             return self.default
@@ -234,7 +234,7 @@ class Weight(FieldType):
         return float(value)
 
 
-def read_quantities(holder: Fields, key: str) -> dict[str, str]:
+def read_quantities(holder: FieldReader, key: str) -> dict[str, str]:
     """Resource name -> quantity as text; every mistake is noted and left out."""
     listed = holder.fields(key)
     if listed is None:

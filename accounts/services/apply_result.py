@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from accounts.exceptions import ManifestErrors
-from scheduling.manifest import Report
+from scheduling.manifest import ValidationReport
 
 S = TypeVar("S")
 
@@ -25,7 +25,7 @@ class Submitted(Generic[S]):
     """A spec that was read without a mistake, and the report of its document, which takes what storing it finds."""
 
     spec: S
-    report: Report
+    report: ValidationReport
     api_version: str = ""
     path: str = ""
     """Where the object begins in its document: empty, or `items[3]` in a List."""
@@ -50,11 +50,11 @@ class Applied:
 
 def refuse_mistakes(submissions: Iterable[Submitted[S]]) -> None:
     """Raises `ManifestErrors` if storing found a mistake in any of them."""
-    reports: dict[int, Report] = {id(submitted.report): submitted.report for submitted in submissions}
+    reports: dict[int, ValidationReport] = {id(submitted.report): submitted.report for submitted in submissions}
     refuse_errors(list(reports.values()))
 
 
-def refuse_errors(reports: Sequence[Report]) -> None:
+def refuse_errors(reports: Sequence[ValidationReport]) -> None:
     """Raises `ManifestErrors` with the mistakes of all the reports, in the order of their documents."""
     errors = [error for report in reports for error in report.errors]
     if errors:

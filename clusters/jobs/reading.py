@@ -24,8 +24,8 @@ from queues.manifests.pod_group import PodGroupMember, read_pod_group
 from queues.manifests.pod_rules import check_pod_rules
 from queues.manifests.pod_template import read_pod_template
 from queues.manifests.workload import PodSetSpec
-from scheduling.manifest import Fields, MistakeReason, write_metadata
-from scheduling.manifest.fields import INT32_MAX
+from scheduling.manifest import FieldReader, MistakeReason, write_metadata
+from scheduling.manifest.field_reader import INT32_MAX
 
 _ALWAYS: Final = "Always"
 _REASONS: Final = {
@@ -54,7 +54,7 @@ def context_of(objects: Objects) -> JobContext:
 NO_CLUSTER: Final = context_of(ObjectStore())
 
 
-def reader_of(kind: JobKind) -> Callable[[Fields, Objects | None], JobManifest]:
+def reader_of(kind: JobKind) -> Callable[[FieldReader, Objects | None], JobManifest]:
     """The reader of a kind's manifests; `objects` are those of the cluster that it may refer to."""
     return lambda top, objects: _Reading(kind, top, context_of(objects) if objects else NO_CLUSTER).read()
 
@@ -62,7 +62,7 @@ def reader_of(kind: JobKind) -> Callable[[Fields, Objects | None], JobManifest]:
 class _Reading:
     """One manifest. Every mistake is noted in its report."""
 
-    def __init__(self, kind: JobKind, top: Fields, context: JobContext) -> None:
+    def __init__(self, kind: JobKind, top: FieldReader, context: JobContext) -> None:
         self._kind = kind
         self._top = top
         self._context = context
@@ -108,7 +108,7 @@ class _Reading:
     def _failed(self) -> bool:
         return len(self._top.report.errors) > self._mistakes
 
-    def _check_fields(self, spec: Fields) -> None:
+    def _check_fields(self, spec: FieldReader) -> None:
         kind = self._kind
         if not kind.spec_fields:
             spec.ignore(*spec.content)
@@ -166,7 +166,7 @@ class _Reading:
         if not kind.restart_policies or path is None:
             return
         template = dig(content, *path.split(".")) if path else content
-        fields = Fields(self._top.report, self._top.at(path) if path else self._top.path, template or {})
+        fields = FieldReader(self._top.report, self._top.at(path) if path else self._top.path, template or {})
         check_pod_rules(fields, kind.restart_policies)
         if _ALWAYS not in kind.restart_policies and not dig(template or {}, "spec", "restartPolicy"):
             default = kind.restart_policies[0]
@@ -189,7 +189,7 @@ class _Reading:
         template = dig(content, *path.split(".")) if path else content
         if path is not None and isinstance(template, Mapping):
             parts = {part: template[part] for part in ("metadata", "spec") if part in template}
-            read_pod_template(Fields(self._top.report, self._top.at(path) if path else self._top.path, parts))
+            read_pod_template(FieldReader(self._top.report, self._top.at(path) if path else self._top.path, parts))
 
     def _paths(self, content: JsonObject, count: int) -> Sequence[str]:
         if self._kind.pod_template_path is not None:
@@ -200,7 +200,7 @@ class _Reading:
     def _pod_set(self, path: str, pod_set: JsonObject, own: JsonObject | None, *, runnable: bool) -> PodSetSpec:
         template = _with_own_metadata(pod_set["template"], own)
         place = self._top.at(path) if path else self._top.path
-        read = read_pod_template(Fields(self._top.report, place, template), runnable=runnable)
+        read = read_pod_template(FieldReader(self._top.report, place, template), runnable=runnable)
         return PodSetSpec(
             pod_set["name"],
             pod_set["count"],

@@ -18,17 +18,17 @@ from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import read_documents
 from queues.manifests.job import JobManifest
 from queues.manifests.workload_object import read_workload
-from scheduling.manifest import Fields
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader
+from scheduling.manifest.field_reader import suggestion
 
 
 @dataclass(frozen=True)
 class DocumentKind(ManifestKind):
     """A kind that is not one row of a configuration: its reader is given."""
 
-    reader: Callable[[Fields, str], Any] = lambda top, _: top.content
+    reader: Callable[[FieldReader, str], Any] = lambda top, _: top.content
 
-    def read(self, top: Fields, version: str) -> Any:
+    def read(self, top: FieldReader, version: str) -> Any:
         return self.reader(top, version)
 
 
@@ -38,10 +38,10 @@ class JobDocumentKind(ManifestKind):
 
     rules: JobKind | None = None
 
-    def read(self, top: Fields, version: str) -> JobManifest:
+    def read(self, top: FieldReader, version: str) -> JobManifest:
         return self.read_among(top, None)
 
-    def read_among(self, top: Fields, objects: Objects | None) -> JobManifest:
+    def read_among(self, top: FieldReader, objects: Objects | None) -> JobManifest:
         """The job that a document describes, in a cluster with these objects."""
         assert self.rules is not None  # the default is for the dataclass only
         return reader_of(self.rules)(top, objects)
@@ -52,7 +52,7 @@ def _job_document_kind(kind: JobKind) -> JobDocumentKind:
     return JobDocumentKind(kind.kind, versions, kind.plural, kind.short_names, namespaced=True, rules=kind)
 
 
-def _read_config_map(top: Fields, version: str) -> Any:
+def _read_config_map(top: FieldReader, version: str) -> Any:
     """Reads those data values that are YAML mappings: HAMi keeps its settings in there."""
     data = top.content.get("data")
     contents: dict[str, dict[str, Any]] = {}

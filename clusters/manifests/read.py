@@ -15,8 +15,8 @@ from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.kinds import FOREIGN_GROUPS, KINDS, JobDocumentKind, group_of, version_of
 from queues.manifests.bounds import size_mistake
 from queues.manifests.documents import Document
-from scheduling.manifest import Fields, LocatedError, MistakeReason, ObjectMeta, Report
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, LocatedError, MistakeReason, ObjectMeta, ValidationReport
+from scheduling.manifest.field_reader import suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ def read_objects(documents: Sequence[Document], there: Objects | None = None) ->
 
     Raises `ManifestErrors` with every mistake, `UnsupportedKind` where all of them are kinds that are not taken.
     """
-    reports: list[Report] = []
+    reports: list[ValidationReport] = []
     objects: list[Object] = []
     for document in documents:
-        report = Report(document.index, document.source)
+        report = ValidationReport(document.index, document.source)
         reports.append(report)
         for path, content in _unpacked(document, report):
             found = _read_object(report, path, content, there)
@@ -60,20 +60,22 @@ def _as_exception(errors: list[LocatedError]) -> ManifestErrors:
     return ManifestErrors(errors)
 
 
-def _unpacked(document: Document, report: Report) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _unpacked(document: Document, report: ValidationReport) -> Iterator[tuple[str, Mapping[str, Any]]]:
     content = document.content
     if content.get("kind") != "List" or content.get("apiVersion") != "v1":
         yield "", content
         return
-    top = Fields(report, "", content)
+    top = FieldReader(report, "", content)
     top.ignore("apiVersion", "kind", "metadata")
     for item in top.items("items"):
         yield item.path, item.content
     top.close()
 
 
-def _read_object(report: Report, path: str, content: Mapping[str, Any], there: Objects | None) -> Object | None:
-    top = Fields(report, path, content)
+def _read_object(
+    report: ValidationReport, path: str, content: Mapping[str, Any], there: Objects | None
+) -> Object | None:
+    top = FieldReader(report, path, content)
     api_version = top.text("apiVersion", required=True)
     name = top.text("kind", required=True)
     if not api_version or not name:
@@ -108,7 +110,7 @@ def _meta(kind: ManifestKind, spec: Any) -> ObjectMeta:
     return meta
 
 
-def _refuse_kind(top: Fields, api_version: str, name: str) -> None:
+def _refuse_kind(top: FieldReader, api_version: str, name: str) -> None:
     kind = KINDS.get(name)
     if kind is not None and group_of(api_version) in {group_of(version) for version in kind.versions}:
         versions = ", ".join(kind.versions)

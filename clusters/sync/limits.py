@@ -23,7 +23,7 @@ from clusters.client import (
 )
 from queues.kinds import KINDS
 from queues.services.configuration import apply_objects, delete_objects
-from scheduling.manifest import Fields, Report
+from scheduling.manifest import FieldReader, ValidationReport
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +68,8 @@ class LimitsSync:
     def _read(self, manifests: Iterable[JsonObject]) -> Iterable[Submitted[Any]]:
         """Those that are news. What can't be read is logged, and what was stored of it before stays."""
         for manifest in manifests:
-            report = Report()
-            top = Fields(report, "", _as_submitted(manifest))
+            report = ValidationReport()
+            top = FieldReader(report, "", _as_submitted(manifest))
             top.ignore("apiVersion", "kind")
             spec = self._kind.read(top, self._api_version.rpartition("/")[2])
             if report.errors:
@@ -84,7 +84,8 @@ class LimitsSync:
             return
         versions = self._applied_versions()
         fresh = [
-            Submitted(submitted.spec, Report(), versions.get(submitted.spec.meta.key, "")) for submitted in submissions
+            Submitted(submitted.spec, ValidationReport(), versions.get(submitted.spec.meta.key, ""))
+            for submitted in submissions
         ]
         try:
             with transaction.atomic():

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from gpus.manifests.vendor_settings import read_vendors
 from scheduling.devices.requests.policy import DEVICE_POLICIES, NODE_POLICIES, Policy
-from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduling.manifest.fields import quoting
+from scheduling.manifest import FieldReader, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.field_reader import quoting
 from scheduling.manifest.syntax import qualified_name
 
 _SETTINGS: Final = {
@@ -55,7 +55,7 @@ class DevicePluginConfigSpec:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def read_config_map(top: Fields, contents: Mapping[str, Mapping[str, Any]]) -> DevicePluginConfigSpec:
+def read_config_map(top: FieldReader, contents: Mapping[str, Mapping[str, Any]]) -> DevicePluginConfigSpec:
     """Read a v1 ConfigMap; `contents` are those of its data values that are YAML mappings.
 
     These forms are HAMi's: the settings at the top of a value, under `nvidia` and the other vendors' names (the
@@ -67,7 +67,7 @@ def read_config_map(top: Fields, contents: Mapping[str, Mapping[str, Any]]) -> D
     top.ignore("binaryData", "immutable")
     settings: dict[str, Any] = {}
     for name, content in contents.items():
-        value = Fields(top.report, f"{top.at('data')}[{name}]", content)
+        value = FieldReader(top.report, f"{top.at('data')}[{name}]", content)
         for holder in (value, value.fields("nvidia") if "nvidia" in content else None):
             if holder is not None:
                 settings |= _read_settings(holder, _SETTINGS)
@@ -88,11 +88,11 @@ def read_config_map(top: Fields, contents: Mapping[str, Mapping[str, Any]]) -> D
     return DevicePluginConfigSpec(meta, data, settings)
 
 
-def _read_settings(holder: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+def _read_settings(holder: FieldReader, names: Mapping[str, str]) -> dict[str, Any]:
     return {ours: _read_setting(holder, theirs, ours) for theirs, ours in names.items() if holder.has(theirs)}
 
 
-def _read_setting(holder: Fields, key: str, setting: str) -> Any:
+def _read_setting(holder: FieldReader, key: str, setting: str) -> Any:
     if setting.startswith("resource_"):
         return holder.text(key, syntax=qualified_name)
     if setting in ("memory_scaling", "core_scaling"):
@@ -110,7 +110,7 @@ def _read_setting(holder: Fields, key: str, setting: str) -> Any:
     return holder.integer(key, 0, minimum=1 if setting in ("split_count", "memory_factor") else 0)
 
 
-def _read_policy(holder: Fields, key: str, known: Sequence[str]) -> str:
+def _read_policy(holder: FieldReader, key: str, known: Sequence[str]) -> str:
     """A policy's words, separated by commas for devices. HAMi takes a misspelt one for its default, silently."""
     text = holder.text(key)
     if any(word.strip() not in known for word in text.split(",")):
@@ -118,7 +118,7 @@ def _read_policy(holder: Fields, key: str, known: Sequence[str]) -> str:
     return text
 
 
-def _read_nodes(value: Fields) -> dict[str, dict[str, Any]]:
+def _read_nodes(value: FieldReader) -> dict[str, dict[str, Any]]:
     return {
         item.text("name", required=True): _read_settings(item, _NODE_SETTINGS) for item in value.items("nodeconfig")
     }

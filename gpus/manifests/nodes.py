@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest import FieldReader, ObjectMeta, read_metadata, write_metadata
 from scheduling.manifest.syntax import qualified_name
 from scheduling.manifest.taints import read_taints
 from scheduling.model.quantity import format_amounts
@@ -27,7 +27,7 @@ class NodeSpec:
     ready: bool | None = None
 
 
-def read_node(top: Fields, version: str) -> NodeSpec:
+def read_node(top: FieldReader, version: str) -> NodeSpec:
     """Read a v1 Node: labels, annotations (HAMi registers devices there), taints, and its status if it has one."""
     meta = read_metadata(top, namespaced=False)
     metadata = top.content.get("metadata")
@@ -49,7 +49,7 @@ def read_node(top: Fields, version: str) -> NodeSpec:
     return NodeSpec(meta, uid if isinstance(uid, str) else "", taints, unschedulable, allocatable, capacity, ready)
 
 
-def _read_amounts(status: Fields, key: str) -> dict[str, int] | None:
+def _read_amounts(status: FieldReader, key: str) -> dict[str, int] | None:
     amounts = status.fields(key)
     if amounts is None:
         return None
@@ -65,7 +65,7 @@ def _read_amounts(status: Fields, key: str) -> dict[str, int] | None:
     return found
 
 
-def _read_ready(status: Fields) -> bool | None:
+def _read_ready(status: FieldReader) -> bool | None:
     for condition in status.items("conditions"):
         if condition.text("type") == _READY:
             return condition.text("status") == "True"

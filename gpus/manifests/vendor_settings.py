@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from scheduling.manifest import Fields
+from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import qualified_name
 from scheduling.model.vendor import (
     NVIDIA,
@@ -72,7 +72,7 @@ _BOOLEANS: Final = ("zones", "overwrite_env", "modules")
 _NUMBERS: Final = ("memory_factor", "memory_mib", "capacity_mib", "chip_cores")
 
 
-def read_vendors(value: Fields) -> dict[str, dict[str, Any]]:
+def read_vendors(value: FieldReader) -> dict[str, dict[str, Any]]:
     """The settings of each vendor that a part of the device configuration names, by the vendor's word."""
     found: dict[str, dict[str, Any]] = {}
     for section, words in _SECTIONS.items():
@@ -86,7 +86,7 @@ def read_vendors(value: Fields) -> dict[str, dict[str, Any]]:
     return found | _read_npus(value)
 
 
-def _read_npus(value: Fields) -> dict[str, dict[str, Any]]:
+def _read_npus(value: FieldReader) -> dict[str, dict[str, Any]]:
     """Ascend's chips: a list, or in later versions `configs` beside what holds for all of them."""
     if not value.has("vnpus"):
         return {}
@@ -114,11 +114,11 @@ def _read_npus(value: Fields) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _read(holder: Fields, names: Mapping[str, str]) -> dict[str, Any]:
+def _read(holder: FieldReader, names: Mapping[str, str]) -> dict[str, Any]:
     return {ours: _read_one(holder, theirs, ours) for theirs, ours in names.items() if holder.has(theirs)}
 
 
-def _read_one(holder: Fields, key: str, setting: str) -> Any:
+def _read_one(holder: FieldReader, key: str, setting: str) -> Any:
     if setting in _BOOLEANS:
         return holder.boolean(key)
     if setting in _NUMBERS:

@@ -13,8 +13,8 @@ from accounts.kinds.declaration import Kind
 from accounts.models import Cluster
 from accounts.services.precondition import Precondition
 from queues.services.configuration import apply_json, objects
-from scheduling.manifest import Fields, LocatedError, Report
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, LocatedError, ValidationReport
+from scheduling.manifest.field_reader import suggestion
 
 _AMOUNTS: Final = ("nominal_quota", "borrowing_limit", "lending_limit")
 _GROUPS: Final = "resource_groups"
@@ -65,8 +65,8 @@ def _cells(kind: Kind, row: Any, groups: list[dict[str, Any]], flavor: str) -> l
 
 def _update(cells: list[tuple[str, dict[str, Any]]], body: Mapping[str, Any]) -> dict[str, str]:
     """Write what the body says into the cells; returns where in the body each of them stands, by its path."""
-    report = Report()
-    top = Fields(report, "", body)
+    report = ValidationReport()
+    top = FieldReader(report, "", body)
     resources = top.required_fields("resources")
     known = {cell["name"]: (path, cell) for path, cell in cells}
     places: dict[str, str] = {}

@@ -12,8 +12,8 @@ from accounts.exceptions import ManifestErrors
 from queues.manifests.pod_template import PodTemplateSpec, read_pod_template
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import MAX_POD_SETS, PodSetSpec, WorkloadSpec
-from scheduling.manifest import Fields, MistakeReason, Report
-from scheduling.manifest.fields import INT32_MIN
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
+from scheduling.manifest.field_reader import INT32_MIN
 from scheduling.manifest.metadata import read_annotations
 from scheduling.manifest.syntax import (
     dns_label,
@@ -42,17 +42,17 @@ _TOPOLOGY_FIELDS: Final[Mapping[str, str]] = {
 
 def read_workload(document: Any, index: int) -> WorkloadSpec:
     """A document as a workload; raises `ManifestErrors` with all its mistakes."""
-    report = Report(document=index)
+    report = ValidationReport(document=index)
     if not isinstance(document, Mapping):
         report.error("", document, "must be a JSON object", reason=MistakeReason.WRONG_TYPE)
         raise ManifestErrors(report.errors)
-    spec = _read(Fields(report, "", document), index)
+    spec = _read(FieldReader(report, "", document), index)
     if report.errors:
         raise ManifestErrors(report.errors)
     return spec
 
 
-def _read(top: Fields, index: int) -> WorkloadSpec:
+def _read(top: FieldReader, index: int) -> WorkloadSpec:
     prefix = top.text("generate_name", syntax=generate_name_prefix)
     if prefix and top.has("name"):
         top.error("generate_name", "must not stand beside name", "Leave one of the two out.", MistakeReason.FORBIDDEN)
@@ -80,7 +80,7 @@ def _read(top: Fields, index: int) -> WorkloadSpec:
     return spec
 
 
-def _read_pod_sets(top: Fields) -> tuple[PodSetSpec, ...]:
+def _read_pod_sets(top: FieldReader) -> tuple[PodSetSpec, ...]:
     found: list[PodSetSpec] = []
     for item in top.items("pod_sets", min_items=1, max_items=MAX_POD_SETS):
         pod_set = _read_pod_set(item)
@@ -92,7 +92,7 @@ def _read_pod_sets(top: Fields) -> tuple[PodSetSpec, ...]:
     return tuple(found)
 
 
-def _read_pod_set(item: Fields) -> PodSetSpec:
+def _read_pod_set(item: FieldReader) -> PodSetSpec:
     count = item.integer("count", 1)
     least = item.optional_integer("min_count", minimum=1)
     if least is not None and least > count:
@@ -110,7 +110,7 @@ def _read_pod_set(item: Fields) -> PodSetSpec:
     return pod_set
 
 
-def _read_template(item: Fields) -> PodTemplateSpec:
+def _read_template(item: FieldReader) -> PodTemplateSpec:
     short = [key for key in _SHORT_FORM if item.has(key)]
     item.ignore(*_SHORT_FORM)
     if not item.has("template"):
@@ -121,7 +121,7 @@ def _read_template(item: Fields) -> PodTemplateSpec:
     return read_pod_template(template) if template else PodTemplateSpec()
 
 
-def _read_short_form(item: Fields) -> PodTemplateSpec:
+def _read_short_form(item: FieldReader) -> PodTemplateSpec:
     """A template of one container that asks for `requests`; its mistakes are said of the short form's fields."""
     requests = item.content.get("requests")
     resources: dict[str, Any] = {"requests": {} if requests is None else requests}
@@ -134,8 +134,8 @@ def _read_short_form(item: Fields) -> PodTemplateSpec:
         spec["nodeSelector"] = item.content["node_selector"]
     if item.has("tolerations"):
         spec["tolerations"] = item.content["tolerations"]
-    report = Report(item.report.document)
-    template = read_pod_template(Fields(report, item.at("template"), {"spec": spec}))
+    report = ValidationReport(item.report.document)
+    template = read_pod_template(FieldReader(report, item.at("template"), {"spec": spec}))
     for error in report.errors:
         if ".resources.limits" not in error.path:  # they repeat the requests
             item.report.error(
@@ -151,17 +151,17 @@ def _short_path(path: str) -> str:
     )
 
 
-def _read_topology_request(item: Fields) -> dict[str, Any]:
+def _read_topology_request(item: FieldReader) -> dict[str, Any]:
     request = item.fields("topology_request")
     if request is None:
         return {}
-    report = Report(item.report.document)
+    report = ValidationReport(item.report.document)
     for key in request.content:
         if key not in _TOPOLOGY_FIELDS:
             rule = "is not a field that is known here"
             request.error(key, rule, f"Known: {', '.join(_TOPOLOGY_FIELDS)}.", MistakeReason.UNKNOWN_FIELD)
     content = {_TOPOLOGY_FIELDS[key]: value for key, value in request.content.items() if key in _TOPOLOGY_FIELDS}
-    found = read_topology_request(Fields(report, item.path, {"topologyRequest": content}))
+    found = read_topology_request(FieldReader(report, item.path, {"topologyRequest": content}))
     snake = {camel: ours for ours, camel in _TOPOLOGY_FIELDS.items()} | {"topologyRequest": "topology_request"}
     for error in report.errors:
         path = ".".join(snake.get(part, part) for part in error.path.split("."))

@@ -44,7 +44,7 @@ from queues.services.pod_policy import check_workloads
 from queues.services.submission import CreatedWorkload, create_workloads
 from queues.services.visibility import Reader
 from queues.services.workloads import delete_workloads
-from scheduling.manifest import LocatedError, MistakeReason, Report
+from scheduling.manifest import LocatedError, MistakeReason, ValidationReport
 
 _ORDERINGS = ("-id", "id", "position")
 _ORDERING = OpenApiParameter(
@@ -235,7 +235,7 @@ def _read(data: Any) -> tuple[list[WorkloadSpec], list[tuple[WorkloadSpec, Submi
             if isinstance(document, Mapping) and "apiVersion" in document:
                 of_document = workload_specs(document, index)
                 if states_group(document):
-                    pods.append((of_document[0], read_job_object(document, Report(index))))
+                    pods.append((of_document[0], read_job_object(document, ValidationReport(index))))
                 else:
                     specs += of_document
             else:

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from accounts.kinds.declaration import Reading
 from accounts.kinds.types import FieldType
-from scheduling.manifest import Fields, MistakeReason
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import dns_subdomain
 from scheduling.model.admission_check import AdmissionCheckRule
 
@@ -23,7 +23,7 @@ class AdmissionChecks(FieldType):
     def default(self) -> Checks:
         return []
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> Checks:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> Checks:
         flavors = {flavor for group in reading.values["resource_groups"] for flavor in group.flavors}
         if reading.in_json:
             return _read_checks(holder.items(key, max_items=_MAX), "on_flavors", flavors)
@@ -52,7 +52,7 @@ class AdmissionChecks(FieldType):
         return tuple(AdmissionCheckRule(rule["name"], tuple(rule.get("onFlavors") or ())) for rule in value)
 
 
-def _read_checks(items: list[Fields], flavors_key: str, flavors: set[str]) -> Checks:
+def _read_checks(items: list[FieldReader], flavors_key: str, flavors: set[str]) -> Checks:
     checks: Checks = []
     for item in items:
         name = item.text("name", required=True, max_length=_MAX_NAME_LENGTH)

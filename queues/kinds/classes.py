@@ -6,7 +6,7 @@ from typing import Any, Final
 from accounts.kinds.declaration import Field, Kind, Reading
 from accounts.kinds.types import Boolean, Choice, Integer, Quantities, Structure, Text
 from queues.models import PriorityClass, RuntimeClass, WorkloadPriorityClass
-from scheduling.manifest import Fields
+from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import dns_label, label_value, qualified_name
 from scheduling.manifest.taints import read_tolerations
 from scheduling.model import pod_defaults
@@ -58,7 +58,7 @@ PRIORITY_CLASS: Final = Kind(
 )
 
 
-def _read_scheduling(holder: Fields, key: str) -> dict[str, Any]:
+def _read_scheduling(holder: FieldReader, key: str) -> dict[str, Any]:
     scheduling = holder.fields(key)
     if scheduling is None:
         return {}

@@ -6,7 +6,7 @@ from accounts.kinds.declaration import Field, Kind, Place, Reading
 from accounts.kinds.types import Boolean, Structure, Text, TextMap
 from queues.kinds import users
 from queues.models import AdmissionCheck, ResourceFlavor, Topology
-from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.syntax import dns_subdomain, label_value, qualified_name
 from scheduling.manifest.taints import read_taints, read_tolerations
 from scheduling.model import admission_check, resource_flavor, topology
@@ -85,7 +85,7 @@ RESOURCE_FLAVOR: Final = Kind(
 )
 
 
-def _read_levels(holder: Fields, key: str) -> list[str]:
+def _read_levels(holder: FieldReader, key: str) -> list[str]:
     """1 to 16 different node labels, the host name only as the last. Our JSON lists the labels themselves."""
     found: list[str] = []
     listed = [
@@ -93,7 +93,7 @@ def _read_levels(holder: Fields, key: str) -> list[str]:
         for item in holder.sequence(key, min_items=1, max_items=_MAX_LEVELS)
     ]
     for index, content in enumerate(listed):
-        item = Fields(holder.report, f"{holder.at(key)}[{index}]", content)
+        item = FieldReader(holder.report, f"{holder.at(key)}[{index}]", content)
         label = item.text("nodeLabel", required=True, max_length=_MAX_LEVEL_LENGTH, syntax=qualified_name)
         item.close()
         if label and label in found:
@@ -138,7 +138,7 @@ TOPOLOGY: Final = Kind(
 )
 
 
-def _read_parameters(holder: Fields, key: str) -> dict[str, str]:
+def _read_parameters(holder: FieldReader, key: str) -> dict[str, str]:
     fields = holder.fields(key)
     if fields is None:
         return {}

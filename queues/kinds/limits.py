@@ -7,7 +7,7 @@ from accounts.kinds.declaration import Field, Kind, Reading
 from accounts.kinds.types import Quantities, Structure, read_quantities
 from queues.models import LimitRange, ResourceQuota
 from scheduling.devices.search.namespace_quota import NamespaceQuota, whole_amounts
-from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.model import limit_range
 from scheduling.model.limit_range import LimitRangeItem, LimitType, with_api_defaults
 from scheduling.model.quantity import NANOS, parse_quantity
@@ -29,7 +29,7 @@ class ResourceQuotaScope(StrEnum):
     VOLUME_ATTRIBUTES_CLASS = "VolumeAttributesClass"
 
 
-def _read_limits(holder: Fields, key: str) -> list[dict[str, Any]]:
+def _read_limits(holder: FieldReader, key: str) -> list[dict[str, Any]]:
     """The entries as the API server completes them."""
     limits: list[dict[str, Any]] = []
     for item in holder.items(key, min_items=1):
@@ -40,7 +40,7 @@ def _read_limits(holder: Fields, key: str) -> list[dict[str, Any]]:
     return [with_api_defaults(entry) for entry in limits]
 
 
-def _read_item(item: Fields) -> dict[str, Any]:
+def _read_item(item: FieldReader) -> dict[str, Any]:
     type_ = item.text("type", required=True)
     if type_ and type_ not in list(LimitType) and "/" not in type_:
         item.error("type", f"must be one of {', '.join(LimitType)}", "", MistakeReason.NOT_SUPPORTED)
@@ -57,7 +57,7 @@ def _read_item(item: Fields) -> dict[str, Any]:
     return {"type": type_, **{key: found for key, found in amounts.items() if found}}
 
 
-def _check_order(item: Fields, amounts: dict[str, dict[str, str]]) -> None:
+def _check_order(item: FieldReader, amounts: dict[str, dict[str, str]]) -> None:
     for place, lower in enumerate(_ASCENDING):
         for upper in _ASCENDING[place + 1 :]:
             for name, text in amounts[lower].items():
@@ -99,7 +99,7 @@ LIMIT_RANGE: Final = Kind(
 )
 
 
-def _read_scopes(holder: Fields, key: str) -> list[str]:
+def _read_scopes(holder: FieldReader, key: str) -> list[str]:
     scopes = holder.texts(key)
     known = list(ResourceQuotaScope)
     for index, scope in enumerate(scopes):

@@ -6,7 +6,7 @@ from typing import Any, Final
 from accounts.kinds.declaration import Field, Kind
 from accounts.kinds.types import Choice, Structure, Text, TextMap
 from queues.models import ProvisioningRequestConfig
-from scheduling.manifest import Fields
+from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import dns_subdomain, qualified_name
 
 _MAX_PARAMETERS: Final = 100
@@ -27,7 +27,7 @@ def _parameter(value: str) -> str:
     return f"must be at most {_MAX_VALUE} characters long" if len(value) > _MAX_VALUE else ""
 
 
-def _read_resources(holder: Fields, key: str) -> list[str]:
+def _read_resources(holder: FieldReader, key: str) -> list[str]:
     found: list[str] = []
     for name in holder.sequence(key, max_items=_MAX_RESOURCES):
         broken = qualified_name(name) if isinstance(name, str) else "must be a text"
@@ -38,7 +38,7 @@ def _read_resources(holder: Fields, key: str) -> list[str]:
     return found
 
 
-def _read_retry(holder: Fields, key: str) -> dict[str, int]:
+def _read_retry(holder: FieldReader, key: str) -> dict[str, int]:
     fields = holder.fields(key)
     if fields is None:
         return {}
@@ -47,13 +47,13 @@ def _read_retry(holder: Fields, key: str) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _read_updates(holder: Fields, key: str) -> dict[str, Any]:
+def _read_updates(holder: FieldReader, key: str) -> dict[str, Any]:
     fields = holder.fields(key)
     if fields is None:
         return {}
     selectors: list[dict[str, str]] = []
     for index, content in enumerate(fields.sequence("nodeSelector", max_items=_MAX_SELECTORS)):
-        item = Fields(
+        item = FieldReader(
             fields.report, f"{fields.at('nodeSelector')}[{index}]", content if isinstance(content, dict) else {}
         )
         selectors.append(

@@ -10,8 +10,8 @@ from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
 from queues.kinds.selector import read_label_selector
 from queues.models import ClusterQueue, Cohort, LocalQueue
-from scheduling.manifest import Fields, MistakeReason
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import dns_subdomain
 from scheduling.model import cluster_queue, cohort, local_queue
 from scheduling.model.selectors import LabelSelector
@@ -110,7 +110,7 @@ class ConcurrentAdmission(FieldType):
     def default(self) -> dict[str, Any]:
         return {}
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> dict[str, Any]:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> dict[str, Any]:
         policy = holder.fields(key)
         if policy is None:
             return {}
@@ -131,7 +131,7 @@ class ConcurrentAdmission(FieldType):
         return found
 
 
-def _read_migration(migration: Fields, flavors: list[str]) -> dict[str, Any]:
+def _read_migration(migration: FieldReader, flavors: list[str]) -> dict[str, Any]:
     mode = migration.optional_choice("mode", list(MigrationMode))
     found: dict[str, Any] = {"mode": mode.value} if mode else {}
     constraints = migration.fields("constraints")

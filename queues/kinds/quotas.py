@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from accounts.kinds.declaration import Reading
 from accounts.kinds.types import FieldType
-from scheduling.manifest import Fields, MistakeReason
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import dns_subdomain, qualified_name
 from scheduling.model.cohort import FlavorQuotas, ResourceGroup, ResourceQuota
 from scheduling.model.quantity import format_amount, parse_amount
@@ -68,7 +68,7 @@ class ResourceGroups(FieldType):
     def default(self) -> tuple[ResourceGroupSpec, ...]:
         return ()
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
         """Read the groups.
 
         Two things that Kueue refuses are taken with a warning: a flavor that leaves out a covered resource (not limited
@@ -140,7 +140,7 @@ class _GroupReader:
         self._resources: set[str] = set()
         self._flavors: set[str] = set()
 
-    def read(self, item: Fields) -> ResourceGroupSpec:
+    def read(self, item: FieldReader) -> ResourceGroupSpec:
         covered = item.texts(
             self._named("coveredResources"), min_items=1, max_items=_MAX_RESOURCES, syntax=qualified_name
         )
@@ -162,20 +162,20 @@ class _GroupReader:
         item.close()
         return ResourceGroupSpec(tuple(covered), tuple(flavors), tuple(quotas))
 
-    def check_totals(self, holder: Fields, key: str) -> None:
+    def check_totals(self, holder: FieldReader, key: str) -> None:
         for what, count in (("flavors", len(self._flavors)), ("covered resources", len(self._resources))):
             if count > _MAX_PER_QUEUE:
                 rule = f"must have at most {_MAX_PER_QUEUE} {what} in all, has {count}"
                 holder.report.error(holder.at(key), count, rule, "", MistakeReason.TOO_MANY)
 
-    def _read_flavor_name(self, flavor: Fields) -> str:
+    def _read_flavor_name(self, flavor: FieldReader) -> str:
         name = flavor.text("name", required=True, syntax=dns_subdomain)
         if name and name in self._flavors:
             flavor.error("name", "is used already", "Keep a flavor in one group.", MistakeReason.DUPLICATE)
         self._flavors.add(name)
         return name
 
-    def _read_cells(self, flavor: Fields, name: str, covered: list[str]) -> list[QuotaSpec]:
+    def _read_cells(self, flavor: FieldReader, name: str, covered: list[str]) -> list[QuotaSpec]:
         cells: list[QuotaSpec] = []
         seen: list[str] = []
         for cell in flavor.items("resources", max_items=_MAX_RESOURCES):
@@ -192,7 +192,7 @@ class _GroupReader:
             )
         return cells
 
-    def _check_resource(self, cell: Fields, resource: str, covered: list[str], seen: list[str]) -> None:
+    def _check_resource(self, cell: FieldReader, resource: str, covered: list[str], seen: list[str]) -> None:
         if not resource:
             return
         if resource in seen:
@@ -206,7 +206,7 @@ class _GroupReader:
                 f"Use the order {', '.join(covered)} in each flavor.",
             )
 
-    def _read_cell(self, cell: Fields, flavor: str, resource: str) -> QuotaSpec:
+    def _read_cell(self, cell: FieldReader, flavor: str, resource: str) -> QuotaSpec:
         cell.require(self._named("nominalQuota"), "Add it; 0 gives no quota of its own.")
         nominal = cell.amount(self._named("nominalQuota"), resource) or 0
         borrowing = cell.amount(self._named("borrowingLimit"), resource)
@@ -268,7 +268,7 @@ class _AlphaGroup:
 class AlphaResources(ResourceGroups):
     """`spec.resources` of v1alpha2: flavors per resource, before there were resource groups."""
 
-    def read(self, holder: Fields, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
+    def read(self, holder: FieldReader, key: str, reading: Reading, *, required: bool) -> tuple[ResourceGroupSpec, ...]:
         """Resource groups from `resources[].flavors[].quota {min, max}`.
 
         Resources with the same flavors in the same order form one group, as in Kueue's conversion; `min` is the nominal
@@ -277,7 +277,7 @@ class AlphaResources(ResourceGroups):
         return _read_alpha(holder, key, in_cohort=bool(reading.values[self.parent]))
 
 
-def _read_alpha(spec: Fields, key: str, *, in_cohort: bool) -> tuple[ResourceGroupSpec, ...]:
+def _read_alpha(spec: FieldReader, key: str, *, in_cohort: bool) -> tuple[ResourceGroupSpec, ...]:
     groups: list[_AlphaGroup] = []
     for item in spec.items(key, max_items=_MAX_ALPHA):
         resource = item.text("name", required=True, syntax=qualified_name)
@@ -308,7 +308,7 @@ def _finished(group: _AlphaGroup) -> ResourceGroupSpec:
     return ResourceGroupSpec(tuple(group.resources), group.flavors, cells)
 
 
-def _read_flavor(flavor: Fields, resource: str, in_cohort: bool) -> QuotaSpec:
+def _read_flavor(flavor: FieldReader, resource: str, in_cohort: bool) -> QuotaSpec:
     name = flavor.text("name", required=True, syntax=dns_subdomain)
     quota = flavor.required_fields("quota")
     least = quota.amount("min", resource)

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from scheduling.manifest import Fields
+from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.model.selectors import SelectionOperator
 
@@ -12,7 +12,7 @@ _OPERATORS: Final = (
 """A label selector's; a node selector has Gt and Lt too."""
 
 
-def read_label_selector(fields: Fields, key: str) -> dict[str, Any] | None:
+def read_label_selector(fields: FieldReader, key: str) -> dict[str, Any] | None:
     """A LabelSelector as stored: None where it is left out (selects nothing), `{}` for everything."""
     selector = fields.fields(key)
     if selector is None:
@@ -28,7 +28,7 @@ def read_label_selector(fields: Fields, key: str) -> dict[str, Any] | None:
     return found
 
 
-def _read_expression(item: Fields) -> dict[str, Any]:
+def _read_expression(item: FieldReader) -> dict[str, Any]:
     label = item.text("key", required=True, syntax=qualified_name)
     operator = item.optional_choice("operator", _OPERATORS)
     values = item.texts("values", syntax=label_value)

@@ -10,8 +10,8 @@ from queues.manifests import kueue_keys as keys
 from queues.manifests.pod_group import PodGroupMember
 from queues.manifests.protection import read_never_preempt
 from queues.manifests.workload import PodSetSpec
-from scheduling.manifest import Fields, ObjectMeta, read_metadata, write_metadata
-from scheduling.manifest.fields import INT32_MAX
+from scheduling.manifest import FieldReader, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.field_reader import INT32_MAX
 from scheduling.manifest.syntax import dns_subdomain
 
 _HASH_LENGTH: Final = 5
@@ -103,7 +103,7 @@ def workload_name(kind: str, group: str, name: str, uid: str, extra: str = "") -
     return f"{prefix}-{digest}"
 
 
-def read_head(top: Fields) -> tuple[ObjectMeta, Fields]:
+def read_head(top: FieldReader) -> tuple[ObjectMeta, FieldReader]:
     """The metadata of a job, and its spec to be read on."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
@@ -115,7 +115,7 @@ def read_head(top: Fields) -> tuple[ObjectMeta, Fields]:
 
 
 def job_manifest(
-    top: Fields, meta: ObjectMeta, kind: str, api_version: str, body: dict[str, Any], **decided: Unpack[Decided]
+    top: FieldReader, meta: ObjectMeta, kind: str, api_version: str, body: dict[str, Any], **decided: Unpack[Decided]
 ) -> JobManifest:
     """A job of any kind, with what all kinds say by labels and annotations."""
     return JobManifest(
@@ -133,13 +133,13 @@ def job_manifest(
     )
 
 
-def _uid(top: Fields) -> str:
+def _uid(top: FieldReader) -> str:
     metadata = top.content.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, Mapping) else None
     return uid if isinstance(uid, str) else ""
 
 
-def read_queue_name(top: Fields, meta: ObjectMeta) -> str:
+def read_queue_name(top: FieldReader, meta: ObjectMeta) -> str:
     """The LocalQueue that the job's label names, or an annotation. What is wrong with a label the kind's rules tell."""
     if keys.QUEUE_NAME in meta.labels or keys.QUEUE_NAME not in meta.annotations:
         return meta.labels.get(keys.QUEUE_NAME, "")
@@ -148,7 +148,7 @@ def read_queue_name(top: Fields, meta: ObjectMeta) -> str:
     return _checked_name(top, "annotations", meta.annotations, keys.QUEUE_NAME)
 
 
-def _hinted_priority_class(top: Fields, meta: ObjectMeta) -> str:
+def _hinted_priority_class(top: FieldReader, meta: ObjectMeta) -> str:
     if keys.PRIORITY_CLASS in meta.labels or keys.PRIORITY_CLASS not in meta.annotations:
         return ""
     place = top.at(f"metadata.annotations[{keys.PRIORITY_CLASS}]")
@@ -156,7 +156,7 @@ def _hinted_priority_class(top: Fields, meta: ObjectMeta) -> str:
     return _checked_name(top, "annotations", meta.annotations, keys.PRIORITY_CLASS)
 
 
-def _checked_name(top: Fields, where: str, values: Mapping[str, str], key: str) -> str:
+def _checked_name(top: FieldReader, where: str, values: Mapping[str, str], key: str) -> str:
     name = values.get(key, "")
     broken = dns_subdomain(name) if name else None
     if broken:

@@ -15,7 +15,7 @@ from queues.manifests.job import JobManifest, WorkloadsPer, workload_name
 from queues.manifests.pod_group import POD
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.manifests.workload_object import read_workload
-from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 
 
 class ClusterObjects(Protocol):
@@ -26,7 +26,7 @@ class ClusterObjects(Protocol):
     def list(self, kind: str, namespace: str = "") -> list[dict[str, Any]]: ...
 
 
-JobReader = Callable[[Fields, ClusterObjects | None], JobManifest]
+JobReader = Callable[[FieldReader, ClusterObjects | None], JobManifest]
 _TEMPLATE_HASH_LENGTH = 10
 _POD_HASH_LENGTH = 5
 
@@ -137,10 +137,10 @@ def workload_specs(
     Of a job's priority classes the first that it names is used. Raises `ManifestErrors`, which locates every mistake,
     and `UnsupportedKind`; a job that names no queue is a mistake here.
     """
-    report = Report(index)
+    report = ValidationReport(index)
     content = _with_namespace(document, default_namespace)
     kind, api_version = content.get("kind"), content.get("apiVersion")
-    top = Fields(report, "", content)
+    top = FieldReader(report, "", content)
     top.ignore("apiVersion", "kind")
     if kind == "Workload" and api_version in _WORKLOAD_VERSIONS:
         specs = [read_workload(top, str(api_version).rpartition("/")[2])]

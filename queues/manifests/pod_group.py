@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
 from queues.manifests.role_hash import role_hash as kueue_role_hash
-from scheduling.manifest import Fields
+from scheduling.manifest import FieldReader
 from scheduling.manifest.syntax import dns_label
 
 POD: Final = "Pod"
@@ -40,7 +40,7 @@ class PodGroupMember:
     role: str = ""
 
 
-def read_pod_group(top: Fields, pod: Mapping[str, Any]) -> PodGroupMember | None:
+def read_pod_group(top: FieldReader, pod: Mapping[str, Any]) -> PodGroupMember | None:
     """The group of a pod whose group labels and annotations are known to be right; None where it names none."""
     metadata = pod["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -112,7 +112,7 @@ def _resource_domains(spec: Mapping[str, Any]) -> Iterable[str]:
                     yield domain
 
 
-def _role(top: Fields, annotations: Mapping[str, str], pod: Mapping[str, Any]) -> str:
+def _role(top: FieldReader, annotations: Mapping[str, str], pod: Mapping[str, Any]) -> str:
     stated = annotations.get(keys.ROLE_HASH)
     if stated is None:
         return role_hash(pod)

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
-from scheduling.manifest import Fields, MistakeReason
+from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.model.quantity import InvalidQuantity, parse_quantity
 
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 
 
-def check_pod_rules(template: Fields, restart_policies: tuple[str, ...]) -> None:
+def check_pod_rules(template: FieldReader, restart_policies: tuple[str, ...]) -> None:
     """Note what a real API server answers 422 to: a job that it refuses would hold quota and never start."""
     content = template.content.get("spec")
     if not isinstance(content, Mapping):
         return
-    spec = Fields(template.report, template.at("spec"), content)
+    spec = FieldReader(template.report, template.at("spec"), content)
     _check_token(spec, "restartPolicy", restart_policies)
     volumes = [volume.content.get("name") for volume in _mappings(spec, "volumes")]
     for key in ("initContainers", "containers"):
@@ -25,7 +25,7 @@ def check_pod_rules(template: Fields, restart_policies: tuple[str, ...]) -> None
             _check_extended_resources(container)
 
 
-def _check_token(fields: Fields, key: str, supported: tuple[str, ...]) -> None:
+def _check_token(fields: FieldReader, key: str, supported: tuple[str, ...]) -> None:
     value = fields.content.get(key)
     if value is None or value == "" or value in supported:
         return
@@ -42,7 +42,7 @@ def is_extended(resource: str) -> bool:
     return bool(domain) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
-def _check_mounts(container: Fields, volumes: list[object]) -> None:
+def _check_mounts(container: FieldReader, volumes: list[object]) -> None:
     for mount in _mappings(container, "volumeMounts"):
         mount.text("mountPath", required=True)
         name = mount.text("name", required=True)
@@ -51,7 +51,7 @@ def _check_mounts(container: Fields, volumes: list[object]) -> None:
             mount.error("name", "Not found: no volume of the pod has this name", remedy)
 
 
-def _check_extended_resources(container: Fields) -> None:
+def _check_extended_resources(container: FieldReader) -> None:
     """A limit that is not there is a warning only: the examples of Kueue's and HAMi's guides leave it out."""
     resources = container.content.get("resources")
     if not isinstance(resources, Mapping):
@@ -79,12 +79,12 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _mappings(holder: Fields, key: str) -> list[Fields]:
+def _mappings(holder: FieldReader, key: str) -> list[FieldReader]:
     """The mappings of a list; of another type, `read_pod_template` speaks where it reads the list."""
     value = holder.content.get(key)
     items = value if isinstance(value, list) else []
     return [
-        Fields(holder.report, f"{holder.at(key)}[{index}]", item)
+        FieldReader(holder.report, f"{holder.at(key)}[{index}]", item)
         for index, item in enumerate(items)
         if isinstance(item, Mapping)
     ]

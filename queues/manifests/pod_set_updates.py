@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from accounts.exceptions import ManifestErrors
-from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.manifest.taints import read_tolerations
 
@@ -16,7 +16,7 @@ def read_pod_set_updates(updates: Sequence[Any], pod_sets: Collection[str]) -> l
 
     Each names one of the workload's pod sets, at most once. Raises `ManifestErrors` with every mistake.
     """
-    report = Report()
+    report = ValidationReport()
     found: list[dict[str, Any]] = []
     names: set[str] = set()
     for index, update in enumerate(updates):
@@ -24,7 +24,7 @@ def read_pod_set_updates(updates: Sequence[Any], pod_sets: Collection[str]) -> l
         if not isinstance(update, Mapping):
             report.error(path, update, "must be a mapping", "", MistakeReason.WRONG_TYPE)
             continue
-        fields = Fields(report, path, update)
+        fields = FieldReader(report, path, update)
         read = _read(fields)
         name = read["name"]
         if name not in pod_sets:
@@ -38,7 +38,7 @@ def read_pod_set_updates(updates: Sequence[Any], pod_sets: Collection[str]) -> l
     return found
 
 
-def _read(fields: Fields) -> dict[str, Any]:
+def _read(fields: FieldReader) -> dict[str, Any]:
     read = {
         "name": fields.text("name"),
         "labels": fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value),

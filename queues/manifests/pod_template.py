@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from queues.manifests.pod_rules import is_extended
-from scheduling.manifest import Fields, MistakeReason
-from scheduling.manifest.fields import suggestion
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.metadata import read_annotations
 from scheduling.manifest.syntax import dns_label, label_value, qualified_name
 from scheduling.manifest.taints import read_tolerations
@@ -110,7 +110,7 @@ class PodTemplateSpec:
         return (self.manifest.get("spec") or {}).get("priorityClassName") or ""
 
 
-def read_pod_template(template: Fields, *, runnable: bool = True, limits_hold: bool = True) -> PodTemplateSpec:
+def read_pod_template(template: FieldReader, *, runnable: bool = True, limits_hold: bool = True) -> PodTemplateSpec:
     """Read a PodTemplateSpec.
 
     `runnable`: containers must be there, else their absence is a warning. `limits_hold`: a request above its limit is
@@ -136,7 +136,7 @@ def read_pod_template(template: Fields, *, runnable: bool = True, limits_hold: b
     return PodTemplateSpec(manifest, requests)
 
 
-def _read_pod_spec(spec: Fields, runnable: bool) -> None:
+def _read_pod_spec(spec: FieldReader, runnable: bool) -> None:
     _check_known(spec, _POD_SPEC_FIELDS)
     names: list[str] = []
     for key in ("initContainers", "containers"):
@@ -155,7 +155,7 @@ def _read_pod_spec(spec: Fields, runnable: bool) -> None:
     spec.text("priorityClassName")
 
 
-def _read_container(container: Fields, names: list[str]) -> None:
+def _read_container(container: FieldReader, names: list[str]) -> None:
     _check_known(container, _CONTAINER_FIELDS)
     name = container.text("name", required=True, syntax=dns_label)
     if name and name in names:
@@ -164,7 +164,7 @@ def _read_container(container: Fields, names: list[str]) -> None:
     _read_resources(container)
 
 
-def _read_resources(holder: Fields) -> None:
+def _read_resources(holder: FieldReader) -> None:
     resources = holder.fields("resources")
     if resources is None:
         return
@@ -174,7 +174,7 @@ def _read_resources(holder: Fields) -> None:
     resources.close()
 
 
-def _read_quantities(holder: Fields, key: str) -> None:
+def _read_quantities(holder: FieldReader, key: str) -> None:
     quantities = holder.fields(key)
     if quantities is None:
         return
@@ -195,7 +195,7 @@ def _read_quantities(holder: Fields, key: str) -> None:
             quantities.error(name, "must be a whole number, as Kubernetes counts devices", remedy)
 
 
-def _read_affinity(spec: Fields) -> None:
+def _read_affinity(spec: FieldReader) -> None:
     affinity = spec.fields("affinity")
     if affinity is None:
         return
@@ -205,7 +205,7 @@ def _read_affinity(spec: Fields) -> None:
         spec.error("affinity", f"has a node selector that can't be read: {mistake}")
 
 
-def _check_known(fields: Fields, known: frozenset[str]) -> None:
+def _check_known(fields: FieldReader, known: frozenset[str]) -> None:
     if fields.content.keys() <= known:
         return
     for key in fields.content:

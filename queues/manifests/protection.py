@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Final
 
-from scheduling.manifest import Fields, ObjectMeta
+from scheduling.manifest import FieldReader, ObjectMeta
 
 NEVER_PREEMPT: Final = "kueueweb.io/never-preempt"
 
 
-def read_never_preempt(top: Fields, meta: ObjectMeta) -> bool:
+def read_never_preempt(top: FieldReader, meta: ObjectMeta) -> bool:
     """The annotation, which is "true" or "false"; left out means false."""
     value = meta.annotations.get(NEVER_PREEMPT, "false")
     if value not in ("true", "false"):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from queues.manifests import kueue_keys as keys
-from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.manifest.syntax import qualified_name
 
 _MAX_LEVEL: Final = 63
@@ -15,7 +15,7 @@ _MAX_CONSTRAINTS: Final = 3
 _LEVELS: Final = ("required", "preferred")
 
 
-def read_topology_request(pod_set: Fields) -> dict[str, Any]:
+def read_topology_request(pod_set: FieldReader) -> dict[str, Any]:
     """`topologyRequest` of a pod set, without what is left out."""
     request = pod_set.fields("topologyRequest")
     if request is None:
@@ -38,7 +38,7 @@ def read_topology_request(pod_set: Fields) -> dict[str, Any]:
     return found
 
 
-def _read_constraints(request: Fields) -> list[dict[str, Any]]:
+def _read_constraints(request: FieldReader) -> list[dict[str, Any]]:
     constraints = []
     for item in request.items("podsetSliceRequiredTopologyConstraints", max_items=_MAX_CONSTRAINTS):
         topology = item.text("topology", required=True, syntax=qualified_name)
@@ -49,7 +49,7 @@ def _read_constraints(request: Fields) -> list[dict[str, Any]]:
 
 
 def read_topology_annotations(
-    report: Report, path: str, annotations: Mapping[str, str], pod_index_label: str = ""
+    report: ValidationReport, path: str, annotations: Mapping[str, str], pod_index_label: str = ""
 ) -> dict[str, Any]:
     """The same request from a pod template's annotations; `path` is that of the annotations."""
     found: dict[str, Any] = {}
@@ -84,24 +84,24 @@ def read_topology_annotations(
     return {**found, "podIndexLabel": pod_index_label} if pod_index_label else found
 
 
-def _read_flag(report: Report, path: str, annotations: Mapping[str, str]) -> bool:
+def _read_flag(report: ValidationReport, path: str, annotations: Mapping[str, str]) -> bool:
     flag = annotations.get(keys.UNCONSTRAINED_TOPOLOGY, "false")
     if flag not in ("true", "false"):
         report.error(f"{path}[{keys.UNCONSTRAINED_TOPOLOGY}]", flag, 'must be "true" or "false"')
     return flag == "true"
 
 
-def _parse_constraints(report: Report, path: str, text: str) -> list[dict[str, Any]]:
+def _parse_constraints(report: ValidationReport, path: str, text: str) -> list[dict[str, Any]]:
     place = f"{path}[{keys.SLICE_CONSTRAINTS}]"
     try:
         content = json.loads(text)
     except ValueError as mistake:
         report.error(place, text, f"must be JSON: {mistake}")
         return []
-    return _read_constraints(Fields(report, place, {"podsetSliceRequiredTopologyConstraints": content}))
+    return _read_constraints(FieldReader(report, place, {"podsetSliceRequiredTopologyConstraints": content}))
 
 
-def _check(report: Report, path: str, found: Mapping[str, Any]) -> None:
+def _check(report: ValidationReport, path: str, found: Mapping[str, Any]) -> None:
     main = [key for key in (*_LEVELS, "unconstrained") if key in found]
     if len(main) > 1:
         rule = f"must set at most one of required, preferred and unconstrained, sets {' and '.join(main)}"

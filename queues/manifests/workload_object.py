@@ -9,8 +9,8 @@ from queues.manifests.pod_template import read_pod_template
 from queues.manifests.protection import read_never_preempt, with_never_preempt, without_never_preempt
 from queues.manifests.topology_request import read_topology_request
 from queues.manifests.workload import MAX_POD_SETS, PodSetSpec, WorkloadSpec
-from scheduling.manifest import Fields, MistakeReason, ObjectMeta, read_metadata, write_metadata
-from scheduling.manifest.fields import INT32_MAX, INT32_MIN
+from scheduling.manifest import FieldReader, MistakeReason, ObjectMeta, read_metadata, write_metadata
+from scheduling.manifest.field_reader import INT32_MAX, INT32_MIN
 from scheduling.manifest.syntax import dns_label, dns_subdomain
 
 _MAX_GATES: Final = 8
@@ -28,7 +28,7 @@ class PriorityClassSource(StrEnum):
     POD_PRIORITY_CLASS = "scheduling.k8s.io/priorityclass"
 
 
-def read_workload(top: Fields, version: str) -> WorkloadSpec:
+def read_workload(top: FieldReader, version: str) -> WorkloadSpec:
     """Read a Workload. Its status is the scheduler's: it is skipped."""
     top.ignore("status")
     meta = read_metadata(top, namespaced=True)
@@ -69,7 +69,7 @@ def _is_int32(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and INT32_MIN <= int(text) <= INT32_MAX
 
 
-def _read_priority_class(spec: Fields, version: str) -> tuple[str, str]:
+def _read_priority_class(spec: FieldReader, version: str) -> tuple[str, str]:
     if version == "v1beta1":
         return _read_old_priority_class(spec)
     reference = spec.fields("priorityClassRef")
@@ -86,7 +86,7 @@ def _read_priority_class(spec: Fields, version: str) -> tuple[str, str]:
     return (kind, name) if name else ("", "")
 
 
-def _read_old_priority_class(spec: Fields) -> tuple[str, str]:
+def _read_old_priority_class(spec: FieldReader) -> tuple[str, str]:
     name = spec.text("priorityClassName", syntax=dns_subdomain)
     source = spec.optional_choice("priorityClassSource", list(PriorityClassSource))
     if name and source is None:
@@ -98,7 +98,7 @@ def _read_old_priority_class(spec: Fields) -> tuple[str, str]:
     return "PriorityClass", name
 
 
-def _read_gates(spec: Fields) -> tuple[str, ...]:
+def _read_gates(spec: FieldReader) -> tuple[str, ...]:
     gates = []
     for item in spec.items("preemptionGates", max_items=_MAX_GATES):
         gates.append(item.text("name", required=True))
@@ -106,7 +106,7 @@ def _read_gates(spec: Fields) -> tuple[str, ...]:
     return tuple(gates)
 
 
-def _read_pod_sets(spec: Fields) -> tuple[PodSetSpec, ...]:
+def _read_pod_sets(spec: FieldReader) -> tuple[PodSetSpec, ...]:
     found: list[PodSetSpec] = []
     items = spec.items("podSets", min_items=1, max_items=MAX_POD_SETS)
     for item in items:
@@ -120,7 +120,7 @@ def _read_pod_sets(spec: Fields) -> tuple[PodSetSpec, ...]:
     return tuple(found)
 
 
-def _read_pod_set(item: Fields) -> PodSetSpec:
+def _read_pod_set(item: FieldReader) -> PodSetSpec:
     count = item.integer("count", 1)
     if item.take("replicas") is not None:
         item.warn("replicas", "is not Kueue's word: it is taken as count")
@@ -136,7 +136,7 @@ def _read_pod_set(item: Fields) -> PodSetSpec:
     return pod_set
 
 
-def _check_groups(spec: Fields, pod_sets: Sequence[PodSetSpec]) -> None:
+def _check_groups(spec: FieldReader, pod_sets: Sequence[PodSetSpec]) -> None:
     for group, rule in pod_set_group_mistakes(pod_sets):
         spec.report.error(spec.at("podSets"), group, rule)
 

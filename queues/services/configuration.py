@@ -19,7 +19,7 @@ from queues.manifests.generated_name import generated_name
 from queues.models import PriorityClass, Workload
 from queues.services.quotas import replace_groups
 from queues.services.workloads import change_priority
-from scheduling.manifest import LocatedError, MistakeReason, ObjectMeta, Report
+from scheduling.manifest import LocatedError, MistakeReason, ObjectMeta, ValidationReport
 from scheduling.manifest.merge_patch import merge_patch
 
 _GROUPS: Final = "resource_groups"
@@ -45,7 +45,7 @@ def apply_json(
     replaces quotas, or all of what is there, has to name one, else it raises `PreconditionRequired`.
     """
     now = now or timezone.now()
-    report = Report()
+    report = ValidationReport()
     key = ObjectMeta(name, namespace).key
     with transaction.atomic():
         row = _rows(cluster, kind, [ObjectMeta(name, namespace)]).get(key)

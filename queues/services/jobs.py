@@ -36,7 +36,7 @@ from queues.services.priorities import choose_priorities
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import cancel, delete_workloads
-from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 from scheduling.model.vocabulary import WorkloadStatus
 
 DEFAULT_LOCAL_QUEUE = "default"
@@ -53,16 +53,16 @@ class _Plan:
 
 
 def read_job_object(
-    document: Mapping[str, Any], report: Report | None = None, objects: ClusterObjects | None = None
+    document: Mapping[str, Any], report: ValidationReport | None = None, objects: ClusterObjects | None = None
 ) -> Submitted[JobManifest]:
     """Read the manifest of a job; raises `UnsupportedKind` and `ManifestErrors`."""
-    report = report or Report()
+    report = report or ValidationReport()
     kind, api_version = str(document.get("kind")), str(document.get("apiVersion"))
     reader = JOB_READERS.get((api_version, kind))
     if reader is None:
         report.error("kind", kind, f"is no kind of job in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)
         raise UnsupportedKind(report.errors)
-    top = Fields(report, "", document)
+    top = FieldReader(report, "", document)
     top.ignore("apiVersion", "kind")
     job = reader(top, objects)
     top.close()

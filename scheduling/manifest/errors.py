@@ -52,7 +52,7 @@ class LocatedError:
 
 
 @dataclass(slots=True)
-class Report:
+class ValidationReport:
     """What was found in one document: mistakes, which refuse it, and warnings, which do not."""
 
     document: int = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scheduling.manifest.errors import MistakeReason
-from scheduling.manifest.fields import Fields
+from scheduling.manifest.field_reader import FieldReader
 from scheduling.manifest.syntax import (
     Syntax,
     dns_label,
@@ -55,7 +55,7 @@ class ObjectMeta:
 
 
 def read_metadata(
-    top: Fields,
+    top: FieldReader,
     *,
     namespaced: bool,
     default_namespace: str = DEFAULT_NAMESPACE,
@@ -77,7 +77,7 @@ def read_metadata(
     return meta
 
 
-def read_labels_and_annotations(fields: Fields) -> tuple[dict[str, str], dict[str, str]]:
+def read_labels_and_annotations(fields: FieldReader) -> tuple[dict[str, str], dict[str, str]]:
     """`labels` and `annotations`."""
     labels = fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value)
     return labels, read_annotations(fields)
@@ -96,7 +96,7 @@ def write_metadata(meta: ObjectMeta, **more: Any) -> dict[str, Any]:
     return written
 
 
-def _read_name(fields: Fields, generated: bool, syntax: Syntax, *, required: bool) -> str:
+def _read_name(fields: FieldReader, generated: bool, syntax: Syntax, *, required: bool) -> str:
     if not generated:
         fields.ignore("generateName")
         return fields.text("name", required=required, syntax=syntax)
@@ -104,7 +104,7 @@ def _read_name(fields: Fields, generated: bool, syntax: Syntax, *, required: boo
     return fields.text("generateName", syntax=generate_name_prefix)[:_MAX_GENERATED_PREFIX]
 
 
-def _read_namespace(fields: Fields, namespaced: bool, default: str) -> str:
+def _read_namespace(fields: FieldReader, namespaced: bool, default: str) -> str:
     if namespaced:
         return fields.text("namespace", default, syntax=dns_label)
     if fields.take("namespace"):
@@ -117,7 +117,7 @@ def _read_namespace(fields: Fields, namespaced: bool, default: str) -> str:
     return ""
 
 
-def read_annotations(fields: Fields) -> dict[str, str]:
+def read_annotations(fields: FieldReader) -> dict[str, str]:
     """The annotations of a metadata; at most as much text as Kubernetes takes."""
     annotations = fields.text_map("annotations", key_syntax=lambda key: qualified_name(key.lower()))
     annotations.pop(LAST_APPLIED, None)  # kubectl's own bookkeeping, a second copy of the manifest

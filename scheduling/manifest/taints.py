@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from scheduling.manifest.errors import MistakeReason
-from scheduling.manifest.fields import INT32_MAX, Fields
+from scheduling.manifest.field_reader import INT32_MAX, FieldReader
 from scheduling.manifest.syntax import label_value, qualified_name
 from scheduling.model.selectors import TaintEffect, TolerationOperator, is_decimal_integer
 
 _COMPARING = (TolerationOperator.LT, TolerationOperator.GT)
 
 
-def read_taints(fields: Fields, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
+def read_taints(fields: FieldReader, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
     """A list of taints, unique by key and effect."""
     found: list[dict[str, Any]] = []
     seen: set[tuple[str, str]] = set()
@@ -32,11 +32,11 @@ def read_taints(fields: Fields, key: str, max_items: int | None = None) -> list[
     return found
 
 
-def read_tolerations(fields: Fields, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
+def read_tolerations(fields: FieldReader, key: str, max_items: int | None = None) -> list[dict[str, Any]]:
     return [_read_toleration(item) for item in fields.items(key, max_items=max_items)]
 
 
-def _read_toleration(item: Fields) -> dict[str, Any]:
+def _read_toleration(item: FieldReader) -> dict[str, Any]:
     taint_key = item.text("key", syntax=qualified_name)
     operator = item.optional_choice("operator", list(TolerationOperator))
     value = item.text("value")

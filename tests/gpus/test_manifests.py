@@ -6,12 +6,12 @@ import pytest
 
 from gpus.manifests import NodeSpec, configured_policies, configured_vendors, read_config_map, read_node, write_node
 from gpus.vendors import VENDORS
-from scheduling.manifest import Fields, ObjectMeta, Report
+from scheduling.manifest import FieldReader, ObjectMeta, ValidationReport
 from scheduling.model.vendor import NVIDIA, ChipModel, ChipTemplate, DeviceVendor
 
 
-def fields(content: dict[str, Any]) -> Fields:
-    top = Fields(Report(), "", content)
+def fields(content: dict[str, Any]) -> FieldReader:
+    top = FieldReader(ValidationReport(), "", content)
     top.ignore("apiVersion", "kind")
     return top
 

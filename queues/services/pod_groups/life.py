@@ -29,7 +29,7 @@ from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
 from queues.services.workloads import record_finished
-from scheduling.manifest import Fields, Report
+from scheduling.manifest import FieldReader, ValidationReport
 from scheduling.model.times import rfc3339
 from scheduling.model.vocabulary import (
     ConditionStatus,
@@ -56,7 +56,7 @@ class Member:
 
     @cached_property
     def job(self) -> JobManifest:
-        top = Fields(Report(), "", self.row.manifest)
+        top = FieldReader(ValidationReport(), "", self.row.manifest)
         top.ignore("apiVersion", "kind")
         return JOB_READERS["v1", POD](top, None)
 

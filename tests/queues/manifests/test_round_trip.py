@@ -11,7 +11,7 @@ from queues.kinds import KINDS
 from queues.manifests.documents import read_documents
 from queues.manifests.workload import WorkloadSpec
 from queues.manifests.workload_object import read_workload, write_workload
-from scheduling.manifest import Fields, ObjectMeta, Report
+from scheduling.manifest import FieldReader, ObjectMeta, ValidationReport
 from scheduling.model.limit_range import with_api_defaults
 from tests.manifest_strategies import (
     LABELS,
@@ -30,8 +30,8 @@ from tests.manifest_strategies import (
 
 def read_again(reader: Any, manifest: dict[str, Any]) -> Any:
     (document,) = read_documents(to_yaml([manifest]))
-    report = Report()
-    top = Fields(report, "", document.content)
+    report = ValidationReport()
+    top = FieldReader(report, "", document.content)
     top.ignore("apiVersion", "kind")
     found = reader(top, manifest["apiVersion"].rpartition("/")[2])
     top.close()

@@ -19,7 +19,7 @@ from queues.services.configuration import (
     finish_deletions,
     manifest_of,
 )
-from scheduling.manifest import Fields, Report
+from scheduling.manifest import FieldReader, ValidationReport
 from tests import factories
 
 GROUP = {
@@ -39,8 +39,8 @@ def manifest(kind: str, name: str, spec: dict[str, Any] | None = None) -> dict[s
 
 
 def read(document: dict[str, Any]) -> Submitted[Any]:
-    report = Report()
-    top = Fields(report, "", document)
+    report = ValidationReport()
+    top = FieldReader(report, "", document)
     top.ignore("apiVersion", "kind")
     spec = KINDS[document["kind"]].read(top, "v1beta2")
     assert report.errors == []

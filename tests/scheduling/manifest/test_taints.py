@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from scheduling.manifest import Fields, Report
+from scheduling.manifest import FieldReader, ValidationReport
 from scheduling.manifest.taints import read_tolerations
 
 
 def read(toleration: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
     """What is read of a toleration, and the fields with mistakes."""
-    fields = Fields(Report(document=1, source="a.yaml"), "spec", {"tolerations": [toleration]})
+    fields = FieldReader(ValidationReport(document=1, source="a.yaml"), "spec", {"tolerations": [toleration]})
     return read_tolerations(fields, "tolerations"), [error.path for error in fields.report.errors]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from scheduling.manifest.errors import MistakeReason, Report
+from scheduling.manifest.errors import MistakeReason, ValidationReport
 from scheduling.manifest.syntax import Syntax
 from scheduling.model.quantity import InvalidQuantity, parse_quantity, to_amount
 
@@ -18,7 +18,7 @@ INT32_MIN = -(2**31)
 _INT64_MAX = 2**63 - 1
 
 
-class Fields:
+class FieldReader:
     """Reads a mapping. As in Kubernetes, a null is as good as a field left out.
 
     A wrong value is noted in the report and the default is returned, so that reading goes on and finds the rest.
@@ -26,7 +26,7 @@ class Fields:
 
     __slots__ = ("_read", "content", "path", "report")
 
-    def __init__(self, report: Report, path: str, content: Mapping[str, Any]) -> None:
+    def __init__(self, report: ValidationReport, path: str, content: Mapping[str, Any]) -> None:
         self.report = report
         self.path = path
         self.content = content
@@ -180,7 +180,7 @@ class Fields:
             return {}
         return dict(value)
 
-    def fields(self, key: str) -> Fields | None:
+    def fields(self, key: str) -> FieldReader | None:
         """The mapping under a key, to be read on, or None where it is left out (or is none)."""
         value = self.take(key)
         if value is None:
@@ -188,13 +188,13 @@ class Fields:
         if not isinstance(value, Mapping):
             self.error(key, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
             return None
-        return Fields(self.report, self.at(key), value)
+        return FieldReader(self.report, self.at(key), value)
 
-    def required_fields(self, key: str) -> Fields:
+    def required_fields(self, key: str) -> FieldReader:
         """As `fields`, for a mapping that must be there; reads as empty where it is not."""
         if not self.require(key):
-            return Fields(Report(), self.at(key), {})
-        return self.fields(key) or Fields(Report(), self.at(key), {})
+            return FieldReader(ValidationReport(), self.at(key), {})
+        return self.fields(key) or FieldReader(ValidationReport(), self.at(key), {})
 
     def sequence(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[Any]:
         """A list, its length checked."""
@@ -217,13 +217,13 @@ class Fields:
             )
         return value
 
-    def items(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[Fields]:
+    def items(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[FieldReader]:
         """A list of mappings, to be read on."""
         found = []
         for index, item in enumerate(self.sequence(key, min_items=min_items, max_items=max_items)):
             path = f"{self.at(key)}[{index}]"
             if isinstance(item, Mapping):
-                found.append(Fields(self.report, path, item))
+                found.append(FieldReader(self.report, path, item))
             else:
                 self.report.error(path, item, "must be a mapping of fields", "", MistakeReason.WRONG_TYPE)
         return found

@@ -1,11 +1,11 @@
-"""Fields: every mistake is noted with its place, and reading goes on."""
+"""FieldReader: every mistake is noted with its place, and reading goes on."""
 
 from enum import StrEnum
 from typing import Any
 
 import pytest
 
-from scheduling.manifest import Fields, MistakeReason, Report
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 
 
 class Colour(StrEnum):
@@ -13,11 +13,11 @@ class Colour(StrEnum):
     GREEN = "Green"
 
 
-def read(**content: Any) -> Fields:
-    return Fields(Report(document=3, source="a.yaml"), "spec", content)
+def read(**content: Any) -> FieldReader:
+    return FieldReader(ValidationReport(document=3, source="a.yaml"), "spec", content)
 
 
-def noted(fields: Fields) -> list[tuple[str, str]]:
+def noted(fields: FieldReader) -> list[tuple[str, str]]:
     return [(error.path, error.reason) for error in fields.report.errors]
 
 
