@@ -9,12 +9,12 @@ import {
   retainSearchParams,
 } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
-import { parseAuditFilters } from "@/lib/audit-filters";
-import { parseDecisionFilters } from "@/lib/decision-filters";
-import { parseGpuFilters } from "@/lib/gpu-filters";
-import { parseRange } from "@/lib/range";
-import { parseReportFilters } from "@/lib/report-filters";
-import { parseWorkloadFilters } from "@/lib/workload-filters";
+import { parseAuditFilters } from "@/lib/url/audit-filters";
+import { parseDecisionFilters } from "@/lib/url/decision-filters";
+import { parseGpuFilters } from "@/lib/url/gpu-filters";
+import { parseRange } from "@/lib/url/range";
+import { parseReportFilters } from "@/lib/url/report-filters";
+import { parseWorkloadFilters } from "@/lib/url/workload-filters";
 import { RootRoute } from "@/routes/root";
 import { RouteError } from "@/routes/route-error";
 import { RouteNotFound } from "@/routes/route-not-found";

@@ -1,6 +1,6 @@
 /** Who did what, when and from where. */
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import type { AuditFilters } from "@/lib/audit-filters";
+import type { AuditFilters } from "@/lib/url/audit-filters";
 import { after, answer, api } from "./client";
 
 const PAGE_SIZE = 100;

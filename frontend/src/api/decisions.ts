@@ -1,6 +1,6 @@
 /** The decision log: it outlives the workloads that it tells of. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import type { DecisionFilters } from "@/lib/decision-filters";
+import type { DecisionFilters } from "@/lib/url/decision-filters";
 import { after, answer, api } from "./client";
 
 const PAGE_SIZE = 100;

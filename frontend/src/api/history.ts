@@ -1,6 +1,6 @@
 /** Time series that the server keeps. */
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { RANGES, type Range } from "@/lib/range";
+import { RANGES, type Range } from "@/lib/url/range";
 import { answer, api } from "./client";
 import type { components, paths } from "./schema.gen";
 

@@ -6,7 +6,7 @@ import {
   useMutation,
   useQueryClient,
 } from "@tanstack/react-query";
-import type { WorkloadFilters } from "@/lib/workload-filters";
+import type { WorkloadFilters } from "@/lib/url/workload-filters";
 import { after, answer, api } from "./client";
 
 export interface WorkloadReference {

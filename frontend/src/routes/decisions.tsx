@@ -1,6 +1,6 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { DecisionsPage } from "@/features/decisions/decisions-page";
-import { isTyping } from "@/lib/history";
+import { isTyping } from "@/lib/url/typing";
 
 const route = getRouteApi("/app/decisions");
 

@@ -1,7 +1,7 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { GpusPage } from "@/features/gpus/gpus-page";
 import { GpuHistory } from "@/features/history/gpu-history";
-import { isTyping } from "@/lib/history";
+import { isTyping } from "@/lib/url/typing";
 
 const route = getRouteApi("/app/gpus");
 

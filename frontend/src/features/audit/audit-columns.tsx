@@ -1,11 +1,11 @@
 /** The columns of the audit. */
 import { Text } from "@mantine/core";
 import type { AuditRecord } from "@/api/types";
-import { Ago } from "@/components/ago";
 import { BadgeDot, type BadgeDotProps } from "@/components/badge-dot";
+import { ageColumn, textColumn } from "@/components/columns";
 import type { DataColumn } from "@/components/data-table";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
-import { changesOf } from "@/lib/audit-change";
+import { changesOf } from "@/lib/words/audit-change";
 
 export const VERB_LOOKS: Record<AuditRecord["verb"], BadgeDotProps> = {
   create: { label: "Created", color: "green" },
@@ -31,12 +31,7 @@ function summaryOf(record: AuditRecord): string {
 }
 
 export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
-  {
-    id: "when",
-    header: "Age",
-    meta: { width: "56px" },
-    cell: ({ row: { original } }) => <Ago time={original.at} short />,
-  },
+  ageColumn((record) => record.at),
   {
     id: "who",
     header: "Who",
@@ -56,21 +51,12 @@ export const AUDIT_COLUMNS: DataColumn<AuditRecord>[] = [
     meta: { width: "120px" },
     cell: ({ row: { original } }) => <BadgeDot {...VERB_LOOKS[original.verb]} />,
   },
-  {
-    id: "object",
-    header: "Object",
-    cell: ({ row: { original } }) => <MiddleEllipsis text={objectOf(original)} />,
-  },
+  textColumn("object", "Object", objectOf),
   {
     id: "change",
     header: "Change",
     meta: { hideBelow: 760, width: "34%" },
     cell: ({ row: { original } }) => <span>{summaryOf(original)}</span>,
   },
-  {
-    id: "from",
-    header: "From",
-    meta: { hideBelow: 1000, width: "120px" },
-    cell: ({ row: { original } }) => original.address,
-  },
+  textColumn("from", "From", (record) => record.address, { hideBelow: 1000, width: "120px" }),
 ];

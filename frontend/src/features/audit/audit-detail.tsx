@@ -1,7 +1,7 @@
 /** One record of the audit, whole. */
 import { Modal, Table, Text } from "@mantine/core";
 import type { AuditRecord } from "@/api/types";
-import { changesOf } from "@/lib/audit-change";
+import { changesOf } from "@/lib/words/audit-change";
 import { objectOf, VERB_LOOKS } from "./audit-columns";
 
 const FACTS = [

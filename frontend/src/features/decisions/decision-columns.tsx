@@ -1,20 +1,15 @@
 /** The columns of the decision log. */
 import { Tooltip } from "@mantine/core";
 import type { Decision } from "@/api/types";
-import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
+import { ageColumn, clusterQueueColumn } from "@/components/columns";
 import type { DataColumn } from "@/components/data-table";
-import { TextLink } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
-import { decisionLook } from "@/lib/decision-action";
+import { WorkloadLink } from "@/components/object-links";
+import { decisionLook } from "@/lib/words/decision-action";
 
 export const DECISION_COLUMNS: DataColumn<Decision>[] = [
-  {
-    id: "when",
-    header: "Age",
-    meta: { width: "56px" },
-    cell: ({ row: { original } }) => <Ago time={original.decided_at} short />,
-  },
+  ageColumn((decision) => decision.decided_at),
   {
     id: "decision",
     header: "Decision",
@@ -25,29 +20,12 @@ export const DECISION_COLUMNS: DataColumn<Decision>[] = [
     id: "workload",
     header: "Workload",
     cell: ({ row: { original } }) => (
-      <TextLink
-        to="/workloads/$namespace/$name"
-        params={{ namespace: original.namespace, name: original.workload_name }}
-        fz="inherit"
-        tabIndex={-1}
-      >
+      <WorkloadLink namespace={original.namespace} name={original.workload_name} inRow>
         <MiddleEllipsis text={`${original.namespace}/${original.workload_name}`} />
-      </TextLink>
+      </WorkloadLink>
     ),
   },
-  {
-    id: "queue",
-    header: "ClusterQueue",
-    meta: { hideBelow: 1000, width: "11%" },
-    cell: ({ row: { original } }) =>
-      original.cluster_queue === "" ? (
-        "–"
-      ) : (
-        <TextLink to="/queues/$name" params={{ name: original.cluster_queue }} fz="inherit" tabIndex={-1}>
-          <MiddleEllipsis text={original.cluster_queue} />
-        </TextLink>
-      ),
-  },
+  clusterQueueColumn({ hideBelow: 1000, width: "11%" }),
   {
     id: "why",
     header: "Why",

@@ -2,7 +2,7 @@
 import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useMemo } from "react";
 import { Icon } from "@/components/icon";
-import { type GpuFilters, parseGpuFilters } from "@/lib/gpu-filters";
+import { type GpuFilters, parseGpuFilters } from "@/lib/url/gpu-filters";
 import { type DeviceEntry, distinct, tenants } from "./summary";
 
 export interface GpuFilterBarProps {

@@ -1,6 +1,6 @@
 /** The states of a device: labels, colours and meaning, defined here and nowhere else. */
-import type { GpuState } from "@/lib/gpu-filters";
-import type { StatusLook } from "@/lib/workload-status";
+import type { GpuState } from "@/lib/url/gpu-filters";
+import type { StatusLook } from "@/lib/words/workload-status";
 
 export const GPU_STATE_LOOKS: Record<GpuState, StatusLook> = {
   free: { label: "Free", color: "teal", meaning: "nobody holds a slice" },

@@ -8,7 +8,7 @@ import type { LiveDevice } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { type GpuFilters, matchesGpuFilters } from "@/lib/gpu-filters";
+import { type GpuFilters, matchesGpuFilters } from "@/lib/url/gpu-filters";
 import { DeviceDrawer } from "./device-drawer";
 import { DriftPanel } from "./drift-panel";
 import { FragmentationPanel } from "./fragmentation-panel";

@@ -1,8 +1,8 @@
 /** How many devices are free, shared, full or ill; each is a filter. */
 import { UnstyledButton } from "@mantine/core";
 import { useMemo } from "react";
-import { GPU_STATES, type GpuFilters, type GpuState } from "@/lib/gpu-filters";
 import { formatCount } from "@/lib/quantity";
+import { GPU_STATES, type GpuFilters, type GpuState } from "@/lib/url/gpu-filters";
 import { GPU_STATE_LOOKS } from "./gpu-state";
 import classes from "./gpus.module.css";
 import { countStates, type DeviceEntry } from "./summary";

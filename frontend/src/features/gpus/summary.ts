@@ -1,6 +1,6 @@
 /** What the GPU page adds up from the live devices. */
 import type { LiveDevice, Node } from "@/api/types";
-import { GPU_STATES, type GpuState, gpuState } from "@/lib/gpu-filters";
+import { GPU_STATES, type GpuState, gpuState } from "@/lib/url/gpu-filters";
 
 export interface DeviceEntry {
   uuid: string;

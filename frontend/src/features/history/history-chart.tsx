@@ -4,8 +4,8 @@ import { lazy, type ReactNode, Suspense, useState } from "react";
 import { Icon } from "@/components/icon";
 import { Panel } from "@/components/panel";
 import type { TimeSeriesLine } from "@/components/time-series";
-import { RANGES, type Range } from "@/lib/range";
 import { formatTimestamp } from "@/lib/time";
+import { RANGES, type Range } from "@/lib/url/range";
 import classes from "./history.module.css";
 import type { HistorySeries, SeriesKey } from "./history-series";
 

@@ -1,7 +1,7 @@
 /** How far back the charts of a page look. */
 import { SegmentedControl } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
-import { DEFAULT_RANGE, isRange, RANGES } from "@/lib/range";
+import { DEFAULT_RANGE, isRange, RANGES } from "@/lib/url/range";
 import classes from "./history.module.css";
 import { useRange } from "./use-history";
 

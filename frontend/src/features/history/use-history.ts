@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "react";
 import { useCluster, useLive } from "@/api/cluster";
 import { type HistorySelection, historyQuery } from "@/api/history";
 import type { LiveData } from "@/api/types";
-import { DEFAULT_RANGE, isRange, RANGES, type Range } from "@/lib/range";
+import { DEFAULT_RANGE, isRange, RANGES, type Range } from "@/lib/url/range";
 import { joinTail, keyOf, type SeriesKey, type TailPoint } from "./history-series";
 
 export type LiveReader = (data: LiveData) => readonly (SeriesKey & { value: number })[];

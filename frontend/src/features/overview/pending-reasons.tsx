@@ -8,8 +8,8 @@ import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
 import { Panel } from "@/components/panel";
-import { explainPendingReason } from "@/lib/pending-reason";
 import { formatCount } from "@/lib/quantity";
+import { explainPendingReason } from "@/lib/words/pending-reason";
 
 export function PendingReasons() {
   const cluster = useCluster();

@@ -11,7 +11,7 @@ import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { Panel } from "@/components/panel";
-import { decisionLook } from "@/lib/decision-action";
+import { decisionLook } from "@/lib/words/decision-action";
 
 const MOST = 12;
 

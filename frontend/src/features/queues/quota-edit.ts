@@ -2,7 +2,7 @@
 import type { QuotaChange } from "@/api/queues";
 import type { ClusterQueue, ResourceGroup } from "@/api/types";
 import { InvalidQuantity, parseAmount } from "@/lib/quantity";
-import type { LocatedFault } from "@/lib/refusal";
+import type { LocatedFault } from "@/lib/words/refusal";
 
 export const QUOTA_FIELDS = ["nominal_quota", "borrowing_limit", "lending_limit"] as const;
 export type QuotaField = (typeof QUOTA_FIELDS)[number];

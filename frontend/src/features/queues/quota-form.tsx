@@ -7,7 +7,7 @@ import { useCluster } from "@/api/cluster";
 import { useEditClusterQueue } from "@/api/queues";
 import type { ClusterQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
-import { faultLines } from "@/lib/refusal";
+import { faultLines } from "@/lib/words/refusal";
 import classes from "./queues.module.css";
 import {
   changesToSend,

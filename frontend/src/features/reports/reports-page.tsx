@@ -24,7 +24,7 @@ import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
 import { PageHeader } from "@/components/page-header";
 import { Panel } from "@/components/panel";
-import { REPORT_DAYS, REPORT_KINDS, type ReportFilters } from "@/lib/report-filters";
+import { REPORT_DAYS, REPORT_KINDS, type ReportFilters } from "@/lib/url/report-filters";
 import { BarPicture } from "./bar-picture";
 import { barsOf, formatCell, isNumeric } from "./cells";
 

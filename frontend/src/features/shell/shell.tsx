@@ -1,7 +1,7 @@
 /** The frame of every page: navigation, cluster, freshness, theme and user. */
 import { AppShell, Burger, Group, ScrollArea, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { Link, Outlet, useLocation } from "@tanstack/react-router";
+import { Link, Outlet, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { useLive } from "@/api/cluster";
 import { mayAudit } from "@/api/session";
@@ -28,11 +28,11 @@ const AUDIT = { to: "/audit", label: "Audit", icon: "audit" } as const;
 export function Shell({ session }: { session: Session }) {
   const [opened, menu] = useDisclosure(false);
   const [helpOpened, help] = useDisclosure(false);
-  const { pathname } = useLocation();
+  const router = useRouter();
   const stale = useLive((live) => live.staleSince !== null);
   useShortcuts(help.toggle);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
-  useEffect(menu.close, [pathname]);
+  // Another page closes the menu.
+  useEffect(() => router.subscribe("onResolved", menu.close), [router, menu.close]);
 
   return (
     <AppShell

@@ -9,7 +9,7 @@ import { type BulkAction, useBulkAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon } from "@/components/icon";
 import { formatCount } from "@/lib/quantity";
-import { faultLines } from "@/lib/refusal";
+import { faultLines } from "@/lib/words/refusal";
 import { ACTION_WORDS } from "../actions/action-words";
 import classes from "../workloads.module.css";
 

@@ -1,16 +1,14 @@
 /** The filters above the list; each stands in the URL. */
-import { Button, Group, SegmentedControl, Select, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
+import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { workloadCountsQuery } from "@/api/workloads";
-import { Icon } from "@/components/icon";
-import { PENDING_SENTENCES } from "@/lib/pending-reason";
+import { ChoiceFilter, FilterRow, TextFilter } from "@/components/filters";
 import { formatCount } from "@/lib/quantity";
-import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/workload-filters";
-import { statusLook, WORKLOAD_STATUSES } from "@/lib/workload-status";
+import { countFilters, parseWorkloadFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
+import { PENDING_SENTENCES } from "@/lib/words/pending-reason";
+import { statusLook, WORKLOAD_STATUSES } from "@/lib/words/workload-status";
 import classes from "../workloads.module.css";
 
 export interface FilterBarProps {
@@ -61,105 +59,50 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
         value={filters.status ?? ALL}
         onChange={(status) => set({ status: status === ALL ? null : status })}
       />
-      <Group gap="xs" className={classes.choices}>
-        <SearchInput value={filters.search ?? ""} onSearch={(search) => set({ search })} />
-        <Choice
+      <FilterRow onClear={countFilters(filters) > 0 ? () => onFilter({}) : undefined}>
+        <TextFilter
+          search
+          label="Search by name"
+          value={filters.search}
+          onChange={(search) => set({ search })}
+        />
+        <ChoiceFilter
           label="Namespace"
-          names={namespaces.data}
+          choices={namespaces.data}
           value={filters.namespace}
-          onChoose={(namespace) => set({ namespace })}
+          onChange={(namespace) => set({ namespace })}
         />
-        <Choice
+        <ChoiceFilter
           label="ClusterQueue"
-          names={clusterQueues.data}
+          choices={clusterQueues.data}
           value={filters.cluster_queue}
-          onChoose={(name) => set({ cluster_queue: name })}
+          onChange={(name) => set({ cluster_queue: name })}
         />
-        <Choice
+        <ChoiceFilter
           label="LocalQueue"
-          names={localQueueNames}
+          choices={localQueueNames}
           value={filters.local_queue}
-          onChoose={(name) => set({ local_queue: name })}
+          onChange={(name) => set({ local_queue: name })}
         />
-        <Choice
+        <ChoiceFilter
           label="Priority class"
-          names={priorityClasses.data}
+          choices={priorityClasses.data}
           value={filters.priority_class}
-          onChoose={(name) => set({ priority_class: name })}
+          onChange={(name) => set({ priority_class: name })}
         />
-        <Choice
+        <ChoiceFilter
           label="Reason"
-          names={Object.keys(PENDING_SENTENCES)}
+          choices={Object.keys(PENDING_SENTENCES)}
           value={filters.reason}
-          onChoose={(reason) => set({ reason })}
+          onChange={(reason) => set({ reason })}
         />
-        <Choice
+        <ChoiceFilter
           label="Submitted by"
-          names={users.data?.groups.flatMap(({ value }) => (value === "" ? [] : [value])).sort()}
+          choices={users.data?.groups.flatMap(({ value }) => (value === "" ? [] : [value])).sort()}
           value={filters.submitted_by}
-          onChoose={(user) => set({ submitted_by: user })}
+          onChange={(user) => set({ submitted_by: user })}
         />
-        {countFilters(filters) > 0 && (
-          <Button
-            variant="subtle"
-            size="xs"
-            leftSection={<Icon name="close" size={13} />}
-            onClick={() => onFilter({})}
-          >
-            Clear
-          </Button>
-        )}
-      </Group>
+      </FilterRow>
     </div>
-  );
-}
-
-interface ChoiceProps {
-  label: string;
-  names: string[] | undefined;
-  value: string | undefined;
-  onChoose: (name: string | null) => void;
-}
-
-function Choice({ label, names = [], value, onChoose }: ChoiceProps) {
-  // A value from the URL stays selectable even where the list does not hold it.
-  const data = value === undefined || names.includes(value) ? names : [value, ...names];
-  return (
-    <Select
-      aria-label={label}
-      placeholder={label}
-      size="xs"
-      className={classes.choice}
-      searchable
-      clearable
-      limit={100}
-      data={data}
-      value={value ?? null}
-      onChange={onChoose}
-      nothingFoundMessage="Nothing with this name"
-    />
-  );
-}
-
-const TYPING_MS = 300;
-
-function SearchInput({ value, onSearch }: { value: string; onSearch: (text: string) => void }) {
-  const [text, setText] = useState(value);
-  const later = useDebouncedCallback(onSearch, TYPING_MS);
-  useEffect(() => setText(value), [value]);
-  return (
-    <TextInput
-      type="search"
-      aria-label="Search by name"
-      placeholder="Search by name  ( / )"
-      size="xs"
-      className={classes.search}
-      leftSection={<Icon name="search" size={14} />}
-      value={text}
-      onChange={(event) => {
-        setText(event.currentTarget.value);
-        later(event.currentTarget.value);
-      }}
-    />
   );
 }

@@ -1,12 +1,11 @@
 /** The columns of the workload list. */
 import { Tooltip } from "@mantine/core";
 import type { Workload } from "@/api/types";
-import { Ago } from "@/components/ago";
 import { BadgeDot } from "@/components/badge-dot";
+import { ageColumn, clusterQueueColumn, textColumn } from "@/components/columns";
 import type { DataColumn } from "@/components/data-table";
-import { TextLink } from "@/components/link";
-import { MiddleEllipsis } from "@/components/middle-ellipsis";
-import { statusLook } from "@/lib/workload-status";
+import { WorkloadLink } from "@/components/object-links";
+import { statusLook } from "@/lib/words/workload-status";
 import { summarizeRequests } from "./requests";
 
 export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
@@ -14,42 +13,17 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     id: "name",
     header: "Workload",
     cell: ({ row: { original } }) => (
-      <TextLink
-        to="/workloads/$namespace/$name"
-        params={{ namespace: original.namespace, name: original.name }}
-        fz="inherit"
-        fw={550}
-        tabIndex={-1}
-      >
-        <MiddleEllipsis text={original.name} />
-      </TextLink>
+      <WorkloadLink namespace={original.namespace} name={original.name} fw={550} inRow />
     ),
   },
-  {
-    id: "namespace",
-    header: "Namespace",
-    meta: { hideBelow: 1000, width: "10%" },
-    cell: ({ row: { original } }) => <MiddleEllipsis text={original.namespace} />,
-  },
+  textColumn("namespace", "Namespace", (workload) => workload.namespace, { hideBelow: 1000, width: "10%" }),
   {
     id: "status",
     header: "Status",
     meta: { width: "124px" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
-  {
-    id: "queue",
-    header: "ClusterQueue",
-    meta: { hideBelow: 760, width: "13%" },
-    cell: ({ row: { original } }) =>
-      original.cluster_queue === "" ? (
-        "–"
-      ) : (
-        <TextLink to="/queues/$name" params={{ name: original.cluster_queue }} fz="inherit" tabIndex={-1}>
-          <MiddleEllipsis text={original.cluster_queue} />
-        </TextLink>
-      ),
-  },
+  clusterQueueColumn({ hideBelow: 760, width: "13%" }),
   {
     id: "requests",
     header: "Asks for",
@@ -71,12 +45,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     meta: { hideBelow: 760, width: "14%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
-  {
-    id: "age",
-    header: "Age",
-    meta: { hideBelow: 560, width: "56px", align: "right" },
-    cell: ({ row: { original } }) => <Ago time={original.created_at} short />,
-  },
+  ageColumn((workload) => workload.created_at, { hideBelow: 560, align: "right" }),
 ];
 
 export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "status" | "active"> }) {

@@ -3,19 +3,17 @@ import { ActionIcon, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { maySubmitSomewhere, sessionQuery } from "@/api/session";
 import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
-import { DataTable } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
 import { Icon } from "@/components/icon";
 import { PageHeader } from "@/components/page-header";
-import { Panel } from "@/components/panel";
+import { PagedTable, useRows } from "@/components/paged-table";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
-import { countFilters, type WorkloadFilters } from "@/lib/workload-filters";
+import { countFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
 import { SubmitModal } from "../submit/submit-modal";
 import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
@@ -52,72 +50,58 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
   const cluster = useCluster();
   const navigate = useNavigate();
   const list = useInfiniteQuery(workloadsQuery(cluster, filters));
-  const rows = useMemo(() => list.data?.pages.flatMap((page) => page.results) ?? [], [list.data]);
+  const rows = useRows(list);
   const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
   const { data: session } = useSuspenseQuery(sessionQuery());
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
   const selected = rows.filter((row) => chosen.has(row.uid));
-  const { fetchNextPage } = list;
-  const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
-  if (list.error !== null && rows.length === 0) {
-    return (
-      <ErrorState
-        title="The workloads cannot be shown"
-        message={list.error.message}
-        onRetry={() => void list.refetch()}
-      />
-    );
-  }
   return (
     <>
       <BulkBar selected={selected} onClear={() => setChosen(new Set())} />
-      <Panel flush>
-        <DataTable
-          label="Workloads"
-          columns={WORKLOAD_COLUMNS}
-          rows={rows}
-          rowKey={(row) => row.uid}
-          selection={maySubmitSomewhere(session) ? { keys: chosen, onChange: setChosen } : undefined}
-          loading={list.isPending}
-          onOpen={({ namespace, name }) =>
-            void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
-          }
-          onEnd={list.hasNextPage ? more : undefined}
-          loadingMore={list.isFetchingNextPage}
-          height="max(420px, calc(100dvh - 216px))"
-          empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
-        />
-        <Group
-          justify="space-between"
-          px="md"
-          py={8}
-          c="var(--kw-muted)"
-          style={{ borderTop: "1px solid var(--kw-line)" }}
-        >
-          <Text fz="xs" className="kw-number">
-            {formatCount(rows.length)} of {total === undefined ? "…" : formatCount(total)} loaded
-          </Text>
-          <Group gap={4}>
-            <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
-              {list.isPending
-                ? "loading"
-                : list.error === null
-                  ? `as of ${formatClock(list.dataUpdatedAt)}`
-                  : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+      <PagedTable
+        label="Workloads"
+        list={list}
+        columns={WORKLOAD_COLUMNS}
+        rowKey={(row) => row.uid}
+        selection={maySubmitSomewhere(session) ? { keys: chosen, onChange: setChosen } : undefined}
+        onOpen={({ namespace, name }) =>
+          void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+        }
+        height="max(420px, calc(100dvh - 216px))"
+        empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
+        foot={
+          <Group
+            justify="space-between"
+            px="md"
+            py={8}
+            c="var(--kw-muted)"
+            style={{ borderTop: "1px solid var(--kw-line)" }}
+          >
+            <Text fz="xs" className="kw-number">
+              {formatCount(rows.length)} of {total === undefined ? "…" : formatCount(total)} loaded
             </Text>
-            <ActionIcon
-              size="sm"
-              variant="subtle"
-              color="gray"
-              aria-label="Read the list again"
-              onClick={() => void list.refetch()}
-            >
-              <Icon name="refresh" size={13} />
-            </ActionIcon>
+            <Group gap={4}>
+              <Text fz="xs" className="kw-number" role={list.error === null ? undefined : "alert"}>
+                {list.isPending
+                  ? "loading"
+                  : list.error === null
+                    ? `as of ${formatClock(list.dataUpdatedAt)}`
+                    : `not renewed since ${formatClock(list.dataUpdatedAt)}: ${list.error.message}`}
+              </Text>
+              <ActionIcon
+                size="sm"
+                variant="subtle"
+                color="gray"
+                aria-label="Read the list again"
+                onClick={() => void list.refetch()}
+              >
+                <Icon name="refresh" size={13} />
+              </ActionIcon>
+            </Group>
           </Group>
-        </Group>
-      </Panel>
+        }
+      />
     </>
   );
 }

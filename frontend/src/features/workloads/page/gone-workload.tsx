@@ -8,7 +8,7 @@ import { Ago } from "@/components/ago";
 import { EmptyState } from "@/components/empty-state";
 import { TextLink } from "@/components/link";
 import { Panel } from "@/components/panel";
-import { decisionLook } from "@/lib/decision-action";
+import { decisionLook } from "@/lib/words/decision-action";
 import classes from "../workloads.module.css";
 import { WhereItRan } from "./where-it-ran";
 

@@ -1,7 +1,7 @@
 /** What a container prints, as it prints it. */
 import { Button, Group, Modal, Select, Text } from "@mantine/core";
-import { useEffect, useRef, useState } from "react";
-import { ApiError, send } from "@/api/client";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { send } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import type { Pod } from "@/api/types";
 import { podLogUrl, type WorkloadReference } from "@/api/workloads";
@@ -18,6 +18,7 @@ export function PodLog({
   onClose: () => void;
 }) {
   const [container, setContainer] = useState(pod.containers.at(-1) ?? "");
+  const [attempt, setAttempt] = useState(0);
   return (
     <Modal opened onClose={onClose} size="xl" title={`Log of ${pod.name}`}>
       {pod.containers.length > 1 && (
@@ -30,32 +31,34 @@ export function PodLog({
           mb="sm"
         />
       )}
-      <Lines key={container} workload={workload} pod={pod.name} container={container} />
+      <Lines
+        key={`${container} ${attempt}`}
+        workload={workload}
+        pod={pod.name}
+        container={container}
+        onAgain={() => setAttempt(attempt + 1)}
+      />
     </Modal>
   );
 }
 
-function Lines({
-  workload,
-  pod,
-  container,
-}: {
+interface LinesProps {
   workload: WorkloadReference;
   pod: string;
   container: string;
-}) {
+  onAgain: () => void;
+}
+
+/** One reading of a log, from its last lines to its end. */
+function Lines({ workload, pod, container, onAgain }: LinesProps) {
   const cluster = useCluster();
   const { namespace, name } = workload;
   const [log, setLog] = useState<LogText>(EMPTY_LOG);
   const [state, setState] = useState<"open" | "ended" | Error>("open");
-  const [attempt, setAttempt] = useState(0);
-  const box = useRef<HTMLDivElement>(null);
+  const end = useStickToEnd();
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another attempt reads anew
   useEffect(() => {
     const stop = new AbortController();
-    setLog(EMPTY_LOG);
-    setState("open");
     follow(podLogUrl(cluster, { namespace, name }, pod, container), stop.signal, (piece) =>
       setLog((before) => withPiece(before, piece)),
     ).then(
@@ -65,35 +68,47 @@ function Lines({
       },
     );
     return () => stop.abort();
-  }, [cluster, namespace, name, pod, container, attempt]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: with each new line
-  useEffect(() => {
-    if (box.current !== null) box.current.scrollTop = box.current.scrollHeight;
-  }, [log]);
+  }, [cluster, namespace, name, pod, container]);
 
   return (
     <>
-      <div ref={box} className={classes.log} role="log" aria-label={`Log of ${pod}`}>
+      <div {...end} className={classes.log} role="log" aria-label={`Log of ${pod}`}>
         {log.dropped > 0 && <Text fz="xs">{log.dropped} earlier lines are left out.</Text>}
         <pre>{[...log.lines, ...(log.rest === "" ? [] : [log.rest])].join("\n")}</pre>
       </div>
       <Group justify="space-between" mt="xs">
         <Text fz="sm" c="var(--kw-muted)" role="status">
-          {state instanceof ApiError || state instanceof Error
+          {state instanceof Error
             ? state.message
             : state === "open"
               ? "Followed until it ends."
               : "No more lines."}
         </Text>
         {state !== "open" && (
-          <Button variant="default" size="xs" onClick={() => setAttempt(attempt + 1)}>
+          <Button variant="default" size="xs" onClick={onAgain}>
             Read again
           </Button>
         )}
       </Group>
     </>
   );
+}
+
+const NEAR_END = 24;
+
+/** Keeps a scrolling box at its end as it grows, unless the reader has scrolled up. */
+function useStickToEnd() {
+  const ref = useRef<HTMLDivElement>(null);
+  const sticks = useRef(true);
+  // After each render: whatever was drawn may have made it longer.
+  useLayoutEffect(() => {
+    if (ref.current !== null && sticks.current) ref.current.scrollTop = ref.current.scrollHeight;
+  });
+  const onScroll = () => {
+    const box = ref.current;
+    if (box !== null) sticks.current = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_END;
+  };
+  return { ref, onScroll };
 }
 
 /** Hands over each piece of the log as it comes, until its end. */

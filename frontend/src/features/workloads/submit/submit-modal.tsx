@@ -11,7 +11,7 @@ import { maySubmit, sessionQuery } from "@/api/session";
 import type { ApplyResult, LocalQueue } from "@/api/types";
 import { ErrorState } from "@/components/error-state";
 import { TextLink } from "@/components/link";
-import { faultLines } from "@/lib/refusal";
+import { faultLines } from "@/lib/words/refusal";
 import { TEMPLATES, templateText } from "./manifest-templates";
 
 export function SubmitModal({ opened, onClose }: { opened: boolean; onClose: () => void }) {

@@ -6,7 +6,7 @@ import { BadgeDot } from "@/components/badge-dot";
 import { ErrorState } from "@/components/error-state";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
-import { nearestWords, refusalWords } from "@/lib/refusal-words";
+import { nearestWords, refusalWords } from "@/lib/words/refusal-words";
 import { NodeLink, QueueLink, WorkloadLink } from "../references";
 import classes from "../workloads.module.css";
 

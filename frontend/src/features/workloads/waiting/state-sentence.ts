@@ -1,8 +1,8 @@
 /** The state of a workload in one sentence. */
 import type { Explanation, FlavorVerdict, WorkloadDetail } from "@/api/types";
-import { explainPendingReason } from "@/lib/pending-reason";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { formatDuration, secondsBetween } from "@/lib/time";
+import { explainPendingReason } from "@/lib/words/pending-reason";
 
 /** "2 cpu", "62 % of nvidia.com/gpucores" */
 function amountOf(resource: string, amount: number): string {

@@ -1,4 +1,5 @@
 /** The filters of the audit as they stand in the URL and as the API takes them. */
+import { parseTexts } from "./texts";
 
 export const AUDIT_VERBS = [
   "create",
@@ -17,12 +18,7 @@ const TEXTS = ["username", "kind", "namespace", "name", "search"] as const;
 export type AuditFilters = Partial<Record<(typeof TEXTS)[number], string>> & { verb?: AuditVerb };
 
 export function parseAuditFilters(search: Record<string, unknown>): AuditFilters {
-  const filters: AuditFilters = {};
-  for (const name of TEXTS) {
-    const value = search[name];
-    const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : "";
-    if (text !== "") filters[name] = text;
-  }
+  const filters: AuditFilters = parseTexts(search, TEXTS);
   const verb = AUDIT_VERBS.find((known) => known === search.verb);
   if (verb !== undefined) filters.verb = verb;
   return filters;

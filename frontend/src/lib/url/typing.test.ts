@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isTyping } from "./history";
+import { isTyping } from "./typing";
 
 interface Search {
   search?: string;

@@ -1,4 +1,5 @@
 /** The filters of the GPU page as they stand in the URL; they select among the live devices. */
+import { parseTexts } from "./texts";
 
 export const GPU_STATES = ["free", "shared", "full", "cordoned", "unhealthy"] as const;
 export type GpuState = (typeof GPU_STATES)[number];
@@ -18,12 +19,7 @@ export interface GpuFilters {
 const TEXT_FILTERS = ["vendor", "type", "node", "namespace", "device"] as const;
 
 export function parseGpuFilters(search: Record<string, unknown>): GpuFilters {
-  const filters: GpuFilters = {};
-  for (const name of TEXT_FILTERS) {
-    const value = search[name];
-    const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : "";
-    if (text !== "") filters[name] = text;
-  }
+  const filters: GpuFilters = parseTexts(search, TEXT_FILTERS);
   const state = GPU_STATES.find((known) => known === search.state);
   if (state !== undefined) filters.state = state;
   if (search.view === "compact" || search.view === "detailed") filters.view = search.view;

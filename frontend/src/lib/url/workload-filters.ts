@@ -1,5 +1,6 @@
 /** The filters of the workload list as they stand in the URL and as the API takes them. */
-import { isWorkloadStatus, type WorkloadStatus } from "./workload-status";
+import { isWorkloadStatus, type WorkloadStatus } from "../words/workload-status";
+import { parseTexts } from "./texts";
 
 export interface WorkloadFilters {
   status?: WorkloadStatus;
@@ -24,14 +25,8 @@ const TEXT_FILTERS = [
 
 /** The filters of a URL's search; what is empty or unknown is left out, so that two equal views have equal keys. */
 export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadFilters {
-  const filters: WorkloadFilters = {};
+  const filters: WorkloadFilters = parseTexts(search, TEXT_FILTERS);
   if (isWorkloadStatus(search.status)) filters.status = search.status;
-  for (const name of TEXT_FILTERS) {
-    const value = search[name];
-    // The router reads ?search=42 as a number.
-    const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : "";
-    if (text !== "") filters[name] = text;
-  }
   return filters;
 }
 

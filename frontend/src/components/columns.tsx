@@ -1,0 +1,44 @@
+/** Columns that many tables have. */
+import { Ago } from "./ago";
+import type { ColumnLook, DataColumn } from "./data-table";
+import { MiddleEllipsis } from "./middle-ellipsis";
+import { ClusterQueueLink } from "./object-links";
+
+/** How long ago, in one unit. */
+export function ageColumn<Row extends object>(
+  timeOf: (row: Row) => string | null,
+  look: ColumnLook = {},
+): DataColumn<Row> {
+  return {
+    id: "age",
+    header: "Age",
+    meta: { width: "56px", ...look },
+    cell: ({ row: { original } }) => <Ago time={timeOf(original)} short />,
+  };
+}
+
+/** A name, which loses its middle where there is no room. */
+export function textColumn<Row extends object>(
+  id: string,
+  header: string,
+  textOf: (row: Row) => string,
+  look: ColumnLook = {},
+): DataColumn<Row> {
+  return {
+    id,
+    header,
+    meta: look,
+    cell: ({ row: { original } }) => <MiddleEllipsis text={textOf(original)} />,
+  };
+}
+
+/** The ClusterQueue that a row is of, or none yet. */
+export function clusterQueueColumn<Row extends { cluster_queue: string }>(look: ColumnLook): DataColumn<Row> {
+  return {
+    id: "queue",
+    header: "ClusterQueue",
+    meta: look,
+    cell: ({ row: { original } }) =>
+      original.cluster_queue === "" ? "–" : <ClusterQueueLink name={original.cluster_queue} inRow />,
+  };
+}

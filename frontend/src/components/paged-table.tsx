@@ -1,0 +1,60 @@
+/** A list that the server hands out page by page, in a table: the next page is read where the reader comes near the end. */
+import type { InfiniteData, UseInfiniteQueryResult } from "@tanstack/react-query";
+import { type ReactNode, useCallback, useMemo } from "react";
+import { DataTable, type DataTableProps } from "./data-table";
+import { ErrorState } from "./error-state";
+import { Panel } from "./panel";
+
+export type PagedList<Row> = UseInfiniteQueryResult<InfiniteData<{ results: Row[] }>>;
+
+export interface PagedTableProps<Row extends object>
+  extends Pick<
+    DataTableProps<Row>,
+    "label" | "columns" | "rowKey" | "onOpen" | "selection" | "empty" | "height"
+  > {
+  list: PagedList<Row>;
+  /** Below the rows. */
+  foot?: ReactNode;
+}
+
+/** All rows that are loaded. */
+export function useRows<Row>({ data }: PagedList<Row>): Row[] {
+  return useMemo(() => data?.pages.flatMap((page) => page.results) ?? [], [data]);
+}
+
+export function PagedTable<Row extends object>({ list, foot, label, ...table }: PagedTableProps<Row>) {
+  const rows = useRows(list);
+  const { fetchNextPage } = list;
+  const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
+  if (list.error !== null && rows.length === 0) {
+    return (
+      <ErrorState
+        title={`${label} cannot be shown`}
+        message={list.error.message}
+        onRetry={() => void list.refetch()}
+      />
+    );
+  }
+  return (
+    <Panel flush>
+      <DataTable
+        height="max(420px, calc(100dvh - 180px))"
+        {...table}
+        label={label}
+        rows={rows}
+        loading={list.isPending}
+        onEnd={list.hasNextPage ? more : undefined}
+        loadingMore={list.isFetchingNextPage}
+      />
+      {foot}
+    </Panel>
+  );
+}
+
+const MAX_PAGES_RENEWED = 1;
+
+/** How often a list reads itself again. Whoever has scrolled into the past reads; the top renews itself. */
+export function renewTop(milliseconds: number) {
+  return (query: { state: { data: { pages: unknown[] } | undefined } }): number | false =>
+    (query.state.data?.pages.length ?? 0) > MAX_PAGES_RENEWED ? false : milliseconds;
+}
