@@ -30,7 +30,7 @@ from clusters.jobs.objects import (
     bare_manifest,
     common_labels,
 )
-from clusters.jobs.owned_keys import owned_keys
+from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL, owned_keys
 from queues.manifests import kueue_keys as keys
 from scheduling.devices.requests.webhook import completed_pod
 from scheduling.model.quantity import parse_quantity
@@ -117,21 +117,28 @@ def start_patch(there: JsonObject, source: JobSource, workload: AdmittedWorkload
     return difference(there, resized)
 
 
-def suspend_patch(there: JsonObject, kind: JobKind) -> JsonObject | None:
-    """The merge patch that suspends a job; None where it is suspended."""
-    if kind.is_suspended(there):
-        return None
-    suspended = copy.deepcopy(there)
-    kind.suspend(suspended)
-    return difference(there, suspended)
+def stop_patch(there: JsonObject, pod_sets: Sequence[JsonObject], kind: JobKind) -> JsonObject | None:
+    """The merge patch that suspends a job and gives its templates back what its pod sets say; None where it is so.
+
+    The templates of some jobs cannot change until their status allows it: then the patch suspends, and no more.
+    """
+    stopped = copy.deepcopy(there)
+    if not kind.is_suspended(stopped):
+        kind.suspend(stopped)
+    if kind.status_before_change(stopped) is None:
+        kind.restore(stopped, [info_of_pod_set(pod_set) for pod_set in pod_sets])
+    return difference(there, stopped)
 
 
-def restore_patch(there: JsonObject, pod_sets: Sequence[JsonObject], kind: JobKind) -> JsonObject | None:
-    """The merge patch that gives the templates of a suspended job back what its pod sets say; None where they have
-    it."""
-    restored = copy.deepcopy(there)
-    kind.restore(restored, [info_of_pod_set(pod_set) for pod_set in pod_sets])
-    return difference(there, restored)
+def was_started(there: JsonObject) -> bool:
+    """Whether the job still says, wherever its kind has templates, which workload it was started for."""
+    return _has_key(there.get("spec"), WORKLOAD_UID_LABEL)
+
+
+def _has_key(value: Any, key: str) -> bool:
+    if isinstance(value, Mapping):
+        return key in value or any(_has_key(each, key) for each in value.values())
+    return isinstance(value, list) and any(_has_key(each, key) for each in value)
 
 
 def _started(manifest: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject:

@@ -48,10 +48,10 @@ from clusters.jobs.whole_objects import (
     difference,
     new_object,
     own_manifest,
-    restore_patch,
     start_patch,
-    suspend_patch,
+    stop_patch,
     waiting_object,
+    was_started,
 )
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
@@ -393,14 +393,18 @@ class _Sweep:
             self._client.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
     def _suspend(self, kind: JobKind, row: Workload, there: JsonObject) -> None:
-        """Suspends a job and gives it its templates back; also one that was suspended and no more when a sweep was cut
-        off."""
-        if kind.is_suspended(there) and kind.status_before_change(there) is None:
+        """Suspends a job and gives it its templates back.
+
+        A sweep may have been cut off between the two, so a suspended job counts as stopped only when no template of it
+        names a workload. Templates of a job that was never started are its owner's.
+        """
+        if kind.is_suspended(there) and kind.status_before_change(there) is None and not was_started(there):
             return
         pod_sets = [{"name": each.name, "count": each.count, "template": each.template} for each in row.pod_sets.all()]
-        suspended = self._change(kind, there, lambda live: suspend_patch(live, kind))
-        ready = self._ready_for_change(kind, suspended)
-        self._change(kind, ready, lambda live: restore_patch(live, pod_sets, kind))
+        suspended = self._change(kind, there, lambda live: stop_patch(live, pod_sets, kind))
+        if kind.status_before_change(suspended) is not None:
+            ready = self._ready_for_change(kind, suspended)
+            self._change(kind, ready, lambda live: stop_patch(live, pod_sets, kind))
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
         """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped.

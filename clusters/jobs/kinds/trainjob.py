@@ -100,6 +100,11 @@ class TrainJob(JobKind):
             raise JobError("jobs are still active")
         _kueue_patch(job).pop("replicatedJobs", None)
 
+    def restore(self, job: JsonObject, infos: Sequence[PodSetInfo]) -> None:
+        """Its templates are the runtime's: what was merged into them is one patch of the job's."""
+        if any(patch.get("manager") == _MANAGER for patch in dig(job, "spec", "runtimePatches") or ()):
+            _kueue_patch(job).pop("replicatedJobs", None)
+
     # The status
 
     def outcome(self, job: JsonObject) -> Outcome:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from clusters.client import Kind
 from clusters.jobs.registry import JOB_KINDS
@@ -37,6 +39,8 @@ class Resource:
 
 
 CRDS = "customresourcedefinitions"
+_VERSION: Final = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d+))?")
+_STAGES: Final = ("", "beta", "alpha")
 
 
 def _custom(kind: Kind) -> Resource:
@@ -110,14 +114,19 @@ def crd_of(resource: Resource) -> JsonObject:
 
 
 def _groups(served: Sequence[Resource]) -> dict[str, list[str]]:
-    """The versions of each group, the preferred one first."""
-    found: dict[str, list[str]] = {}
+    """The versions of each group, the preferred one first: v1 before v2beta1 before v1beta1 before v1alpha1."""
+    found: dict[str, set[str]] = {}
     for resource in served:
-        versions = found.setdefault(resource.group, [])
-        if resource.version not in versions:
-            versions.append(resource.version)
+        found.setdefault(resource.group, set()).add(resource.version)
     found.pop("")
-    return found
+    return {group: sorted(versions, key=_precedence) for group, versions in found.items()}
+
+
+def _precedence(version: str) -> tuple[int, int, int]:
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return len(_STAGES), 0, 0
+    return _STAGES.index(found["stage"] or ""), -int(found["major"]), -int(found["minor"] or 0)
 
 
 def api_group(group: str, served: Sequence[Resource]) -> JsonObject | None:

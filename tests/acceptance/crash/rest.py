@@ -19,6 +19,7 @@ class Answer:
 
     status: int
     body: Any = None
+    etag: str = ""
 
     @property
     def acknowledged(self) -> bool:
@@ -41,11 +42,13 @@ class Account:
         self._password = password
         self._token = ""
 
-    def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
+    def call(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json", if_match: str = ""
+    ) -> Answer:
         """One request; never raises."""
         if not self._token and not self._log_in():
             return Answer(0)
-        return self.raw(method, f"/api/v1/{path}", body, content_type)
+        return self.raw(method, f"/api/v1/{path}", body, content_type, if_match)
 
     def every(self, path: str, **query: str) -> list[dict[str, Any]]:
         """All pages of a list; asks again where no answer comes."""
@@ -75,10 +78,14 @@ class Account:
             self._token = answer.body["token"]
         return bool(self._token)
 
-    def raw(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
+    def raw(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json", if_match: str = ""
+    ) -> Answer:
         """One request to any address of the server; never raises."""
         connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)
         headers = {"Content-Type": content_type, "Accept": "application/json"}
+        if if_match:
+            headers["If-Match"] = if_match
         if self._token:
             headers["Authorization"] = f"Token {self._token}"
         try:
@@ -89,7 +96,7 @@ class Account:
             return Answer(0)
         finally:
             connection.close()
-        return Answer(answer.status, _read(text))
+        return Answer(answer.status, _read(text), answer.headers.get("ETag", ""))
 
 
 def _json(body: Any) -> bytes | None:

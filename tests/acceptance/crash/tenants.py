@@ -239,32 +239,40 @@ class AdminAtWork:
         self._chance = random.Random(seed)
         self.answers: Counter[str] = Counter()
         self.possible: set[str] = set()
-        """What the quota may be: what was answered last, and what was asked for since without an answer."""
-        self._groups: Any = None
+        """What the quota may be: what was answered or read last, and what was asked for since without an answer."""
+        self.lost: list[str] = []
+        """Each time that the quota was something else."""
 
     def work(self, stopped: threading.Event, mean_pause: float) -> None:
         """Edits with random pauses, until told to stop."""
         while not stopped.wait(self._chance.expovariate(1 / mean_pause)):
             self.edit(str(self._chance.randint(100, 192)))
 
-    def edit(self, amount: str, *, patiently: bool = False) -> None:
-        """Give the queue another quota."""
+    def edit(self, amount: str) -> bool:
+        """Give the queue another quota, as read and changed by one admin. Whether it was acknowledged."""
         path = f"cluster-queues/{self.queue}/"
-        if self._groups is None:
-            answer = self.account.call("GET", path)
-            if not answer.acknowledged:
-                return
-            self._groups = answer.body["resource_groups"]
-        self._groups[0]["flavors"][0]["resources"][0]["nominal_quota"] = amount
-        ask = self.account.patiently if patiently else self.account.call
-        answer = ask("PATCH", path, {"resource_groups": self._groups})
+        read = self.account.call("GET", path)
+        if not read.acknowledged:
+            return False
+        groups = read.body["resource_groups"]
+        quota = groups[0]["flavors"][0]["resources"][0]
+        self._compare(str(quota["nominal_quota"]))
+        quota["nominal_quota"] = amount
+        answer = self.account.call("PATCH", path, {"resource_groups": groups}, if_match=read.etag)
         self.answers[f"quota: {'no answer' if answer.status == 0 else f'{answer.status // 100}xx'}"] += 1
         if answer.acknowledged:
             self.possible = {amount}
         elif answer.unknown:
             self.possible.add(amount)
+        return answer.acknowledged
 
-    def quota(self) -> str:
-        """What it is now."""
+    def _compare(self, amount: str) -> None:
+        """Note a quota that nobody can have written."""
+        if self.possible and amount not in self.possible:
+            self.lost.append(f"the quota of {self.queue} is {amount}, and should be one of {sorted(self.possible)}")
+        self.possible.add(amount)
+
+    def check(self) -> None:
+        """Compare what the quota is now."""
         body = self.account.patiently("GET", f"cluster-queues/{self.queue}/").body
-        return str(body["resource_groups"][0]["flavors"][0]["resources"][0]["nominal_quota"])
+        self._compare(str(body["resource_groups"][0]["flavors"][0]["resources"][0]["nominal_quota"]))

@@ -26,8 +26,8 @@ def faults(stack: Stack, admin: AdminAtWork, tenants: list[TenantAtWork]) -> Ite
     rows = _rows(admin.account)
     for promise in _promises(tenants):
         yield from _broken(promise, rows.get(key_of(promise), []))
-    if admin.possible and (quota := admin.quota()) not in admin.possible:
-        yield f"the quota of {admin.queue} is {quota}, and should be one of {sorted(admin.possible)}"
+    admin.check()
+    yield from admin.lost
     yield from _audit(stack, "while jobs run")
     yield from _drain(admin, tenants)
     yield from _audit(stack, "when all have ended")
@@ -96,7 +96,8 @@ def _audit(stack: Stack, when: str) -> Iterator[str]:
 
 def _drain(admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
     """Everything ends: what is held is released, what runs for ever is cancelled, the rest runs to its end."""
-    admin.edit("192", patiently=True)
+    while not admin.edit("192"):
+        time.sleep(0.5)
     endless = {key_of(promise) for promise in _promises(tenants) if promise.endless}
     deadline = time.monotonic() + _DRAIN_SECONDS
     left: list[dict[str, Any]] = []

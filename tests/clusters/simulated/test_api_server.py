@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusters.simulated.api.api_server import Answer
+from clusters.simulated.api.resources import CRDS, RESOURCES, crd_of
 from tests.simulated_cluster import JOBS, NODES, PODS, Api, job, make_simulated, pod
 
 CONTAINER = {"name": "c", "image": "busybox"}
@@ -19,16 +20,18 @@ def test_discovery_names_every_kind_with_its_subresources(api: Api) -> None:
     assert api.get("/version")["major"] == "1"
     assert [group["name"] for group in api.get("/apis")["groups"]] == [
         "apps",
+        "autoscaling.x-k8s.io",
+        "apiextensions.k8s.io",
         "batch",
         "coordination.k8s.io",
         "node.k8s.io",
         "scheduling.k8s.io",
-        "jobset.x-k8s.io",
-        "kubeflow.org",
-        "ray.io",
-        "workload.codeflare.dev",
-        "sparkoperator.k8s.io",
     ]
+    for kind in ("PyTorchJob", "MPIJob"):
+        api.create(
+            f"/apis/apiextensions.k8s.io/v1/{CRDS}",
+            crd_of(next(resource for resource in RESOURCES if resource.kind == kind)),
+        )
     versions = [entry["version"] for entry in api.get("/apis/kubeflow.org")["versions"]]
     assert versions == ["v1", "v2beta1"]
     core = {resource["name"] for resource in api.get("/api/v1")["resources"]}
