@@ -11,7 +11,8 @@ from gpus.units import DeviceAmounts, device_amounts
 from scheduling.model.quantity import format_amounts
 
 _NODE_FIELDS: Final = (
-    "name", "labels", "taints", "ready", "unschedulable", "cordoned", "draining", "updated_at",
+    "name", "labels", "taints", "ready", "conditions", "unschedulable", "cordoned", "draining", "created_at",
+    "updated_at",
 )  # fmt: skip
 _SLICE_FIELDS: Final = (
     "id", "device_id", "device_uuid", "source", "pod_set", "replica", "container", "namespace", "pod_name",
@@ -33,6 +34,7 @@ def nodes_json(rows: Iterable[Any]) -> list[dict[str, Any]]:
     return [
         {field: getattr(row, field) for field in _NODE_FIELDS}
         | {
+            "capacity": format_amounts(row.capacity),
             "allocatable": format_amounts(row.allocatable),
             "foreign_usage": format_amounts(row.foreign_usage),
             "device_totals": totals[row.pk],

@@ -33,6 +33,16 @@ class DeviceTotalsSerializer(Shape):
     used_cores_percent = serializers.IntegerField()
 
 
+class NodeConditionSerializer(Shape):
+    """What the cluster says of a node."""
+
+    type = serializers.CharField()
+    status = serializers.CharField()
+    reason = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True)
+    last_transition_time = serializers.DateTimeField(allow_null=True)
+
+
 class NodeSerializer(Shape):
     """A node."""
 
@@ -40,12 +50,15 @@ class NodeSerializer(Shape):
     labels = serializers.DictField(child=serializers.CharField())
     taints = TaintSerializer(many=True)
     ready = serializers.BooleanField()
+    conditions = NodeConditionSerializer(many=True)
     unschedulable = serializers.BooleanField(help_text="Cordoned by the cluster.")
     cordoned = serializers.BooleanField(help_text="Cordoned by an operator of ours.")
     draining = serializers.BooleanField(help_text="Being emptied.")
+    capacity = _quantities("What it has; empty: not known.")
     allocatable = _quantities("What pods may ask for in all; empty: not known, so not limiting.")
     foreign_usage = _quantities("What pods that are not ours ask for.")
     device_totals = DeviceTotalsSerializer()
+    created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
 

@@ -11,6 +11,4 @@ urlpatterns = [
     path("devices/<str:uuid>/samples/", operation_views.DeviceSamplesView.as_view()),
     path("device-usage/", operation_views.DeviceUsageView.as_view()),
     path("drift/", operation_views.DriftView.as_view()),
-    path("nodes/", views.NodeListView.as_view()),
-    path("nodes/<str:name>/", operation_views.NodeOperationView.as_view()),
 ]

@@ -1,6 +1,8 @@
 """Nodes, devices and slices over REST. Every user sees every device; only whose slices they are is for those who
 may."""
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
@@ -51,7 +53,15 @@ class DeviceAllocationFilter(filters.FilterSet):  # type: ignore[misc]  # the li
         fields: list[str] = []
 
 
-class NodeListView(ClusterView):
+class NodeKindView(ClusterView):
+    """A view of nodes; what else is known of them than their rows is added by who knows it."""
+
+    def render(self, rows: list[Node]) -> list[dict[str, Any]]:
+        """Rows as JSON."""
+        return nodes_json(rows)
+
+
+class NodeListView(NodeKindView):
     """`nodes/`."""
 
     serializer_class = shapes.NodeSerializer
@@ -63,10 +73,10 @@ class NodeListView(ClusterView):
     def get(self, request: Request) -> Response:
         """The nodes, by name."""
         nodes = self.filter_queryset(self.get_queryset().filter(cluster_id=self.cluster.pk))
-        return self.get_paginated_response(nodes_json(self.paginate_queryset(nodes) or []))
+        return self.get_paginated_response(self.render(self.paginate_queryset(nodes) or []))
 
 
-class NodeView(ClusterView):
+class NodeView(NodeKindView):
     """`nodes/{name}/`."""
 
     serializer_class = shapes.NodeDetailSerializer
@@ -79,7 +89,7 @@ class NodeView(ClusterView):
         if node is None:
             raise self.missing("Node", name)
         devices = Device.objects.filter(node=node).select_related("node").order_by("index", "uuid")
-        return Response(nodes_json([node])[0] | {"devices": devices_json(devices, self.access.visible_namespaces())})
+        return Response(self.render([node])[0] | {"devices": devices_json(devices, self.access.visible_namespaces())})
 
 
 class DeviceListView(ClusterView):

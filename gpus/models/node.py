@@ -22,6 +22,12 @@ class Node(models.Model):
         default=dict, blank=True, help_text="{resource: amount} requested by pods that are not ours"
     )
     ready = models.BooleanField(default=True)
+    conditions = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="[{type, status, reason, message, last_transition_time}] in the cluster's words",
+    )
     unschedulable = models.BooleanField(default=False, help_text="The cluster's own cordon.")
     cordoned = models.BooleanField(default=False, help_text="Closed to new pods by an operator of ours.")
     draining = models.BooleanField(default=False, help_text="Cordoned, and what we placed there is moved away.")

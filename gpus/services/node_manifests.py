@@ -91,4 +91,5 @@ def _observed(spec: NodeSpec, row: Node | None) -> ObservedNode:
         capacity=capacity,
         ready=ready,
         unschedulable=spec.unschedulable,
+        conditions=tuple(row.conditions) if row else (),
     )

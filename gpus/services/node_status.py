@@ -1,6 +1,6 @@
 """A node as the cluster shows it, read from its manifest."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -26,6 +26,7 @@ class ObservedNode:
     ready: bool
     unschedulable: bool
     created_at: datetime | None = None
+    conditions: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def lasting_annotations(self) -> dict[str, str]:
@@ -53,7 +54,21 @@ def observed_node(manifest: Mapping[str, Any]) -> ObservedNode:
         ready=_is_ready(status),
         unschedulable=bool(spec.get("unschedulable")),
         created_at=datetime.fromisoformat(created) if created else None,
+        conditions=tuple(_conditions(status)),
     )
+
+
+def _conditions(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Without the heartbeats, which come every few seconds and change nothing."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type"):
+            yield {
+                "type": condition["type"],
+                "status": condition.get("status") or "Unknown",
+                "reason": condition.get("reason") or "",
+                "message": condition.get("message") or "",
+                "last_transition_time": condition.get("lastTransitionTime"),
+            }
 
 
 def _is_ready(status: Mapping[str, Any]) -> bool:

@@ -100,6 +100,7 @@ def _store_node(cluster_id: int, row: Node | None, observed: ObservedNode, now: 
         "allocatable": dict(observed.allocatable),
         "capacity": dict(observed.capacity),
         "ready": observed.ready,
+        "conditions": [dict(condition) for condition in observed.conditions],
         "unschedulable": observed.unschedulable,
     }
     if row is None:

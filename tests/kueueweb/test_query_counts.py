@@ -48,8 +48,14 @@ ENDPOINTS = (
     "namespaces/",
     "nodes/",
     "nodes/node-0/",
+    "nodes/node-0/pods/",
+    "prices/",
     "overview/",
     "provisioning-request-configs/",
+    "reports/idle/",
+    "reports/preemptions/",
+    "reports/usage/",
+    "reports/waits/",
     "resource-flavors/",
     "resource-quotas/",
     "runtime-classes/",
@@ -87,7 +93,9 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
             cores_percent=1,
             created_at=EPOCH,
         )
-        Pod.objects.create(workload=workload, pod_set="leader", replica=0, namespace="team-a", name=f"pod-{index}")
+        Pod.objects.create(
+            workload=workload, pod_set="leader", replica=0, namespace="team-a", name=f"pod-{index}", node_name="node-0"
+        )
         Decision.objects.create(
             id=index,
             decided_at=EPOCH,

@@ -710,6 +710,23 @@ export interface paths {
         patch: operations["nodes_partial_update"];
         trace?: never;
     };
+    "/api/v1/nodes/{name}/pods/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The pods of workloads that are on a node now; of the namespaces that the user may see. */
+        get: operations["nodes_pods_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/overview/": {
         parameters: {
             query?: never;
@@ -2494,58 +2511,14 @@ export interface components {
              */
             expiry: string | null;
         };
-        /** @description A node. */
-        Node: {
-            name: string;
-            labels: {
-                [key: string]: string;
-            };
-            taints: components["schemas"]["Taint"][];
-            ready: boolean;
-            /** @description Cordoned by the cluster. */
-            unschedulable: boolean;
-            /** @description Cordoned by an operator of ours. */
-            cordoned: boolean;
-            /** @description Being emptied. */
-            draining: boolean;
-            /** @description What pods may ask for in all; empty: not known, so not limiting. */
-            allocatable: {
-                [key: string]: string;
-            };
-            /** @description What pods that are not ours ask for. */
-            foreign_usage: {
-                [key: string]: string;
-            };
-            device_totals: components["schemas"]["DeviceTotals"];
+        /** @description What the cluster says of a node. */
+        NodeCondition: {
+            type: string;
+            status: string;
+            reason: string;
+            message: string;
             /** Format: date-time */
-            updated_at: string;
-        };
-        /** @description A node with its devices. */
-        NodeDetail: {
-            name: string;
-            labels: {
-                [key: string]: string;
-            };
-            taints: components["schemas"]["Taint"][];
-            ready: boolean;
-            /** @description Cordoned by the cluster. */
-            unschedulable: boolean;
-            /** @description Cordoned by an operator of ours. */
-            cordoned: boolean;
-            /** @description Being emptied. */
-            draining: boolean;
-            /** @description What pods may ask for in all; empty: not known, so not limiting. */
-            allocatable: {
-                [key: string]: string;
-            };
-            /** @description What pods that are not ours ask for. */
-            foreign_usage: {
-                [key: string]: string;
-            };
-            device_totals: components["schemas"]["DeviceTotals"];
-            /** Format: date-time */
-            updated_at: string;
-            devices: components["schemas"]["Device"][];
+            last_transition_time: string | null;
         };
         /** @description What keeps the first pod without a place off each node of the cluster. */
         NodeFilters: {
@@ -2559,6 +2532,27 @@ export interface components {
             message: string;
             /** @description The namespace's ResourceQuota is in the way. */
             namespace_quota: boolean;
+        };
+        /** @description A pod on a node. */
+        NodePod: {
+            namespace: string;
+            name: string;
+            /** @description The name of its workload, in the same namespace. */
+            workload: string;
+            pod_set: string;
+            replica: number;
+            /** @description Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown. */
+            phase: string;
+            ready: boolean;
+            terminating: boolean;
+            /** @description Why it is not ready, or how it ended. */
+            reason: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** @description What it asks for. */
+            requests: {
+                [key: string]: string;
+            };
         };
         /**
          * @description * `live` - live
@@ -2667,13 +2661,18 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
-        PaginatedNodeList: {
-            results: components["schemas"]["Node"][];
+        PaginatedNodePodList: {
+            results: components["schemas"]["NodePod"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
         PaginatedObjectList: {
             results: components["schemas"]["Object"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
+        PaginatedPlacedNodeList: {
+            results: components["schemas"]["PlacedNode"][];
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
@@ -2830,6 +2829,85 @@ export interface components {
             node: string;
             /** @description UUIDs. */
             devices: string[];
+        };
+        /** @description A node and what is asked of it. */
+        PlacedNode: {
+            name: string;
+            labels: {
+                [key: string]: string;
+            };
+            taints: components["schemas"]["Taint"][];
+            ready: boolean;
+            conditions: components["schemas"]["NodeCondition"][];
+            /** @description Cordoned by the cluster. */
+            unschedulable: boolean;
+            /** @description Cordoned by an operator of ours. */
+            cordoned: boolean;
+            /** @description Being emptied. */
+            draining: boolean;
+            /** @description What it has; empty: not known. */
+            capacity: {
+                [key: string]: string;
+            };
+            /** @description What pods may ask for in all; empty: not known, so not limiting. */
+            allocatable: {
+                [key: string]: string;
+            };
+            /** @description What pods that are not ours ask for. */
+            foreign_usage: {
+                [key: string]: string;
+            };
+            device_totals: components["schemas"]["DeviceTotals"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description What the pods that the cluster shows there ask for, ours and others', and their number (`pods`). */
+            requested: {
+                [key: string]: string;
+            };
+            /** @description The ResourceFlavors whose labels it has. */
+            flavors: string[];
+        };
+        /** @description A node with its devices and what is asked of it. */
+        PlacedNodeDetail: {
+            name: string;
+            labels: {
+                [key: string]: string;
+            };
+            taints: components["schemas"]["Taint"][];
+            ready: boolean;
+            conditions: components["schemas"]["NodeCondition"][];
+            /** @description Cordoned by the cluster. */
+            unschedulable: boolean;
+            /** @description Cordoned by an operator of ours. */
+            cordoned: boolean;
+            /** @description Being emptied. */
+            draining: boolean;
+            /** @description What it has; empty: not known. */
+            capacity: {
+                [key: string]: string;
+            };
+            /** @description What pods may ask for in all; empty: not known, so not limiting. */
+            allocatable: {
+                [key: string]: string;
+            };
+            /** @description What pods that are not ours ask for. */
+            foreign_usage: {
+                [key: string]: string;
+            };
+            device_totals: components["schemas"]["DeviceTotals"];
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description What the pods that the cluster shows there ask for, ours and others', and their number (`pods`). */
+            requested: {
+                [key: string]: string;
+            };
+            /** @description The ResourceFlavors whose labels it has. */
+            flavors: string[];
+            devices: components["schemas"]["Device"][];
         };
         /** @description A pod as the cluster shows it. */
         Pod: {
@@ -8855,7 +8933,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PaginatedNodeList"];
+                    "application/json": components["schemas"]["PaginatedPlacedNodeList"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -8933,7 +9011,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NodeDetail"];
+                    "application/json": components["schemas"]["PlacedNodeDetail"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -9015,7 +9093,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NodeDetail"];
+                    "application/json": components["schemas"]["PlacedNodeDetail"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
@@ -9092,6 +9170,88 @@ export interface operations {
             };
             /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    nodes_pods_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedNodePodList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

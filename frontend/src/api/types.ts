@@ -26,7 +26,9 @@ export type ResourceGroup = Whole<Schemas["ResourceGroup"]>;
 export type ClusterQueue = Whole<Schemas["ClusterQueueStatus"]>;
 export type StopPolicy = Schemas["StopPolicyEnum"];
 export type LocalQueue = Whole<Schemas["LocalQueueStatus"]>;
-export type Node = Schemas["Node"];
+export type Node = Schemas["PlacedNode"];
+export type NodeDetail = Schemas["PlacedNodeDetail"];
+export type NodePod = Schemas["NodePod"];
 export type Decision = Schemas["Decision"];
 /** What an apply did, or with a dry run would do. */
 export type ApplyResult = Schemas["ApplyResult"];

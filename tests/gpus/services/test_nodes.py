@@ -70,6 +70,26 @@ def test_the_same_again_writes_nothing(cluster: Cluster) -> None:
     assert (cluster.configuration_generation, Change.objects.count()) == (before, 0)
 
 
+def test_conditions_are_kept_in_the_clusters_words_and_heartbeats_write_nothing(cluster: Cluster) -> None:
+    def said(beat: str) -> dict[str, Any]:
+        pressure = {
+            "type": "MemoryPressure", "status": "False", "reason": "Enough", "message": "kubelet has memory",
+            "lastHeartbeatTime": beat, "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }  # fmt: skip
+        return manifest(conditions=[pressure])
+
+    assert sync(cluster, said("2026-01-05T09:00:00Z"))
+    assert sync(cluster, said("2026-01-05T09:00:10Z")) is False
+    [condition] = Node.objects.get().conditions
+    assert condition == {
+        "type": "MemoryPressure",
+        "status": "False",
+        "reason": "Enough",
+        "message": "kubelet has memory",
+        "last_transition_time": "2026-01-01T00:00:00Z",
+    }
+
+
 def test_readiness_and_cordons_follow(cluster: Cluster) -> None:
     sync(cluster, manifest(gpu("GPU-a"), gpu("GPU-b", 1)))
     down = manifest(

@@ -1,0 +1,152 @@
+"""Nodes with what runs there: what pods ask for, by whom, and which flavors reach the node."""
+
+from typing import Any, Final
+
+from django.db import connection
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import ClusterView
+from gpus.api import operation_views, views
+from gpus.api import serializers as shapes
+from gpus.models import Node
+from queues.models import Pod, PodSet, ResourceFlavor
+from scheduling.model.node import PODS
+from scheduling.model.quantity import format_amounts
+from scheduling.model.selectors import HOSTNAME_LABEL, matches_node_selector
+
+_LIVING: Final = ("Pending", "Running")
+_REQUESTED: Final = """
+    SELECT pod.node_name, request.resource, sum(request.amount)::bigint
+    FROM queues_pod AS pod
+        JOIN queues_workload AS workload ON workload.id = pod.workload_id
+        JOIN queues_podset AS pod_set ON pod_set.workload_id = pod.workload_id AND pod_set.name = pod.pod_set,
+        LATERAL (
+            SELECT key, value::numeric FROM jsonb_each_text(pod_set.requests) UNION ALL SELECT %s, 1
+        ) AS request (resource, amount)
+    WHERE workload.cluster_id = %s AND pod.node_name = ANY (%s) AND pod.phase = ANY (%s)
+    GROUP BY 1, 2
+"""
+_POD_COLUMNS: Final = (
+    "namespace", "name", "pod_set", "replica", "phase", "ready", "terminating", "reason", "started_at",
+)  # fmt: skip
+
+
+class PlacedNodeSerializer(shapes.NodeSerializer):
+    """A node and what is asked of it."""
+
+    requested = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="What the pods that the cluster shows there ask for, ours and others', and their number (`pods`).",
+    )
+    flavors = serializers.ListField(child=serializers.CharField(), help_text="The ResourceFlavors whose labels it has.")
+
+
+class PlacedNodeDetailSerializer(PlacedNodeSerializer, shapes.NodeDetailSerializer):
+    """A node with its devices and what is asked of it."""
+
+
+class NodePodSerializer(serializers.Serializer[Any]):
+    """A pod on a node."""
+
+    namespace = serializers.CharField()
+    name = serializers.CharField()
+    workload = serializers.CharField(help_text="The name of its workload, in the same namespace.")
+    pod_set = serializers.CharField(allow_blank=True)
+    replica = serializers.IntegerField()
+    phase = serializers.CharField(help_text="Kubernetes' word: Pending, Running, Succeeded, Failed or Unknown.")
+    ready = serializers.BooleanField()
+    terminating = serializers.BooleanField()
+    reason = serializers.CharField(allow_blank=True, help_text="Why it is not ready, or how it ended.")
+    started_at = serializers.DateTimeField(allow_null=True)
+    requests = serializers.DictField(child=serializers.CharField(), help_text="What it asks for.")
+
+
+class _PlacedNodes(views.NodeKindView):
+    def render(self, rows: list[Node]) -> list[dict[str, Any]]:
+        """With what is asked of each, and the flavors that reach it."""
+        requested = _requested(self.cluster.pk, rows)
+        flavors = list(ResourceFlavor.objects.filter(cluster=self.cluster).values_list("name", "node_labels"))
+        return [
+            node
+            | {
+                "requested": format_amounts(requested[row.name]),
+                "flavors": [
+                    name
+                    for name, labels in flavors
+                    if matches_node_selector(labels, {HOSTNAME_LABEL: row.name} | row.labels)
+                ],
+            }
+            for row, node in zip(rows, super().render(rows), strict=True)
+        ]
+
+
+class NodeListView(_PlacedNodes, views.NodeListView):
+    """`nodes/`."""
+
+    serializer_class = PlacedNodeSerializer
+
+    @extend_schema(responses=PlacedNodeSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """The nodes, by name."""
+        return super().get(request)
+
+
+class NodeView(_PlacedNodes, operation_views.NodeOperationView):
+    """`nodes/{name}/`."""
+
+    serializer_class = PlacedNodeDetailSerializer
+
+    @extend_schema(responses=PlacedNodeDetailSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """A node with its devices."""
+        return super().get(request, name)
+
+    @extend_schema(request=operation_views.CloseSerializer, responses=PlacedNodeDetailSerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Cordon, drain or open a node. Draining evicts what we placed there; it queues again and goes elsewhere."""
+        return super().patch(request, name)
+
+
+class NodePodsView(ClusterView):
+    """`nodes/{name}/pods/`."""
+
+    serializer_class = NodePodSerializer
+    queryset = Pod.objects.none()
+    keyset = ("namespace", "name", "id")
+
+    @extend_schema(responses=NodePodSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """The pods of workloads that are on a node now; of the namespaces that the user may see."""
+        if not Node.objects.filter(cluster_id=self.cluster.pk, name=name).exists():
+            raise self.missing("Node", name)
+        pods = Pod.objects.filter(workload__cluster=self.cluster, node_name=name, phase__in=_LIVING)
+        namespaces = self.access.visible_namespaces()
+        if namespaces is not None:
+            pods = pods.filter(namespace__in=namespaces)
+        columns = ("id", "workload_id", "workload__name", *_POD_COLUMNS)
+        page = self.paginate_queryset(pods.values(*columns)) or []
+        requests = _requests_of({row["workload_id"] for row in page})
+        return self.get_paginated_response([_pod_json(row, requests) for row in page])
+
+
+def _requested(cluster_id: int, rows: list[Node]) -> dict[str, dict[str, int]]:
+    """Node -> resource -> amount in base units."""
+    found = {row.name: dict(row.foreign_usage) for row in rows}
+    with connection.cursor() as cursor:
+        cursor.execute(_REQUESTED, [PODS, cluster_id, list(found), list(_LIVING)])
+        for node, resource, amount in cursor.fetchall():
+            found[node][resource] = found[node].get(resource, 0) + amount
+    return found
+
+
+def _requests_of(workloads: set[int]) -> dict[tuple[int, str], dict[str, str]]:
+    rows = PodSet.objects.filter(workload__in=workloads).values_list("workload_id", "name", "requests")
+    return {(workload, name): format_amounts(requests) for workload, name, requests in rows}
+
+
+def _pod_json(row: dict[str, Any], requests: dict[tuple[int, str], dict[str, str]]) -> dict[str, Any]:
+    asked = requests.get((row["workload_id"], row["pod_set"]), {})
+    return {column: row[column] for column in _POD_COLUMNS} | {"workload": row["workload__name"], "requests": asked}
