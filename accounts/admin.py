@@ -4,10 +4,40 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django import forms
-from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
 
-from accounts.models import Cluster, RoleBinding
+from accounts.exceptions import MirroredFromCluster
+from accounts.models import Cluster, ClusterMode, RoleBinding
+from accounts.services.cluster_settings import require_not_mirrored, set_mode
+
+
+class ClusterObjectAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """Objects of a cluster. Where another scheduler decides there, the pages only show them, and say why."""
+
+    def cluster_of(self, obj: Any) -> Cluster:
+        return obj.cluster  # type: ignore[no-any-return]  # of whatever model is registered
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and not self.is_mirrored(obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and not self.is_mirrored(obj)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page, which says why it can't be edited where that is so."""
+        obj = self.get_object(request, object_id)
+        if obj is not None:
+            try:
+                require_not_mirrored(self.cluster_of(obj))
+            except MirroredFromCluster as refusal:
+                messages.warning(request, refusal.message)
+        return super().change_view(request, object_id, form_url, extra_context)
+
+    def is_mirrored(self, obj: Any) -> bool:
+        return obj is not None and self.cluster_of(obj).is_mirrored
 
 
 class ClusterForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
@@ -41,7 +71,8 @@ class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's clas
     def save_model(self, request: HttpRequest, obj: Cluster, form: Any, change: bool) -> None:
         """Write what is on the form and nothing else: applies write this row too."""
         if change:
-            obj.save(update_fields=["mode", "server_url", "telemetry_urls"])
+            obj.save(update_fields=["server_url", "telemetry_urls"])
+            set_mode(obj, ClusterMode(obj.mode))
         else:
             obj.save()
 

@@ -47,6 +47,12 @@ class InUse(Conflict):
     reason = "InUse"
 
 
+class MirroredFromCluster(Conflict):
+    """The object repeats what a cluster says that another scheduler runs: it is changed there."""
+
+    reason = "MirroredFromCluster"
+
+
 class PreconditionFailed(KueuewebError):
     """The object is no longer what the writer has read. `current` is what it is now, None where it is absent."""
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from django.db import connection, transaction
 
 from accounts.events import request_push, wake_scheduler
-from accounts.models import AuditFinding, Cluster, ClusterMode
+from accounts.models import MIRRORED_MODES, AuditFinding, Cluster
 from accounts.transactions import hardware_transaction
 from clusters.client import PODS, ClusterClient, ClusterError, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, MANAGED_LABEL, WORKLOAD_UID_LABEL, uid_label
@@ -306,4 +306,4 @@ def _end_if_gone(cluster: Cluster, client: ClusterClient, pk: int, now: datetime
 
 def audited_clusters() -> list[Cluster]:
     """The clusters that we run jobs in."""
-    return list(Cluster.objects.exclude(mode=ClusterMode.OBSERVE).order_by("pk"))
+    return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))

@@ -149,10 +149,19 @@ class ClusterClient:
     * configuration: from `connect`.
     * pace: a bucket that may be shared; None: 50 requests a second, bursts of 100.
     * page_size: how many objects a list asks for at once.
+    * read_only: whatever would change the cluster is refused here, before it is sent.
     """
 
-    def __init__(self, configuration: Any, pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE) -> None:
+    def __init__(
+        self,
+        configuration: Any,
+        pace: TokenBucket | None = None,
+        *,
+        page_size: int = PAGE_SIZE,
+        read_only: bool = False,
+    ) -> None:
         self._page_size = page_size
+        self._read_only = read_only
         self._api = kubernetes_client.ApiClient(configuration)
         self._api.user_agent = FIELD_MANAGER
         self._pace = pace or TokenBucket(50.0, 100.0)
@@ -345,6 +354,8 @@ class ClusterClient:
         content_type: str = "application/json",
         timeout: Any = _REQUEST_SECONDS,
     ) -> urllib3.BaseHTTPResponse:
+        if self._read_only and method != "GET":
+            raise ClusterError(HTTPStatus.FORBIDDEN, "ReadOnly", f"{method} {path}: this client only reads")
         parameters = [(key, value) for key, value in query.items() if value]
         headers = {"Accept": "application/json", "Content-Type": content_type}
         request = self._api.param_serialize(
@@ -359,7 +370,9 @@ class ClusterClient:
         return answer  # type: ignore[no-any-return]  # the package is not typed
 
 
-def connect(server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE) -> ClusterClient:
+def connect(
+    server: str = "", pace: TokenBucket | None = None, *, page_size: int = PAGE_SIZE, read_only: bool = False
+) -> ClusterClient:
     """A client of the server at that URL; with none, in a pod of its own cluster, else of the kubeconfig's.
 
     Raises ClusterUnreachable where there is no configuration at all.
@@ -373,7 +386,7 @@ def connect(server: str = "", pace: TokenBucket | None = None, *, page_size: int
                 kubernetes_config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]  # ditto
             except kubernetes_config.ConfigException as error:
                 raise ClusterUnreachable(f"no API server is configured: {error}") from error
-    return ClusterClient(configuration, pace, page_size=page_size)
+    return ClusterClient(configuration, pace, page_size=page_size, read_only=read_only)
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -11,17 +11,18 @@ from accounts.models import Cluster
 from clusters.client import ClusterClient, TokenBucket, connect
 
 _lock: Final = threading.Lock()
-_clients: Final[dict[str, ClusterClient]] = {}
+_clients: Final[dict[tuple[str, bool], ClusterClient]] = {}
 
 
-def client_for(cluster: Cluster) -> ClusterClient:
+def client_for(cluster: Cluster, *, read_only: bool = False) -> ClusterClient:
     """The client for the row's server_url, else for KUBERNETES_API_URL, else for the process's own configuration.
 
-    Raises ClusterUnreachable where none of them says where the server is.
+    It refuses to write where another scheduler decides, whoever asks. Raises ClusterUnreachable where nothing says
+    where the server is.
     """
-    server = cluster.server_url or settings.KUBERNETES_API_URL
+    key = cluster.server_url or settings.KUBERNETES_API_URL, read_only or cluster.is_mirrored
     with _lock:
-        if server not in _clients:
+        if key not in _clients:
             rate = float(settings.KUBERNETES_REQUESTS_PER_SECOND)
-            _clients[server] = connect(server, TokenBucket(rate, 2 * rate))
-        return _clients[server]
+            _clients[key] = connect(key[0], TokenBucket(rate, 2 * rate), read_only=key[1])
+        return _clients[key]

@@ -8,7 +8,7 @@ from typing import Any
 from celery import Task, shared_task
 
 from accounts.events import PUSH_TASK, wake_taken
-from accounts.models import Cluster, ClusterMode
+from accounts.models import MIRRORED_MODES, Cluster
 from clusters.audit import audit_and_heal, audited_clusters
 from clusters.client import ClusterError
 from clusters.connection import client_for
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 @shared_task(name=PUSH_TASK, bind=True, ignore_result=True)
 def push_cluster(self: Task[Any, Any], cluster: str | None = None) -> None:
     """Tell the named cluster, or every cluster, what it has not heard yet: committed rows that are not pushed."""
-    clusters = Cluster.objects.exclude(mode=ClusterMode.OBSERVE).order_by("pk")
+    clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
     for found in clusters if cluster is None else clusters.filter(name=cluster):
         wake_taken(PUSH_TASK, found.name)
         push_pending(found)

@@ -5,11 +5,13 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
+from accounts.admin import ClusterObjectAdmin
+from accounts.models import Cluster
 from gpus.models import Device, DeviceAllocation, Node
 from gpus.services.cordon import close_device, close_node
 
 
-class _SeenInTheCluster(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class _SeenInTheCluster(ClusterObjectAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -42,6 +44,9 @@ class DeviceAdmin(_SeenInTheCluster):
         "external_memory_mib", "external_cores_percent", "missing_since",
     )  # fmt: skip
     readonly_fields = tuple(field for field in fields if field not in {"cordoned", "draining"})
+
+    def cluster_of(self, obj: Device) -> Cluster:
+        return obj.node.cluster
 
     def save_model(self, request: HttpRequest, obj: Device, form: Any, change: bool) -> None:
         """Whether it is closed and nothing else: the scheduler and the watcher write this row too."""

@@ -15,7 +15,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.utils import timezone
 
 from accounts.events import SCHEDULE_TASK, wake_scheduler, wake_taken
-from accounts.models import Cluster
+from accounts.models import MIRRORED_MODES, Cluster
 from accounts.outages import patiently
 from accounts.services.audit import MAX_LINES_AT_ONCE, forget_audit, write_unsent
 from accounts.services.kept_answers import forget_answers
@@ -76,7 +76,7 @@ def run_cycles(cluster: str | None = None) -> None:
 
 
 def _scheduled(name: str | None) -> list[Cluster]:
-    clusters = Cluster.objects.exclude(mode="observe").order_by("pk")
+    clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
     return list(clusters if name is None else clusters.filter(name=name))
 
 

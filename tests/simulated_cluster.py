@@ -132,15 +132,37 @@ def fetch(url: str) -> JsonObject:
         return found
 
 
+class _WriteGuard:
+    """ASGI: in front of an API server that refuses us every write while `closed`, and remembers what was tried."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self.closed = False
+        self.refused: list[str] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        agent = dict(scope.get("headers") or ()).get(b"user-agent", b"")
+        if not self.closed or scope["type"] != "http" or scope["method"] == "GET" or agent != b"kueueweb":
+            await self._application(scope, receive, send)
+            return
+        self.refused.append(f"{scope['method']} {scope['path']}")
+        body = orjson.dumps({"kind": "Status", "reason": "Forbidden", "code": 403, "message": "only get, list, watch"})
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 403, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
 class ServerThread:
     """A cluster served on a free port of the loopback by a thread of this process; a context manager.
 
-    `url` is where it listens. The cluster itself belongs to that thread: talk to it over HTTP.
+    `url` is where it listens. The cluster itself belongs to that thread: talk to it over HTTP. With `guard.closed` it
+    refuses whatever kueueweb would write, and `guard.refused` says what that was.
     """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._socket = listen("127.0.0.1", 0)
         self._server = Server(cluster)
+        self.guard = self._server.config.app = _WriteGuard(self._server.config.app)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="simulated-cluster")
         self.url = address(self._socket)
 

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Protocol, cast
 
 from rest_framework.exceptions import ParseError, PermissionDenied
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from accounts.models import Cluster
 from accounts.services.access import Access, access_of
-from accounts.services.cluster_settings import cluster_named
+from accounts.services.cluster_settings import cluster_named, require_not_mirrored
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # which loads this module while it is being loaded itself
@@ -22,7 +22,8 @@ class _ScopedView(Protocol):
 class Scoped(BasePermission):
     """Lets in users who have any role, and gives the view their `access` and the `cluster` that `?cluster=` names.
 
-    The view asks `access` what they may see and do there. Raises `NotFound` for a cluster that does not exist.
+    The view asks `access` what they may see and do there. Raises `NotFound` for a cluster that does not exist, and
+    `MirroredFromCluster` for a write to one whose objects only the cluster itself changes.
     """
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
@@ -35,6 +36,8 @@ class Scoped(BasePermission):
         scoped = cast("_ScopedView", view)
         scoped.access = access
         scoped.cluster = cluster_named(request.query_params.get("cluster", "default"))
+        if request.method not in SAFE_METHODS and getattr(view, "writes_what_is_mirrored", False):
+            require_not_mirrored(scoped.cluster)
         return True
 
 

@@ -1,7 +1,7 @@
 """What every view in a cluster knows of its request."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
@@ -17,6 +17,8 @@ class ClusterView(GenericAPIView[Any]):
     access: Access
     cluster: Cluster
     keyset: tuple[str, ...] = ("id",)
+    writes_what_is_mirrored: ClassVar[bool] = True
+    """Whether a write of this view is refused where our rows only repeat what the cluster says."""
 
     def require(self, verb: Verb, kind: str, namespace: str = "", name: str = "") -> None:
         """Raises `NotPermitted`; for a namespace whose objects the user may not even know of, `NotFound`."""

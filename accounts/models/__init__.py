@@ -3,13 +3,14 @@
 from accounts.models.audit import AuditFinding
 from accounts.models.audit_record import AuditRecord, AuditVerb
 from accounts.models.base import ClusterObject, NamespacedObject
-from accounts.models.cluster import Cluster, ClusterMode
+from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode
 from accounts.models.kept_answer import KeptAnswer
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
 from accounts.models.token import TokenDetails
 
 __all__ = [
+    "MIRRORED_MODES",
     "AuditFinding",
     "AuditRecord",
     "AuditVerb",

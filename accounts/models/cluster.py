@@ -1,6 +1,7 @@
-"""A cluster that we schedule, observe or simulate."""
+"""A cluster that we schedule, shadow or observe."""
 
 from enum import StrEnum
+from typing import Final
 
 from django.db import models
 
@@ -8,9 +9,16 @@ from django.db import models
 class ClusterMode(StrEnum):
     """What we do with a cluster."""
 
-    SCHEDULE = "schedule"
     OBSERVE = "observe"
-    SIMULATED = "simulated"
+    """Another Kueue decides. What the cluster says is shown; nothing is written to it."""
+    SHADOW = "shadow"
+    """As `observe`; our scheduler decides beside the other one, and the differences are shown."""
+    SCHEDULE = "schedule"
+    """We decide."""
+
+
+MIRRORED_MODES: Final = (ClusterMode.OBSERVE, ClusterMode.SHADOW)
+"""Our rows repeat what the cluster says, and only the watcher writes them."""
 
 
 class Cluster(models.Model):
@@ -19,6 +27,9 @@ class Cluster(models.Model):
     name = models.SlugField(max_length=63, unique=True)
     mode = models.CharField(
         max_length=16, choices=[(mode.value, mode.value) for mode in ClusterMode], default=ClusterMode.SCHEDULE
+    )
+    simulated = models.BooleanField(
+        default=False, editable=False, db_default=False, help_text="The demo's own cluster, which it may fill anew."
     )
     server_url = models.CharField(
         max_length=255, blank=True, help_text="The API server; empty: from the process's own configuration."
@@ -64,3 +75,8 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether another scheduler decides there, and our rows repeat what the cluster says."""
+        return self.mode in MIRRORED_MODES

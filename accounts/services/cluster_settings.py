@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from accounts.events import wake_scheduler
-from accounts.exceptions import NotFound
-from accounts.models import Cluster
+from accounts.events import request_push, wake_scheduler
+from accounts.exceptions import MirroredFromCluster, NotFound
+from accounts.models import Cluster, ClusterMode
 from accounts.services.apply_result import Action
 
 
@@ -15,6 +15,22 @@ def cluster_named(name: str) -> Cluster:
         return Cluster.objects.get(name=name)
     except Cluster.DoesNotExist:
         raise NotFound(f"There is no cluster named {name!r}.") from None
+
+
+def require_not_mirrored(cluster: Cluster) -> None:
+    """Raises `MirroredFromCluster` in the modes in which only the cluster itself changes what our rows say."""
+    if cluster.is_mirrored:
+        raise MirroredFromCluster(
+            f"Cluster {cluster.name} is in mode {cluster.mode}: its objects are only shown here, and changed in the "
+            "cluster only. Change them there, for example with kubectl, or have a cluster admin set mode schedule."
+        )
+
+
+def set_mode(cluster: Cluster, mode: ClusterMode) -> None:
+    """What we do with the cluster from now on. The workers and the watcher follow within seconds."""
+    Cluster.objects.exclude(mode=mode).filter(pk=cluster.pk).update(mode=mode)
+    wake_scheduler(cluster.name)
+    request_push(cluster.name)
 
 
 def apply_configuration(cluster: Cluster, configuration: Mapping[str, Any], *, applied_set: str = "") -> Action:

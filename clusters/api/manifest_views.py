@@ -97,6 +97,7 @@ class ManifestsView(ClusterView):
     """`manifests/`."""
 
     serializer_class = ApplyResultSerializer
+    writes_what_is_mirrored = False  # apply_manifests knows which of its kinds are
     parser_classes = (_YAMLParser, _OldYAMLParser, _TextYAMLParser, _JSONParser)
 
     @extend_schema(

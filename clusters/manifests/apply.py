@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
@@ -17,6 +18,7 @@ from accounts.models import Cluster
 from accounts.services import cluster_settings
 from accounts.services.access import Verb, access_of
 from accounts.services.apply_result import Action, Applied, refuse_mistakes
+from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.namespaces import create_missing_namespaces
 from clusters.jobs.registry import JOB_KINDS
 from clusters.manifests.kinds import KINDS
@@ -40,6 +42,8 @@ User = AbstractBaseUser | AnonymousUser | None
 
 LOCAL_ACTOR = "manage.py"
 _MAX_SET_NAME = 253
+_OURS: Final = ("Configuration", "ConfigMap")
+"""They say how we read a cluster: also of one whose objects only the cluster itself changes."""
 _FIRST_JOB_KIND = next(iter(JOB_KINDS))
 _LOCK = 0x6B756575
 """Namespace of the advisory locks that let one apply at a time change a cluster."""
@@ -75,7 +79,8 @@ def apply_manifests(
 
     `applied_set` names what is applied together; `prune` then removes what that set applied earlier and no longer
     holds, but no workload with quota unless `force` is given. `dry_run` finds out and stores nothing. Raises
-    `ManifestErrors` (with every mistake located), `HostileManifest`, `UnsupportedKind` and `NotPermitted`.
+    `ManifestErrors` (with every mistake located), `HostileManifest`, `UnsupportedKind`, `NotPermitted`
+    and `MirroredFromCluster`.
     """
     documents = read_documents(text)
     return apply_documents(
@@ -108,6 +113,8 @@ def apply_documents(
         raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
     objects = read_objects(documents, StoredObjects(cluster))
     _authorise(user, objects, prune)
+    if prune or any(found.kind.name not in _OURS for found in objects):
+        require_not_mirrored(cluster)
     _check_policies(cluster, user, objects)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
     now = now or timezone.now()

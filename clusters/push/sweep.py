@@ -19,7 +19,7 @@ from typing import Final
 
 from django.db.models import F, Q
 
-from accounts.models import Cluster, ClusterMode
+from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import (
     NAMESPACES,
@@ -98,12 +98,13 @@ class PushReport:
 def push_pending(
     cluster: Cluster, client: ClusterClient | None = None, clock: Callable[[], float] = time.time
 ) -> PushReport:
-    """One sweep over a cluster, after the one that is at work; does nothing in mode `observe`, or if another waits too.
+    """One sweep over a cluster, after the one that is at work; does nothing where another scheduler decides, or
+    if another waits too.
 
     A cluster that does not answer, or refuses to show its pods, is logged: what is unpushed stays so.
     """
     report = PushReport()
-    if cluster.mode == ClusterMode.OBSERVE:
+    if cluster.is_mirrored:
         return report
     with sweep_lock(cluster) as mine:
         if not mine:

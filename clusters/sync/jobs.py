@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.events import request_push
 from accounts.exceptions import Conflict, ManifestErrors
-from accounts.models import Cluster, ClusterMode
+from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
 from clusters.jobs.framework.context import JobContext
@@ -125,7 +125,7 @@ class JobSync:
         scales = row.annotations.get(ELASTIC_JOB) == "true" or self._kind.stopping is Stopping.DELETE_PODS
         if not (scales and row.found_in_cluster and row.deletion_requested_at is None):
             return
-        if self._cluster.mode == ClusterMode.OBSERVE:
+        if self._cluster.is_mirrored:
             return
         resized = copy.deepcopy(row.manifest)
         self._kind.resize(resized, copy.deepcopy(job))
@@ -142,7 +142,7 @@ class JobSync:
         """The manifest of a found job whose owner has named another queue or priority class since."""
         if not row.found_in_cluster or row.deletion_requested_at is not None:
             return None
-        if self._cluster.mode == ClusterMode.OBSERVE or self._kind.outcome(job).finished:
+        if self._cluster.is_mirrored or self._kind.outcome(job).finished:
             return None
         labels = job["metadata"].get("labels") or {}
         if all(labels.get(key) == row.labels.get(key) for key in FOLLOWED):
@@ -167,7 +167,7 @@ class JobSync:
         """A job with a queue's label that was made in the cluster gets a workload, and is suspended until admitted."""
         metadata = job["metadata"]
         labels = metadata.get("labels") or {}
-        if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.mode == ClusterMode.OBSERVE:
+        if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return  # pods that are workloads of their own come by themselves
         if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or not self._kind.has_workload:
             return

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.events import request_push
 from accounts.exceptions import Conflict, KueuewebError, ManifestErrors
-from accounts.models import Cluster, ClusterMode
+from accounts.models import Cluster
 from accounts.services.apply_result import Submitted
 from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
@@ -94,7 +94,7 @@ class PodGroupSync(JobSync):
 
     def _submit_all(self, pods: Iterable[JsonObject]) -> None:
         """Submit gated pods with a queue's label that were made in the cluster: alone, or as members of their group."""
-        if self._cluster.mode == ClusterMode.OBSERVE:
+        if self._cluster.is_mirrored:
             return
         grouped: dict[tuple[str, str], list[Submitted[JobManifest]]] = defaultdict(list)
         wanted = [pod for pod in pods if pod["metadata"]["uid"] not in self._refused and may_be_taken(pod)]

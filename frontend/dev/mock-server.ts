@@ -21,7 +21,7 @@ const SESSION: Session = {
   user: { username: "ada", is_cluster_admin: true },
   roles: [{ role: "admin", namespace: null }],
   clusters: [
-    { name: "default", mode: "simulated" },
+    { name: "default", mode: "schedule" },
     { name: "west", mode: "observe" },
   ],
 };

@@ -51,6 +51,7 @@ class PricesView(ClusterView):
     serializer_class = PricesSerializer
     queryset = Price.objects.none()
     has_etag = True
+    writes_what_is_mirrored = False
 
     @extend_schema(responses=PricesSerializer)
     def get(self, request: Request) -> Response:

@@ -7,13 +7,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from accounts.admin import ClusterObjectAdmin
 from accounts.exceptions import NotFound
 from queues.admin import forms
 from queues.kinds import KINDS
 from queues.services.configuration import delete_object, objects
 
 
-class ConfigurationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class ConfigurationAdmin(ClusterObjectAdmin):
     """A kind whose form makes a manifest."""
 
     search_fields = ("name",)
@@ -23,6 +24,10 @@ class ConfigurationAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django'
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """What names an object stays."""
         return self.named_by if obj is not None else ()
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Also where the object is mirrored: Django can't show these fields outside of their form, which refuses."""
+        return super(ClusterObjectAdmin, self).has_change_permission(request, obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """With what the form shows."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.db import transaction
 
-from accounts.exceptions import InvalidRequest, ManifestErrors, PreconditionFailed
+from accounts.exceptions import InvalidRequest, ManifestErrors, MirroredFromCluster, PreconditionFailed
 from accounts.kinds.declaration import Field, Kind
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Quantities, Structure, Text, TextMap, Weight
 from accounts.services.precondition import Precondition
@@ -109,8 +109,8 @@ class ConfigurationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's 
             except ManifestErrors as mistakes:
                 for error in mistakes.errors:
                     self._add(error)
-            except InvalidRequest as mistake:
-                self.add_error(None, mistake.message)
+            except (InvalidRequest, MirroredFromCluster) as refusal:
+                self.add_error(None, refusal.message)
         return cleaned
 
     def apply(self, *, actor: str) -> Any:

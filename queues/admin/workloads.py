@@ -7,6 +7,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from accounts.exceptions import MirroredFromCluster
+from accounts.services.cluster_settings import require_not_mirrored
 from queues.models import Job, PodSet, Workload, WorkloadEvent
 from queues.services import workloads
 
@@ -64,6 +66,11 @@ class WorkloadAdmin(ReadOnlyAdmin):
     ) -> None:
         changed = 0
         for workload_cluster in {workload.cluster for workload in chosen.select_related("cluster")}:
+            try:
+                require_not_mirrored(workload_cluster)
+            except MirroredFromCluster as refusal:
+                messages.error(request, refusal.message)
+                continue
             keys = list(chosen.filter(cluster=workload_cluster).values_list("namespace", "name"))
             changed += len(action(workload_cluster, keys, actor=request.user.get_username()))
         messages.info(request, f"{changed} workload{'' if changed == 1 else 's'} changed.")

@@ -179,11 +179,23 @@ def _options(kind: Kind, field: Field) -> dict[str, Any]:
     return {**options, **({"help_text": field.help} if field.help else {})}
 
 
+_MODE_HELP: Final = (
+    "`observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; "
+    "`shadow`: the same, and our scheduler decides beside it; `schedule`: we decide."
+)
+
+
+class ClusterSettingsSerializer(Shape):
+    """What an admin sets of a cluster."""
+
+    mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
+
+
 class ClusterSerializer(Shape):
     """A cluster."""
 
     name = serializers.CharField()
-    mode = serializers.ChoiceField([mode.value for mode in ClusterMode])
+    mode = serializers.ChoiceField([mode.value for mode in ClusterMode], help_text=_MODE_HELP)
     server_url = serializers.CharField(allow_blank=True, help_text="Empty for those who may not see it.")
     configuration = serializers.DictField(help_text="Kueue's Configuration, as applied.")
     created_at = serializers.DateTimeField()

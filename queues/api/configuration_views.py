@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from django.db import transaction
 from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
@@ -15,8 +16,9 @@ from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from accounts.kinds.declaration import Kind
-from accounts.models import Cluster, Namespace
+from accounts.models import Cluster, ClusterMode, Namespace
 from accounts.services.apply_result import Action
+from accounts.services.cluster_settings import cluster_named, set_mode
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
@@ -205,13 +207,21 @@ class ClusterDetailView(ClusterView):
 
     serializer_class = shapes.ClusterSerializer
     queryset = Cluster.objects.all()
+    writes_what_is_mirrored = False
 
     def get(self, request: Request, name: str) -> Response:
         """One cluster."""
-        row = Cluster.objects.filter(name=name).first()
-        if row is None:
-            raise self.missing("Cluster", name)
-        return Response(_cluster_json(row, self.access.sees_everything))
+        return Response(_cluster_json(cluster_named(name), self.access.sees_everything))
+
+    @extend_schema(request=shapes.ClusterSettingsSerializer)
+    def patch(self, request: Request, name: str) -> Response:
+        """Set what we do with the cluster. It needs a cluster admin."""
+        self.access.require("submit", "Cluster")
+        row = cluster_named(name)
+        asked = shapes.ClusterSettingsSerializer(data=json_object(request.data))
+        asked.is_valid(raise_exception=True)
+        set_mode(row, ClusterMode(asked.validated_data["mode"]))
+        return self.get(request, name)
 
 
 def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:

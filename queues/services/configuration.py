@@ -12,6 +12,7 @@ from accounts.exceptions import Conflict, InvalidRequest, ManifestErrors, NotFou
 from accounts.kinds.declaration import Kind, KindSpec
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
+from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.namespaces import create_missing_namespaces
 from accounts.services.precondition import Precondition, require_precondition
 from queues.kinds import KINDS
@@ -42,8 +43,10 @@ def apply_json(
 
     Raises `ManifestErrors`, which locates every mistake, and `PreconditionFailed` where the row, once locked, is not of
     the generation that the precondition or `generation` in the body names. With `unread_is_refused` a write that
-    replaces quotas, or all of what is there, has to name one, else it raises `PreconditionRequired`.
+    replaces quotas, or all of what is there, has to name one, else it raises `PreconditionRequired`. Raises
+    `MirroredFromCluster` where only the cluster itself changes its objects.
     """
+    require_not_mirrored(cluster)
     now = now or timezone.now()
     report = ValidationReport()
     key = ObjectMeta(name, namespace).key
@@ -118,8 +121,10 @@ def delete_object(
 ) -> str:
     """Delete a configuration object, now or, while something holds it, as soon as nothing does (Kueue's finalizer).
 
-    Returns what holds it in words, empty when it is gone. Raises `NotFound` and `PreconditionFailed`.
+    Returns what holds it in words, empty when it is gone. Raises `NotFound`, `PreconditionFailed` and
+    `MirroredFromCluster`.
     """
+    require_not_mirrored(cluster)
     if kind not in KINDS:
         raise InvalidRequest(f"{kind} is no configuration kind: use one of {', '.join(KINDS)}.")
     key = f"{namespace}/{name}" if namespace else name

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def watcher() -> Iterator[Processes]:
     with short_temporary_folder() as folder, Processes(folder) as processes, ServerThread(make_simulated()) as server:
-        make_cluster(mode="simulated", server_url=server.url)
+        make_cluster(server_url=server.url)
         processes.start("watcher", "manage.py", "watch_cluster", "--relist-seconds", "1")
         wait_for("the first list", lambda: Node.objects.count() == 2)
         yield processes

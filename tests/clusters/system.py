@@ -36,7 +36,7 @@ class System:
 
     def __init__(self, server: ServerThread) -> None:
         self._url = server.url
-        self.cluster = make_cluster(mode="simulated", server_url=server.url)
+        self.cluster = make_cluster(server_url=server.url)
         make_resource_flavor(self.cluster, "gpu-flavor", node_labels={"gpu": "on"})
         make_cluster_queue(self.cluster, quotas=QUOTAS)
         self.client = connect(server.url, TokenBucket(10_000, 10_000))

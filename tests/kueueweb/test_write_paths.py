@@ -65,6 +65,7 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "auth/token/"): Write({"username": "bob", "password": "bob-secret"}, own=True, right=codes(200, 201)),
     ("delete", "auth/tokens/"): Write(own=True, right=codes(200, 204)),
     ("delete", "auth/tokens/{id}/"): Write(right=codes(204), again=codes(404), refused=(404,)),
+    ("patch", "clusters/{name}/"): Write({"mode": "observe"}),
     ("put", "cluster-queues/{name}/"): Write({"cohort": "other"}, right=codes(200), again=codes(409, 412)),
     ("patch", "cluster-queues/{name}/"): Write({"stop_policy": "Hold"}, again=codes(409, 412)),
     ("delete", "cluster-queues/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
@@ -100,7 +101,16 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "workloads/hold/"): Write(KEYS, again=codes(409)),
     ("post", "workloads/release/"): Write(KEYS, before="held", again=codes(409)),
 }  # fmt: skip
-BY_ADMINS: Final = ("cluster-queues", "cohorts", "local-queues", "resource-flavors", "devices", "nodes", "prices")
+BY_ADMINS: Final = (
+    "cluster-queues",
+    "clusters",
+    "cohorts",
+    "local-queues",
+    "resource-flavors",
+    "devices",
+    "nodes",
+    "prices",
+)
 IDS: Final = [f"{method} {path}" for method, path in OPERATIONS]
 
 
@@ -146,8 +156,8 @@ def url_of(path: str) -> str:
     """The address of what bob has."""
     token = AuthToken.objects.filter(user__username="bob").first()
     names = {
-        "cluster-queues": "main", "cohorts": "company", "local-queues": "local", "resource-flavors": "spare",
-        "nodes": "node-1", "workloads": "one",
+        "cluster-queues": "main", "clusters": "default", "cohorts": "company", "local-queues": "local",
+        "resource-flavors": "spare", "nodes": "node-1", "workloads": "one",
     }  # fmt: skip
     filled = path.replace("{name}", names.get(path.partition("/")[0], "")).replace("{namespace}", "team-a")
     filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing").replace("{flavor}", "default-flavor")

@@ -48,4 +48,7 @@ class Command(BaseCommand):
 
 
 def _client(cluster: Cluster, server: str | None) -> ClusterClient:
-    return connect(server, TokenBucket(50.0, 100.0)) if server else client_for(cluster)
+    """A watcher only reads, in every mode."""
+    if server:
+        return connect(server, TokenBucket(50.0, 100.0), read_only=True)
+    return client_for(cluster, read_only=True)

@@ -252,7 +252,8 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /** @description Set what we do with the cluster. It needs a cluster admin. */
+        patch: operations["clusters_partial_update"];
         trace?: never;
     };
     "/api/v1/cohorts/": {
@@ -1547,6 +1548,13 @@ export interface components {
         /** @description A cluster. */
         Cluster: {
             name: string;
+            /**
+             * @description `observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; `shadow`: the same, and our scheduler decides beside it; `schedule`: we decide.
+             *
+             *     * `observe` - observe
+             *     * `shadow` - shadow
+             *     * `schedule` - schedule
+             */
             mode: components["schemas"]["ModeEnum"];
             /** @description Empty for those who may not see it. */
             server_url: string;
@@ -2464,12 +2472,12 @@ export interface components {
          */
         MetricEnum: "pending" | "pending_peak" | "held" | "reserving" | "admitted" | "share" | "pending_by_reason" | "started" | "ended" | "preempted" | "evicted" | "wait_p50" | "wait_p90" | "nominal" | "ceiling" | "used" | "used_peak" | "borrowed" | "lent" | "devices" | "devices_held" | "devices_idle" | "devices_unmeasured" | "devices_stranded" | "memory_mib" | "memory_held_mib" | "memory_used_mib" | "cores_percent" | "cores_held_percent" | "cores_used_percent";
         /**
-         * @description * `schedule` - schedule
-         *     * `observe` - observe
-         *     * `simulated` - simulated
+         * @description * `observe` - observe
+         *     * `shadow` - shadow
+         *     * `schedule` - schedule
          * @enum {string}
          */
-        ModeEnum: "schedule" | "observe" | "simulated";
+        ModeEnum: "observe" | "shadow" | "schedule";
         /** @description One running pod that would go elsewhere. */
         Move: {
             /** @description namespace/name; empty where it is not yours to see. */
@@ -2773,6 +2781,17 @@ export interface components {
             /** @description Beyond Kueue: preempt when quota is free but every device is taken. */
             preempt_for_devices?: boolean;
             preemption_protection?: components["schemas"]["PreemptionProtectionRequest"];
+        };
+        /** @description What an admin sets of a cluster. */
+        PatchedClusterSettingsRequest: {
+            /**
+             * @description `observe`: another Kueue decides, its objects are shown and nothing is written to the cluster; `shadow`: the same, and our scheduler decides beside it; `schedule`: we decide.
+             *
+             *     * `observe` - observe
+             *     * `shadow` - shadow
+             *     * `schedule` - schedule
+             */
+            mode?: components["schemas"]["ModeEnum"];
         };
         /** @description A Cohort. */
         PatchedCohortRequest: {
@@ -5807,6 +5826,124 @@ export interface operations {
             };
             /** @description The address does not take this method. */
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    clusters_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedClusterSettingsRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cluster"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -41,6 +41,12 @@ export function useLogout() {
   });
 }
 
+/** Whether another scheduler decides in the cluster, so that only the cluster itself changes what is shown of it. */
+export function isMirrored(session: Session, cluster: string): boolean {
+  const mode = session.clusters.find(({ name }) => name === cluster)?.mode;
+  return mode === "observe" || mode === "shadow";
+}
+
 /** Cluster admins edit quotas and queues. */
 export function isClusterAdmin(session: Session): boolean {
   return session.user?.is_cluster_admin ?? false;

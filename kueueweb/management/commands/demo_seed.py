@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.models import Cluster, ClusterMode, Role, RoleBinding
+from accounts.models import Cluster, Role, RoleBinding
 from clusters.simulated.fleet import FLEETS, MIXED
 from kueueweb import demo
 from kueueweb.demo.jobs import PRODUCTION, RESEARCH
@@ -27,11 +27,9 @@ class Command(BaseCommand):
         if not settings.DEMO:
             raise CommandError("This makes accounts with public passwords. Set DEMO=true if that is what you want.")
         call_command("migrate", verbosity=0, interactive=False)
-        cluster, _ = Cluster.objects.get_or_create(name="default", defaults={"mode": ClusterMode.SIMULATED})
-        if cluster.mode != ClusterMode.SIMULATED:
-            raise CommandError(
-                f"The cluster 'default' of this database is in mode {cluster.mode!r}, not a demo's: it stays as it is."
-            )
+        cluster, _ = Cluster.objects.get_or_create(name="default", defaults={"simulated": True})
+        if not cluster.simulated:
+            raise CommandError("The cluster 'default' of this database is not a demo's: it stays as it is.")
         self._set_telemetry(cluster)
         configurations = ["configuration.yaml", *(["mixed.yaml"] if options["fleet"] == MIXED else [])]
         for name in configurations:

@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from accounts.models import Cluster, ClusterMode
+from accounts.models import Cluster
 from accounts.services.access import access_of
 from queues.models import ClusterQueue, LocalQueue
 
@@ -24,7 +24,7 @@ def demo(settings: Settings) -> None:
 def test_it_makes_queues_and_accounts_once() -> None:
     call_command("demo_seed")
     call_command("demo_seed")
-    assert Cluster.objects.get().mode == ClusterMode.SIMULATED
+    assert Cluster.objects.get().simulated
     assert set(ClusterQueue.objects.values_list("name", flat=True)) == {"research", "production"}
     assert set(LocalQueue.objects.values_list("namespace", "name")) == {
         ("ai-research", "research-queue"),
@@ -60,7 +60,7 @@ def test_a_password_that_was_changed_stays_so() -> None:
 
 
 def test_a_database_of_a_real_cluster_is_left_alone() -> None:
-    Cluster.objects.create(name="default", mode=ClusterMode.SCHEDULE)
+    Cluster.objects.create(name="default")
     with pytest.raises(CommandError, match="not a demo's"):
         call_command("demo_seed")
     assert not User.objects.exists()

@@ -5,7 +5,7 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { type CordonChange, type CordonTarget, useCordon } from "@/api/cordon";
-import { isClusterAdmin, sessionQuery } from "@/api/session";
+import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
 import { ConfirmDialog } from "@/components/confirm-dialog";
 import { Icon, type IconName } from "@/components/icon";
 
@@ -107,11 +107,12 @@ export function CordonMenu({ target, name, state }: CordonProps) {
 
 function useQuestion(target: CordonTarget, name: string) {
   const { data: session } = useSuspenseQuery(sessionQuery());
+  const cluster = useCluster();
   const [asked, ask] = useState<Step | null>(null);
   const question = asked !== null && (
     <Question target={target} name={name} step={asked} onClose={() => ask(null)} />
   );
-  return { allowed: isClusterAdmin(session), ask, question };
+  return { allowed: isClusterAdmin(session) && !isMirrored(session, cluster), ask, question };
 }
 
 interface QuestionProps {

@@ -2,7 +2,8 @@
 import { Button, Table, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useSuspenseQuery } from "@tanstack/react-query";
-import { isClusterAdmin, sessionQuery } from "@/api/session";
+import { useCluster } from "@/api/cluster";
+import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
 import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
@@ -14,6 +15,7 @@ import { QuotaForm } from "./quota-form";
 
 export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] }) {
   const { data: session } = useSuspenseQuery(sessionQuery());
+  const cluster = useCluster();
   const [editing, edit] = useDisclosure(false);
   return (
     <Panel
@@ -21,6 +23,7 @@ export function Quotas({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota
       flush={!editing}
       aside={
         isClusterAdmin(session) &&
+        !isMirrored(session, cluster) &&
         !editing && (
           <Button
             size="xs"

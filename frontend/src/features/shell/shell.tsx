@@ -9,6 +9,7 @@ import type { Session } from "@/api/types";
 import { Icon, type IconName } from "@/components/icon";
 import { ClusterSwitcher } from "./cluster-switcher";
 import { LiveIndicator, StaleBanner } from "./live-indicator";
+import { ModeBadge } from "./mode-badge";
 import classes from "./shell.module.css";
 import { ShortcutsHelp, useShortcuts } from "./shortcuts";
 import { ThemeSwitch } from "./theme-switch";
@@ -52,6 +53,7 @@ export function Shell({ session }: { session: Session }) {
               <span>kueueweb</span>
             </Link>
             <ClusterSwitcher clusters={session.clusters} />
+            <ModeBadge clusters={session.clusters} />
           </Group>
           <Group gap={4} wrap="nowrap">
             <LiveIndicator />

@@ -5,7 +5,7 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { namesQuery } from "@/api/queues";
-import { maySubmit, sessionQuery } from "@/api/session";
+import { isMirrored, maySubmit, sessionQuery } from "@/api/session";
 import type { Workload } from "@/api/types";
 import { useWorkloadAction } from "@/api/workloads";
 import { ConfirmDialog } from "@/components/confirm-dialog";
@@ -20,8 +20,9 @@ export function possibleActions(workload: Pick<Workload, "status" | "active">): 
 
 export function WorkloadActions({ workload }: { workload: Workload }) {
   const { data: session } = useSuspenseQuery(sessionQuery());
+  const cluster = useCluster();
   const [asked, setAsked] = useState<ActionKind | null>(null);
-  if (!maySubmit(session, workload.namespace)) return null;
+  if (isMirrored(session, cluster) || !maySubmit(session, workload.namespace)) return null;
   return (
     <>
       {possibleActions(workload).map((kind) => (

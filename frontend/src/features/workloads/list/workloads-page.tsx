@@ -5,7 +5,7 @@ import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-qu
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useCluster } from "@/api/cluster";
-import { maySubmitSomewhere, sessionQuery } from "@/api/session";
+import { isMirrored, maySubmitSomewhere, sessionQuery } from "@/api/session";
 import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
@@ -25,14 +25,16 @@ export interface WorkloadsPageProps {
 }
 
 export function WorkloadsPage({ filters, onFilter }: WorkloadsPageProps) {
+  const cluster = useCluster();
   const { data: session } = useSuspenseQuery(sessionQuery());
+  const mayWrite = maySubmitSomewhere(session) && !isMirrored(session, cluster);
   const [submitting, submit] = useDisclosure(false);
   return (
     <>
       <PageHeader
         title="Workloads"
         actions={
-          maySubmitSomewhere(session) && (
+          mayWrite && (
             <Button leftSection={<Icon name="plus" size={16} />} onClick={submit.open}>
               Submit
             </Button>
@@ -53,6 +55,7 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
   const rows = useRows(list);
   const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
   const { data: session } = useSuspenseQuery(sessionQuery());
+  const mayWrite = maySubmitSomewhere(session) && !isMirrored(session, cluster);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
   const selected = rows.filter((row) => chosen.has(row.uid));
@@ -64,7 +67,7 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
         list={list}
         columns={WORKLOAD_COLUMNS}
         rowKey={(row) => row.uid}
-        selection={maySubmitSomewhere(session) ? { keys: chosen, onChange: setChosen } : undefined}
+        selection={mayWrite ? { keys: chosen, onChange: setChosen } : undefined}
         onOpen={({ namespace, name }) =>
           void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
         }

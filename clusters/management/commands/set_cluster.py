@@ -1,0 +1,31 @@
+"""`manage.py set_cluster`: a cluster's row, where its API server is, and what we do with it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from accounts.models import Cluster, ClusterMode
+from accounts.services.cluster_settings import set_mode
+
+
+class Command(BaseCommand):
+    """Running it again changes nothing."""
+
+    help = "Make a cluster known, or change its mode or its API server's address."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
+        parser.add_argument("--server-url", help="address of its API server; empty: the process's own configuration")
+        parser.add_argument("--mode", choices=[mode.value for mode in ClusterMode], help="what we do with it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster, _ = Cluster.objects.get_or_create(name=options["cluster"])
+        if options["server_url"] is not None:
+            Cluster.objects.filter(pk=cluster.pk).update(server_url=options["server_url"])
+        if options["mode"]:
+            set_mode(cluster, ClusterMode(options["mode"]))
+        cluster.refresh_from_db()
+        self.stdout.write(f"{cluster.name}: mode {cluster.mode}, API server {cluster.server_url or 'as configured'}")

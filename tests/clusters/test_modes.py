@@ -1,0 +1,81 @@
+"""What we do with a cluster by its mode: in `observe` and `shadow` it is only read, in `schedule` we decide (J17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.management import call_command
+
+from accounts.models import Cluster, ClusterMode, Namespace
+from clusters.audit import audited_clusters
+from clusters.client import PODS, ClusterError, connect
+from clusters.connection import client_for
+from clusters.tasks import push_cluster
+from queues.models import Workload
+from scheduler.tasks import _scheduled
+from scheduling.model.vocabulary import WorkloadStatus
+from tests.clusters.system import System, gpu_job
+from tests.simulated_cluster import ServerThread, make_simulated, pod
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MIRRORED = [ClusterMode.OBSERVE, ClusterMode.SHADOW]
+
+
+@pytest.fixture
+def server() -> Iterator[ServerThread]:
+    with ServerThread(make_simulated()) as server:
+        yield server
+
+
+@pytest.mark.parametrize("mode", MIRRORED)
+def test_nothing_is_written_to_a_cluster_that_another_scheduler_runs(server: ServerThread, mode: str) -> None:
+    """A job of each stage of its life is there when the mode changes: one waits, one was decided and not yet told."""
+    system = System(server)
+    system.submit(gpu_job("told"))
+    system.turn()
+    system.submit(gpu_job("decided"))
+    system.engine.run()
+    assert Workload.objects.filter(status=WorkloadStatus.ADMITTED, pushed_sequence=0).exists()
+    call_command("set_cluster", mode=mode)
+    server.guard.closed = True
+    push_cluster()
+    push_cluster("default")
+    system.watcher.resync()
+    system.advance(60)
+    system.watcher.resync()
+    assert server.guard.refused == []
+    assert audited_clusters() == []
+    assert _scheduled(None) == []
+
+
+def test_the_guard_of_these_tests_sees_what_is_written(server: ServerThread) -> None:
+    system = System(server)
+    system.submit(gpu_job())
+    system.engine.run()
+    server.guard.closed = True
+    system.push()
+    assert server.guard.refused
+
+
+@pytest.mark.parametrize("mode", MIRRORED)
+def test_the_client_of_such_a_cluster_refuses_to_write(server: ServerThread, mode: str) -> None:
+    cluster = System(server).cluster
+    cluster.mode = mode
+    with pytest.raises(ClusterError, match=r"ReadOnly: POST .*: this client only reads"):
+        client_for(cluster).create(PODS, pod())
+    cluster.mode = ClusterMode.SCHEDULE
+    client_for(cluster).create(PODS, pod())
+    with pytest.raises(ClusterError, match="ReadOnly"):
+        client_for(cluster, read_only=True).delete(PODS, "default", "worker")
+    assert len(connect(server.url).list(PODS).items) == 1
+
+
+def test_a_cluster_is_scheduled_unless_somebody_says_otherwise(db: None) -> None:
+    call_command("set_cluster", cluster="west", server_url="https://10.0.0.1:6443")
+    west = Cluster.objects.get()
+    assert (west.mode, west.server_url, west.is_mirrored) == ("schedule", "https://10.0.0.1:6443", False)
+    call_command("set_cluster", cluster="west", mode="shadow")
+    west.refresh_from_db()
+    assert (west.mode, west.server_url, west.is_mirrored) == ("shadow", "https://10.0.0.1:6443", True)
+    assert not Namespace.objects.exists()
