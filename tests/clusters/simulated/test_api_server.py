@@ -36,7 +36,8 @@ def test_discovery_names_every_kind_with_its_subresources(api: Api) -> None:
     assert versions == ["v1", "v2beta1"]
     core = {resource["name"] for resource in api.get("/api/v1")["resources"]}
     assert {"pods", "pods/binding", "pods/eviction", "pods/status", "nodes", "namespaces"} <= core
-    assert {resource["name"] for resource in api.get("/apis/batch/v1")["resources"]} == {"jobs", "jobs/status"}
+    batch = {resource["name"] for resource in api.get("/apis/batch/v1")["resources"]}
+    assert batch == {"jobs", "jobs/status", "cronjobs", "cronjobs/status"}
 
 
 def test_a_created_object_gets_uid_version_and_time(api: Api) -> None:
