@@ -63,6 +63,19 @@ PODS: Final = Kind("v1", "Pod", "pods")
 REPLICA_SETS: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
 RESOURCE_QUOTAS: Final = Kind("v1", "ResourceQuota", "resourcequotas")
 LIMIT_RANGES: Final = Kind("v1", "LimitRange", "limitranges")
+SECRETS: Final = Kind("v1", "Secret", "secrets")
+MUTATING_WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io/v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
 RUNTIME_CLASSES: Final = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 
 

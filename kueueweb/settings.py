@@ -168,6 +168,8 @@ POD_SECURITY_LEVEL = env.choice("POD_SECURITY_LEVEL", "baseline", ("privileged",
 CLOSED_NAMESPACES = env.words("CLOSED_NAMESPACES", "kube-*,kueueweb")
 """Patterns of namespaces that take no jobs of anybody: their service accounts may do more than a tenant."""
 KUBERNETES_REQUESTS_PER_SECOND = env.number("KUBERNETES_REQUESTS_PER_SECOND", 50.0, minimum=0.1)
+# The accounts by which our own processes write to a cluster: the admission webhook lets them in as they are.
+WEBHOOK_TRUSTED_USERS = env.words("WEBHOOK_TRUSTED_USERS", default="system:serviceaccount:kueueweb:kueueweb-push")
 
 HEARTBEAT_PATH = env.text("HEARTBEAT_PATH")  # touched every few seconds by workers, beat and watcher
 

@@ -34,25 +34,32 @@ from clusters.jobs.kinds.pod_group import PodGroup
 from clusters.jobs.kinds.serving import ServingKind
 from clusters.jobs.registry import KINDS
 from scheduling.manifest.merge_patch import merge_patch
+from scheduling.model.selectors import LabelSelector
 
 NOW: Final = "2026-01-01T00:00:00Z"
 _MAX_ROUNDS: Final = 50
 """A scenario that has not come to rest by then goes round in circles."""
 
 
+def context_of_scenario(scenario: Mapping[str, Any], store: ObjectStore) -> JobContext:
+    """The settings of a scenario, and what is in its cluster."""
+    config = scenario.get("config") or {}
+    wanted = config.get("managedJobsNamespaceSelector")
+    settings = IntegrationSettings(
+        bool(config.get("manageJobsWithoutQueueName")),
+        None if wanted is None else LabelSelector(wanted),
+        bool(config.get("waitForPodsReady")),
+        tuple(config.get("labelKeysToCopy") or ()),
+    )
+    return JobContext(settings, store, KINDS, NOW)
+
+
 class JobScenario:
     """One object, its cluster and its controllers."""
 
     def __init__(self, scenario: Mapping[str, Any]) -> None:
-        config = scenario.get("config") or {}
         self.store = ObjectStore(scenario.get("cluster") or ())
-        settings = IntegrationSettings(
-            bool(config.get("manageJobsWithoutQueueName")),
-            config.get("managedJobsNamespaceSelector"),
-            bool(config.get("waitForPodsReady")),
-            tuple(config.get("labelKeysToCopy") or ()),
-        )
-        self.context = JobContext(settings, self.store, KINDS, NOW)
+        self.context = context_of_scenario(scenario, self.store)
         self.scenario = scenario
 
     def run(self) -> JsonObject:
@@ -86,7 +93,7 @@ class JobScenario:
         except JobError as refusal:
             return {"errors": [{"type": "Error", "detail": str(refusal)}], "warnings": 0}
         errors = [{"type": error.type.value, "field": error.field, "detail": error.detail} for error in found]
-        return {"errors": errors, "warnings": kind.count_warnings(objects[-1], self.context)}
+        return {"errors": errors, "warnings": len(kind.warnings(objects[-1], self.context))}
 
     def _update(self, update: JsonObject) -> JsonObject:
         old, new = (merge_patch(self.object, update[side]) for side in ("old", "new"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.jobs.framework.errors import JobError
 from clusters.jobs.framework.manifest import JsonObject, labels_of
 from clusters.jobs.framework.store import Objects
+from scheduling.model.selectors import LabelSelector
 
 if TYPE_CHECKING:
     from clusters.jobs.framework.job_kind import JobKind
@@ -20,11 +21,11 @@ MULTIKUEUE_CONTROLLER: Final = "kueue.x-k8s.io/multikueue"
 class IntegrationSettings:
     """The part of Kueue's Configuration that says which jobs are managed.
 
-    `managed_jobs_namespace_selector` are labels that a namespace must have; None takes every namespace.
+    `managed_jobs_namespace_selector` None takes every namespace.
     """
 
     manage_jobs_without_queue_name: bool = False
-    managed_jobs_namespace_selector: Mapping[str, str] | None = None
+    managed_jobs_namespace_selector: LabelSelector | None = None
     wait_for_pods_ready: bool = False
     label_keys_to_copy: tuple[str, ...] = ()
 
@@ -48,8 +49,7 @@ class JobContext:
         found = self.objects.get("Namespace", "", namespace)
         if found is None:
             raise JobError(f'failed to get namespace: namespaces "{namespace}" not found')
-        labels = labels_of(found)
-        return all(labels.get(key) == value for key, value in selector.items())
+        return selector.matches(labels_of(found))
 
     def is_enabled(self, reference: Mapping[str, str]) -> bool:
         """Whether an owner reference names a kind with an integration that is switched on."""

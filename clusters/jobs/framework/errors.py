@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,14 @@ class ErrorType(StrEnum):
     TOO_LONG = "FieldValueTooLong"
 
 
+_WORDS = {
+    ErrorType.FORBIDDEN: "Forbidden",
+    ErrorType.REQUIRED: "Required value",
+    ErrorType.TOO_MANY: "Too many",
+    ErrorType.TOO_LONG: "Too long",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """A field whose value breaks a rule."""
@@ -27,6 +36,15 @@ class FieldError:
     field: str
     detail: str
     value: str = ""
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in Kubernetes' words."""
+        value = json.dumps(self.value, ensure_ascii=False)
+        if self.type is ErrorType.DUPLICATE:
+            return f"Duplicate value: {value}"
+        said = f"Invalid value: {value}" if self.type is ErrorType.INVALID else _WORDS[self.type]
+        return f"{said}: {self.detail}" if self.detail else said
 
 
 FieldErrors = list[FieldError]

@@ -324,9 +324,9 @@ class JobKind(ABC):
         except JobError as failure:
             return [], failure
 
-    def count_warnings(self, job: JsonObject, context: JobContext) -> int:
-        """How much there is to warn of, beside the errors."""
-        return 0
+    def warnings(self, job: JsonObject, context: JobContext) -> list[str]:
+        """What there is to warn of, beside the errors."""
+        return []
 
     def is_watched_over(self, job: JsonObject, context: JobContext) -> bool:
         """Whether the stricter rules for managed jobs apply."""

@@ -139,10 +139,11 @@ class Pod(JobKind):
             errors += immutable(path, group_name_of(old), group_name_of(new))
         return list(dict.fromkeys(errors))
 
-    def count_warnings(self, job: JsonObject, context: JobContext) -> int:
-        """Of a pod whose owner is managed it is surprising that it is managed itself."""
+    def warnings(self, job: JsonObject, context: JobContext) -> list[str]:
         owner = controller_of(job)
-        return int(labels_of(job).get(keys.MANAGED) == "true" and owner is not None and context.is_enabled(owner))
+        if labels_of(job).get(keys.MANAGED) != "true" or owner is None or not context.is_enabled(owner):
+            return []
+        return [f"{label_path(keys.MANAGED)}: the pod's owner is managed, so the pod itself should not be"]
 
 
 def is_terminated(pod: JsonObject) -> bool:

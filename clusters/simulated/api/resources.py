@@ -39,6 +39,8 @@ class Resource:
 
 
 CRDS = "customresourcedefinitions"
+MUTATING = "mutatingwebhookconfigurations"
+VALIDATING = "validatingwebhookconfigurations"
 _VERSION: Final = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d+))?")
 _STAGES: Final = ("", "beta", "alpha")
 
@@ -53,10 +55,13 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("", "v1", "nodes", "Node", False, ("no",), ("status",)),
     Resource("", "v1", "pods", "Pod", True, ("po",), ("status", "binding", "eviction", "log"), True),
     Resource("", "v1", "configmaps", "ConfigMap", True, ("cm",)),
+    Resource("", "v1", "secrets", "Secret", True),
     Resource("", "v1", "podtemplates", "PodTemplate", True, (), (), True),
     Resource("", "v1", "events", "Event", True, ("ev",)),
     Resource("", "v1", "limitranges", "LimitRange", True, ("limits",)),
     Resource("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), ("status",)),
+    Resource("admissionregistration.k8s.io", "v1", MUTATING, "MutatingWebhookConfiguration", False, (), (), True),
+    Resource("admissionregistration.k8s.io", "v1", VALIDATING, "ValidatingWebhookConfiguration", False, (), (), True),
     Resource("apps", "v1", "deployments", "Deployment", True, ("deploy",), ("status",), True),
     Resource("apps", "v1", "replicasets", "ReplicaSet", True, ("rs",), ("status",), True),
     Resource(

@@ -1,0 +1,80 @@
+"""`manage.py webhook`: what the API server asks before it keeps jobs and pods."""
+
+from __future__ import annotations
+
+import socket
+from argparse import ArgumentParser
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import MIRRORED_MODES, Cluster
+from accounts.outages import patiently
+from clusters.client import ClusterClient, ClusterError
+from clusters.connection import client_for
+from clusters.webhook.admission import Admission
+from clusters.webhook.application import WebhookApplication
+from clusters.webhook.certificate_store import CertificateStore
+from clusters.webhook.configurations import Target
+from clusters.webhook.server import Registration, Served, WebhookServer, given, made_by
+from clusters.webhook.surroundings import ClusterSurroundings
+
+_BACKLOG = 128
+
+
+class Command(BaseCommand):
+    """Runs until SIGINT or SIGTERM."""
+
+    help = "Serve the admission webhook of a cluster over TLS, and tell its API server to ask it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--cluster", default="default", help="name of the cluster (default: %(default)s)")
+        parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")  # noqa: S104 - the API server comes from outside
+        parser.add_argument("--port", type=int, default=9443, help="port to listen on (default: %(default)s)")
+        parser.add_argument("--namespace", default="kueueweb", help="of the Service and the Secret (%(default)s)")
+        parser.add_argument("--service", default="webhook", help="by which the API server finds us (%(default)s)")
+        parser.add_argument("--url", default="", help="by which it finds us without a Service: https://HOST:PORT")
+        parser.add_argument(
+            "--secret", default="webhook-certificates", help="where certificates are kept (%(default)s)"
+        )
+        parser.add_argument("--certificate", type=Path, help="a certificate of yours (PEM), instead of one of ours")
+        parser.add_argument("--key", type=Path, help="its key (PEM)")
+        parser.add_argument("--authorities", type=Path, help="who signed it (PEM); without, write caBundle yourself")
+        parser.add_argument("--no-register", action="store_true", help="leave the webhook configurations alone")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if (options["certificate"] is None) != (options["key"] is None):
+            raise CommandError("--certificate and --key: Required value: give both, or neither.")
+        cluster = patiently(Cluster.objects.filter(name=options["cluster"]).first)
+        if cluster is None:
+            raise CommandError(f"There is no cluster {options['cluster']!r}.")
+        if cluster.mode in MIRRORED_MODES:
+            raise CommandError(f"Cluster {cluster.name} is in mode {cluster.mode}: another webhook decides.")
+        target = Target(options["namespace"], options["service"], url=options["url"])
+        try:
+            listening = socket.create_server((options["host"], options["port"]), backlog=_BACKLOG)
+            client = client_for(cluster)
+            surroundings = ClusterSurroundings(cluster, client, frozenset(settings.WEBHOOK_TRUSTED_USERS))
+            written = not options["no_register"]
+            registration = Registration(client, target, surroundings.observes_only) if written else None
+            application = WebhookApplication(Admission(surroundings))
+            server = WebhookServer(application, listening, _certificates(client, target, options), registration)
+        except (ClusterError, OSError, OverflowError) as error:
+            raise CommandError(f"Cluster {cluster.name}: {error}") from error
+        self.stdout.write(f"admission webhook of {cluster.name} on port {listening.getsockname()[1]}")
+        self.stdout.flush()
+        server.run()
+
+
+def _certificates(client: ClusterClient, target: Target, options: dict[str, Any]) -> Callable[[], Served]:
+    if options["certificate"] is not None:
+        return given(options["certificate"], options["key"], options["authorities"])
+    host = urlsplit(target.url).hostname if target.url else f"{target.service}.{target.namespace}.svc"
+    if not host:
+        raise CommandError("--url: Invalid value: must be https://HOST:PORT.")
+    return made_by(CertificateStore(client, target.namespace, options["secret"], [host], lambda: datetime.now(UTC)))

@@ -1,0 +1,182 @@
+"""What is changed and refused: Kueue's webhooks for jobs, HAMi's for pods with devices, and no start but by admission.
+
+The rules are those of the kinds of jobs (`clusters.jobs`), by which manifests are read and scenarios run too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Final, Protocol
+
+from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.errors import ErrorType, FieldError, JobError, forbidden, invalid
+from clusters.jobs.framework.identity import is_managed, queue_name_of
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.framework.manifest import JsonObject, dig, labels_of, set_label
+from clusters.jobs.objects import HAMI_WEBHOOK_LABEL, KUEUE_GATES, PLACEMENT_GATE, WORKLOAD_UID_LABEL
+from clusters.webhook.json_patch import json_patch
+from clusters.webhook.reviews import (
+    ALLOWED,
+    CREATE,
+    UPDATE,
+    AdmissionRequest,
+    Verdict,
+    refused,
+    refused_fields,
+)
+from queues.manifests import kueue_keys as keys
+from scheduling.devices.requests.requests import pod_device_request
+from scheduling.devices.requests.webhook import completed_pod
+from scheduling.model.placement import DeviceRequestProblem
+from scheduling.model.vendor import DeviceVendor
+
+_GATES: Final = frozenset({PLACEMENT_GATE, *KUEUE_GATES})
+_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""What the rules raise where a field has another type than its kind gives it."""
+
+
+class Standing(Enum):
+    """What the books say of a job."""
+
+    UNKNOWN = "unknown"
+    WAITING = "waiting"
+    ADMITTED = "admitted"
+
+
+class Surroundings(Protocol):
+    """What the rules depend on beside the request, as it is now."""
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """The names of the accounts by which we write to the cluster ourselves."""
+
+    def observes_only(self) -> bool:
+        """Whether nothing in the cluster is ours to change."""
+
+    def context(self) -> JobContext: ...
+
+    def vendors(self) -> Sequence[DeviceVendor]:
+        """Those whose devices pods may get."""
+
+    def standing(self, kind: JobKind, job: JsonObject) -> Standing: ...
+
+
+Rule = Callable[[AdmissionRequest, JobKind, JobContext], Verdict]
+
+
+class Admission:
+    """The rules, by the paths under which the webhook configurations name them."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._rules: Mapping[str, Rule] = {
+            MUTATE_JOBS: self._default,
+            MUTATE_PODS: self._complete_devices,
+            VALIDATE_JOBS: self._validate,
+            VALIDATE_STARTS: self._guard,
+        }
+
+    def review(self, path: str, request: AdmissionRequest) -> Verdict:
+        """The answer to a request. Raises KeyError for a path without a rule.
+
+        What we write ourselves is let in as it is: it follows from an admission.
+        """
+        rule = self._rules[path]
+        if request.username in self._surroundings.trusted or self._surroundings.observes_only():
+            return ALLOWED
+        context = self._surroundings.context()
+        key = (request.api_version, request.kind)
+        if key not in context.kinds or not context.is_enabled({"apiVersion": key[0], "kind": key[1]}):
+            return ALLOWED
+        kind = context.kinds[key]
+        try:
+            return rule(request, kind, context)
+        except JobError as failure:
+            return refused(str(failure))
+        except _UNREADABLE as mistake:
+            detail = f"is not the spec of a {kind.kind}: {type(mistake).__name__}: {mistake}"
+            return refused_fields(request, [invalid("spec", "", f"{detail}. Compare it with the CRD of {kind.plural}")])
+
+    def _default(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
+        """Kueue's mutating webhook: queue, priority class, suspension, gates."""
+        if request.operation != CREATE and not (request.operation == UPDATE and kind.defaults_updates):
+            return ALLOWED
+        job = copy.deepcopy(request.object)
+        kind.default(job, context)
+        return Verdict(json_patch(request.object, job))
+
+    def _validate(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
+        """Kueue's validating webhook."""
+        job = copy.deepcopy(request.object)
+        if request.operation == CREATE:
+            errors = kind.check_create(job, context)
+        elif request.operation == UPDATE:
+            errors = kind.check_update(copy.deepcopy(request.old), job, context)
+        else:
+            return ALLOWED
+        warnings = kind.warnings(request.object, context)
+        return refused_fields(request, errors, warnings) if errors else Verdict(warnings=warnings)
+
+    def _complete_devices(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
+        """HAMi's mutating webhook, for the pods that we place. HAMi's own is told to keep away from them."""
+        pod = request.object
+        if request.operation != CREATE or kind.stopping is not Stopping.DELETE or not _is_placed_by_us(pod):
+            return ALLOWED
+        vendors = self._surroundings.vendors()
+        asked = pod_device_request(pod, vendors)
+        problems = [_field_error(problem) for problem in asked.problems if problem.refused]
+        if problems:
+            return refused_fields(request, problems)
+        if not asked.asks_for_devices:
+            return ALLOWED
+        completed = copy.deepcopy(completed_pod(pod, vendors))
+        set_label(completed, HAMI_WEBHOOK_LABEL, "ignore")
+        warnings = [str(problem) for problem in asked.problems]
+        return Verdict(json_patch(pod, completed), warnings=warnings)
+
+    def _guard(self, request: AdmissionRequest, kind: JobKind, context: JobContext) -> Verdict:
+        """A job that waits is started, and a pod's gates are removed, by its admission alone."""
+        if request.operation != UPDATE:
+            return ALLOWED
+        if kind.stopping is Stopping.DELETE:
+            return self._guard_gates(request)
+        starts = kind.is_suspended(copy.deepcopy(request.old)) and not kind.is_suspended(copy.deepcopy(request.object))
+        if kind.stopping is not Stopping.SUSPEND or not starts:
+            return ALLOWED
+        standing = self._surroundings.standing(kind, request.object)
+        if standing is Standing.ADMITTED or (standing is Standing.UNKNOWN and not is_managed(request.object, context)):
+            return ALLOWED
+        rule = "is changed when the workload is admitted, and by nobody else. Leave it as it is"
+        return refused_fields(request, [forbidden(".".join(kind.suspend_path), rule)])
+
+    def _guard_gates(self, request: AdmissionRequest) -> Verdict:
+        gone = _our_gates(request.old) - _our_gates(request.object)
+        if not gone or not (queue_name_of(request.old) or _is_placed_by_us(request.old)):
+            return ALLOWED
+        rule = f"{', '.join(sorted(gone))}: removed when the workload is admitted, and by nobody else. Leave it there"
+        return refused_fields(request, [forbidden("spec.schedulingGates", rule)])
+
+
+MUTATE_JOBS: Final = "/mutate/jobs"
+MUTATE_PODS: Final = "/mutate/pods"
+VALIDATE_JOBS: Final = "/validate/jobs"
+VALIDATE_STARTS: Final = "/validate/starts"
+PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS)
+
+
+def _is_placed_by_us(pod: JsonObject) -> bool:
+    """Whether a pod is one of an admitted workload, or waits at a gate of its own."""
+    labels = labels_of(pod)
+    return WORKLOAD_UID_LABEL in labels or labels.get(keys.MANAGED) == "true" or bool(_our_gates(pod))
+
+
+def _our_gates(pod: JsonObject) -> frozenset[str]:
+    return frozenset(gate["name"] for gate in dig(pod, "spec", "schedulingGates") or ()) & _GATES
+
+
+def _field_error(problem: DeviceRequestProblem) -> FieldError:
+    where = f"spec.containers[{problem.container}]" if problem.container else ""
+    field = f"{where}.{problem.resource}" if where else problem.resource
+    return FieldError(ErrorType.INVALID, field, problem.message, problem.value)

@@ -1,0 +1,106 @@
+"""The webhook over HTTP: an ASGI application. Rules run in threads, as they ask the database and the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.db import DatabaseError, close_old_connections
+from prometheus_client import Histogram
+
+from clusters.client import ClusterError
+from clusters.webhook.admission import PATHS, Admission
+from clusters.webhook.reviews import BadReview, read_review, write_review
+
+_log = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_MAX_BODY_BYTES: Final = 7 * 1024 * 1024
+"""Two objects of etcd's size limit, with room to spare."""
+_THREADS: Final = 8
+_HEALTH: Final = ("/healthz", "/readyz")
+_SECONDS: Final = Histogram(
+    "kueueweb_webhook_seconds",
+    "How long admission reviews take.",
+    ["path", "answer"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
+
+
+class WebhookApplication:
+    """ASGI 3: POST of an AdmissionReview to each of the rules' paths, GET /healthz and /readyz.
+
+    What can't be answered for lack of the database or the cluster is a 500: the failurePolicy of the webhook's
+    configuration decides then, as if nobody had been there.
+    """
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="review")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            code, body = await self._answer(scope, receive)
+            await _send(send, code, body)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._threads.shutdown()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
+        path, method = scope["path"], scope["method"]
+        if path in _HEALTH:
+            return HTTPStatus.OK, b"ok"
+        if path not in PATHS:
+            return HTTPStatus.NOT_FOUND, f"there are {', '.join(PATHS)}".encode()
+        if method != "POST":
+            return HTTPStatus.METHOD_NOT_ALLOWED, b"POST an AdmissionReview"
+        body = await _read(receive)
+        if body is None:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the limit is {_MAX_BODY_BYTES} bytes".encode()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._review, path, body)
+
+    def _review(self, path: str, body: bytes) -> tuple[int, bytes]:
+        close_old_connections()
+        try:
+            request = read_review(body)
+            with _SECONDS.labels(path, "answered").time():
+                return HTTPStatus.OK, write_review(request, self._admission.review(path, request))
+        except BadReview as mistake:
+            return HTTPStatus.BAD_REQUEST, str(mistake).encode()
+        except (DatabaseError, ClusterError) as failure:
+            _log.error("A review of %s is not answered: %s", path, failure)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, b"the database or the cluster does not answer"
+        finally:
+            close_old_connections()
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """The body; None where it is too long."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        if sum(map(len, parts)) > _MAX_BODY_BYTES:
+            return None
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _send(send: Send, code: int, body: bytes) -> None:
+    kind = b"application/json" if body[:1] == b"{" else b"text/plain; charset=utf-8"
+    headers: Iterable[tuple[bytes, bytes]] = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": int(code), "headers": headers})
+    await send({"type": "http.response.body", "body": body})

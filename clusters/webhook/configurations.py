@@ -1,0 +1,122 @@
+"""What the API server is told: which requests it asks us about, where we are, and what holds while we are not (pure).
+
+Of each rule there are two webhooks. That of objects with a queue's name fails closed: while nobody answers, such
+objects are neither made nor changed. That of all others fails open.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusters.client import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
+from clusters.jobs.framework.job_kind import JobKind, Stopping
+from clusters.jobs.registry import KINDS
+from clusters.webhook.admission import MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS
+from clusters.webhook.reviews import CREATE, UPDATE
+from queues.manifests import kueue_keys as keys
+
+NAME: Final = "admission.kueueweb.io"
+"""Of both configurations. Webhooks are called in the order of these names: this is before HAMi's."""
+_TIMEOUT_SECONDS: Final = 5
+_NEVER: Final = ("kube-system", "kube-public", "kube-node-lease")
+"""Namespaces that no webhook may bring to a standstill."""
+_POLICIES: Final = {"queued": ("Exists", "Fail"), "others": ("DoesNotExist", "Ignore")}
+
+_Operations = Callable[[JobKind], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the API server finds us: a Service in its cluster, or an address (`url`, without a path).
+
+    `authorities` in PEM; None leaves those that are there.
+    """
+
+    namespace: str = ""
+    service: str = ""
+    port: int = 443
+    url: str = ""
+    authorities: bytes | None = None
+
+    def client_config(self, path: str) -> JsonObject:
+        where: JsonObject = {"url": f"{self.url.rstrip('/')}{path}"} if self.url else {"service": self._service(path)}
+        if self.authorities is not None:
+            where["caBundle"] = base64.b64encode(self.authorities).decode()
+        return where
+
+    def _service(self, path: str) -> JsonObject:
+        return {"namespace": self.namespace, "name": self.service, "port": self.port, "path": path}
+
+
+def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
+    """Both configurations, each with its kind."""
+    mutating = [*_webhooks("jobs", MUTATE_JOBS, _defaulted, target), *_webhooks("pods", MUTATE_PODS, _placed, target)]
+    validating = [
+        *_webhooks("jobs", VALIDATE_JOBS, lambda _: (CREATE, UPDATE), target),
+        *_webhooks("starts", VALIDATE_STARTS, _guarded, target),
+    ]
+    for webhook in mutating:
+        webhook["reinvocationPolicy"] = "Never"
+    return [(MUTATING_WEBHOOKS, _object(MUTATING_WEBHOOKS, mutating)),
+            (VALIDATING_WEBHOOKS, _object(VALIDATING_WEBHOOKS, validating))]  # fmt: skip
+
+
+def _defaulted(kind: JobKind) -> Sequence[str]:
+    return (CREATE, UPDATE) if kind.defaults_updates else (CREATE,)
+
+
+def _placed(kind: JobKind) -> Sequence[str]:
+    return (CREATE,) if kind.stopping is Stopping.DELETE else ()
+
+
+def _guarded(kind: JobKind) -> Sequence[str]:
+    return () if kind.stopping is Stopping.DELETE_PODS else (UPDATE,)
+
+
+def _object(kind: Kind, webhooks: Sequence[JsonObject]) -> JsonObject:
+    metadata = {"name": NAME, "labels": {"app.kubernetes.io/name": "kueueweb"}}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "webhooks": list(webhooks)}
+
+
+def _webhooks(name: str, path: str, operations: _Operations, target: Target) -> list[JsonObject]:
+    rules = list(_rules(operations))
+    never = sorted({*_NEVER, *([target.namespace] if target.namespace else ())})
+    return [
+        {
+            "name": f"{which}.{name}.{NAME}",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": target.client_config(path),
+            "failurePolicy": policy,
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": _expression("kubernetes.io/metadata.name", "NotIn", never),
+            "objectSelector": _expression(keys.QUEUE_NAME, operator),
+            "rules": rules,
+            "sideEffects": "None",
+            "timeoutSeconds": _TIMEOUT_SECONDS,
+        }
+        for which, (operator, policy) in _POLICIES.items()
+    ]
+
+
+def _expression(key: str, operator: str, values: Iterable[str] = ()) -> JsonObject:
+    expression: dict[str, Any] = {"key": key, "operator": operator}
+    return {"matchExpressions": [{**expression, "values": list(values)} if values else expression]}
+
+
+def _rules(operations: _Operations) -> Iterable[JsonObject]:
+    """A rule for each version of a group of which something is asked."""
+    resources: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for kind in KINDS.values():
+        if asked := tuple(operations(kind)):
+            resources.setdefault((kind.group, kind.version, asked), []).append(kind.plural)
+    for (group, version, asked), plurals in sorted(resources.items()):
+        yield {
+            "apiGroups": [group],
+            "apiVersions": [version],
+            "operations": list(asked),
+            "resources": sorted(plurals),
+            "scope": "Namespaced",
+        }

@@ -1,0 +1,34 @@
+"""JSON Patch (RFC 6902): what the API server takes as the answer of a mutating webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clusters.jobs.framework.manifest import JsonObject
+
+
+def json_patch(before: Mapping[str, Any], after: Mapping[str, Any], path: str = "") -> list[JsonObject]:
+    """The operations that make the one object of the other. A list that differs is replaced whole."""
+    operations: list[JsonObject] = [{"op": "remove", "path": _at(path, key)} for key in before if key not in after]
+    for key, value in after.items():
+        place = _at(path, key)
+        if key not in before:
+            if not _is_empty(value):
+                operations.append({"op": "add", "path": place, "value": value})
+        elif isinstance(before[key], Mapping) and isinstance(value, Mapping):
+            operations += json_patch(before[key], value, place)
+        elif before[key] != value:
+            operations.append({"op": "replace", "path": place, "value": value})
+    return operations
+
+
+def _at(path: str, key: str) -> str:
+    return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a value holds nothing: rules make the mappings that they look into."""
+    if isinstance(value, Mapping):
+        return all(_is_empty(item) for item in value.values())
+    return value is None or value == []

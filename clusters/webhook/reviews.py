@@ -1,0 +1,134 @@
+"""AdmissionReview (admission.k8s.io/v1): the API server's question, and our answer."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+
+from clusters.jobs.framework.errors import FieldErrors
+from clusters.jobs.framework.manifest import JsonObject, dig
+
+API_VERSION: Final = "admission.k8s.io/v1"
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+_MAX_MESSAGE: Final = 4096
+
+
+class BadReview(ValueError):
+    """What was sent is no AdmissionReview that can be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRequest:
+    """What somebody asks the API server to do with an object.
+
+    * username: who asks.
+    * object: as it would be stored; old: as it is stored, empty on creation.
+    """
+
+    uid: str
+    operation: str
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    username: str
+    object: JsonObject
+    old: JsonObject
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+
+def read_review(body: bytes) -> AdmissionRequest:
+    """Raises BadReview."""
+    try:
+        review = orjson.loads(body)
+    except orjson.JSONDecodeError as mistake:
+        raise BadReview(f"the body is not JSON: {mistake}") from mistake
+    if not isinstance(review, dict) or review.get("apiVersion") != API_VERSION:
+        raise BadReview(f"apiVersion: Unsupported value: supported is {API_VERSION}")
+    request = review.get("request")
+    if not isinstance(request, dict) or not request.get("uid"):
+        raise BadReview("request.uid: Required value")
+    group, version = (str(dig(request, "kind", key) or "") for key in ("group", "version"))
+    namespace = str(request.get("namespace") or "")
+    return AdmissionRequest(
+        uid=str(request["uid"]),
+        operation=str(request.get("operation") or ""),
+        api_version=f"{group}/{version}" if group else version,
+        kind=str(dig(request, "kind", "kind") or ""),
+        namespace=namespace,
+        name=str(request.get("name") or ""),
+        username=str(dig(request, "userInfo", "username") or ""),
+        object=_read_object(request, "object", namespace),
+        old=_read_object(request, "oldObject", namespace),
+    )
+
+
+def _read_object(request: Mapping[str, Any], key: str, namespace: str) -> JsonObject:
+    """An object of the review, empty where it has none; the namespace of a new one may be in the request alone."""
+    found = request.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not isinstance(found.get("metadata") or {}, dict):
+        raise BadReview(f"request.{key}: Invalid value: must be an object with metadata")
+    metadata = found.get("metadata") or {}
+    if namespace and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": namespace}
+    return {**found, "metadata": metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Allowed, with a JSON Patch perhaps; or refused, with a metav1.Status that says why."""
+
+    patch: Sequence[JsonObject] = ()
+    status: JsonObject | None = None
+    warnings: Sequence[str] = ()
+
+    @property
+    def allowed(self) -> bool:
+        return self.status is None
+
+
+ALLOWED: Final = Verdict()
+
+
+def refused(why: str) -> Verdict:
+    """Refused for what is about no field."""
+    return Verdict(status=_status(HTTPStatus.FORBIDDEN, "Forbidden", why))
+
+
+def refused_fields(request: AdmissionRequest, errors: FieldErrors, warnings: Sequence[str] = ()) -> Verdict:
+    """Refused for these fields, each of which is a cause of its own."""
+    texts = [f"{error.field}: {error.message}" for error in errors]
+    said = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    kind = f"{request.kind}.{request.group}" if request.group else request.kind
+    status = _status(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", f'{kind} "{request.name}" is invalid: {said}')
+    causes = [{"reason": error.type.value, "message": error.message, "field": error.field} for error in errors]
+    details = {"name": request.name, "group": request.group, "kind": request.kind, "causes": causes}
+    return Verdict(status={**status, "details": details}, warnings=warnings)
+
+
+def _status(code: int, reason: str, message: str) -> JsonObject:
+    return {"status": "Failure", "code": int(code), "reason": reason, "message": message[:_MAX_MESSAGE]}
+
+
+def write_review(request: AdmissionRequest, verdict: Verdict) -> bytes:
+    """The answer to a request."""
+    response: JsonObject = {"uid": request.uid, "allowed": verdict.allowed}
+    if verdict.status is not None:
+        response["status"] = verdict.status
+    if verdict.patch and verdict.allowed:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(verdict.patch)).decode()
+    if verdict.warnings:
+        response["warnings"] = list(verdict.warnings)
+    return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})

@@ -1,0 +1,150 @@
+"""The webhook as a process: TLS, certificates that are renewed while it runs, and configurations that name it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+
+from accounts.heartbeat import touch_heartbeat
+from clusters.client import ClusterClient, ClusterError
+from clusters.webhook.application import WebhookApplication
+from clusters.webhook.certificate_store import CertificateStore
+from clusters.webhook.configurations import Target, webhook_configurations
+
+_log = logging.getLogger(__name__)
+
+REFRESH_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served, in PEM, and by which authorities it can be checked (None: whoever gave it sees to that)."""
+
+    certificate: bytes
+    key: bytes
+    authorities: bytes | None
+
+
+def made_by(store: CertificateStore) -> Callable[[], Served]:
+    """Certificates of our own."""
+
+    def current() -> Served:
+        found = store.current()
+        return Served(found.certificate, found.key, found.authorities)
+
+    return current
+
+
+def given(certificate: Path, key: Path, authorities: Path | None) -> Callable[[], Served]:
+    """Certificates that others keep in files, and renew there."""
+    return lambda: Served(
+        certificate.read_bytes(), key.read_bytes(), None if authorities is None else authorities.read_bytes()
+    )
+
+
+class Registration:
+    """Keeps the webhook configurations of a cluster as they should be, unless nothing there is ours to write."""
+
+    def __init__(self, client: ClusterClient, target: Target, observes_only: Callable[[], bool]) -> None:
+        self._client = client
+        self._target = target
+        self._observes_only = observes_only
+
+    def write(self, authorities: bytes | None) -> None:
+        """Raises ClusterError."""
+        if self._observes_only():
+            return
+        for kind, wanted in webhook_configurations(replace(self._target, authorities=authorities)):
+            self._client.apply(kind, wanted)
+
+
+class WebhookServer:
+    """Serves until it is stopped; `refresh` takes over a renewed certificate without a pause."""
+
+    def __init__(
+        self,
+        application: WebhookApplication,
+        listening: socket.socket,
+        current: Callable[[], Served],
+        registration: Registration | None,
+    ) -> None:
+        """Raises ClusterError or OSError where there is no certificate to be had."""
+        self._current = current
+        self._registration = registration
+        self._listening = listening
+        self._folder = tempfile.TemporaryDirectory(prefix="webhook-")
+        self._served = current()
+        self._config = uvicorn.Config(
+            application,
+            loop="asyncio",  # uvloop does not end while a TLS connection that was cut off is being closed
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ssl_certfile=self._write("tls.crt", self._served.certificate),
+            ssl_keyfile=self._write("tls.key", self._served.key),
+            timeout_graceful_shutdown=5,
+            timeout_keep_alive=75,
+        )
+        self._config.load()
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._server = uvicorn.Server(self._config)
+
+    @property
+    def _context(self) -> ssl.SSLContext:
+        context = self._config.ssl
+        if context is None:
+            raise RuntimeError("the webhook is never served without TLS")
+        return context
+
+    def _write(self, name: str, content: bytes) -> str:
+        path = Path(self._folder.name) / name
+        path.touch(mode=0o600)
+        path.write_bytes(content)
+        return str(path)
+
+    def refresh(self) -> None:
+        """Tells the cluster where we are, then serves the certificate that it can check by now. Raises ClusterError or
+        OSError."""
+        now = self._current()
+        if self._registration is not None:
+            self._registration.write(now.authorities)
+        if now != self._served:
+            certificate, key = self._write("tls.crt", now.certificate), self._write("tls.key", now.key)
+            self._context.load_cert_chain(certificate, key)
+            self._served = now
+            _log.info("The webhook serves a new certificate")
+
+    def run(self) -> None:
+        """Until SIGINT, SIGTERM or `stop`."""
+        stopped = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(stopped,), name="webhook-keeper", daemon=True)
+        keeper.start()
+        try:
+            self._server.run([self._listening])
+        finally:
+            stopped.set()
+            keeper.join()
+            self._folder.cleanup()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+    def _keep(self, stopped: threading.Event) -> None:
+        while not stopped.is_set():
+            try:
+                self.refresh()
+            except (ClusterError, OSError, ssl.SSLError) as error:
+                _log.error("The webhook's certificate or configurations are not renewed: %s", error)
+            touch_heartbeat()
+            stopped.wait(REFRESH_SECONDS)
