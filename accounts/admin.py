@@ -81,7 +81,8 @@ class ClusterAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's clas
 class RoleBindingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no argument at run time
     """Roles. Open live streams follow within seconds."""
 
-    list_display = ("user", "role", "namespace")
-    list_filter = ("role", "namespace")
-    search_fields = ("user__username", "namespace")
-    list_select_related = ("user",)
+    list_display = ("name", "username", "group", "role", "cluster", "namespace", "cohort")
+    list_filter = ("role", "cluster", "namespace")
+    search_fields = ("name", "username", "group", "namespace")
+    list_select_related = ("cluster",)
+    fields = ("cluster", "name", "username", "group", "role", "namespace", "cohort")

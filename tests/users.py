@@ -22,7 +22,7 @@ def make_user(name: str) -> User:
     user = User.objects.create_user(name, password=f"{name}-secret")
     if name in ROLES:
         role, namespace = ROLES[name]
-        RoleBinding.objects.create(user=user, role=role, namespace=namespace)
+        RoleBinding.objects.create(name=f"{name}-binding", username=name, role=role, namespace=namespace)
     return user
 
 

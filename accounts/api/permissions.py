@@ -29,13 +29,14 @@ class Scoped(BasePermission):
     def has_permission(self, request: Request, view: "APIView") -> bool:
         if not request.user.is_authenticated:
             return False
-        access = access_of(request.user)
-        if not access.has_any_role:
-            raise PermissionDenied("You have no role yet. Ask a cluster admin to bind you to a namespace.")
+        name = request.query_params.get("cluster", "default")
         _refuse_nul(request)
+        access = access_of(request.user, name)
+        if not access.has_any_role:
+            raise PermissionDenied("You have no role here yet. Ask a cluster admin to bind you to a namespace.")
         scoped = cast("_ScopedView", view)
         scoped.access = access
-        scoped.cluster = cluster_named(request.query_params.get("cluster", "default"))
+        scoped.cluster = cluster_named(name)
         if request.method not in SAFE_METHODS and getattr(view, "writes_what_is_mirrored", False):
             require_not_mirrored(scoped.cluster)
         return True

@@ -17,8 +17,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.throttling import AddressLoginThrottle, LoginThrottle, NameLoginThrottle
-from accounts.models import AuditVerb, Cluster, ClusterMode, Role
-from accounts.services.access import access_of
+from accounts.models import AuditVerb, ClusterMode, Role
+from accounts.services.access import access_of, bindings_of, clusters_of
 from accounts.services.actor import act_as
 from accounts.services.audit import record
 
@@ -42,14 +42,16 @@ class UserSerializer(serializers.Serializer[Any]):
     """Who is logged in."""
 
     username = serializers.CharField()
-    is_cluster_admin = serializers.BooleanField()
+    is_cluster_admin = serializers.BooleanField(help_text="In the cluster that `?cluster=` names.")
 
 
 class RoleSerializer(serializers.Serializer[Any]):
-    """A role; without a namespace it holds in all of them."""
+    """A role; without a namespace or cluster it holds in all of them."""
 
     role = serializers.ChoiceField([role.value for role in Role])
     namespace = serializers.CharField(allow_null=True)
+    cohort = serializers.CharField(allow_null=True, help_text="Of a queue-admin: what is below it may be changed.")
+    cluster = serializers.CharField(allow_null=True, help_text="null: in every cluster.")
 
 
 class ClusterSummarySerializer(serializers.Serializer[Any]):
@@ -83,12 +85,23 @@ def session_of(request: Request) -> dict[str, Any]:
         body["demo_accounts"] = list(settings.DEMO_ACCOUNTS)
     if not request.user.is_authenticated:
         return body
-    access = access_of(request.user)
+    access = access_of(request.user, request.query_params.get("cluster", "default"))
+    roles = (
+        bindings_of(request.user).order_by("namespace", "role").values("role", "namespace", "cohort", "cluster__name")
+    )
     return body | {
         "authenticated": True,
         "user": {"username": access.username, "is_cluster_admin": access.is_cluster_admin},
-        "roles": [{"role": str(role), "namespace": namespace or None} for namespace, role in access.roles.items()],
-        "clusters": list(Cluster.objects.values("name", "mode")) if access.has_any_role else [],
+        "roles": [
+            {
+                "role": row["role"],
+                "namespace": row["namespace"] or None,
+                "cohort": row["cohort"] or None,
+                "cluster": row["cluster__name"],
+            }
+            for row in roles
+        ],
+        "clusters": list(clusters_of(request.user).values("name", "mode")),
     }
 
 

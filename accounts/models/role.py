@@ -1,29 +1,67 @@
 """Who may do what, and where."""
 
+import uuid
 from enum import StrEnum
 
-from django.conf import settings
 from django.db import models
+from django.db.models import Q
+
+from accounts.models.base import ClusterObject, EditedObject
 
 
 class Role(StrEnum):
-    """What a user may do, each including the one before."""
+    """What a user may do; `accounts.services.access` has the table."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
     ADMIN = "admin"
+    QUEUE_ADMIN = "queue-admin"
+    AUDITOR = "auditor"
 
 
-class RoleBinding(models.Model):
-    """Gives a user a role in one namespace, or in all of them (an empty namespace); admin in all is a cluster admin."""
+def _name() -> str:
+    return f"binding-{uuid.uuid4().hex[:12]}"
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="role_bindings")
+
+class RoleBinding(EditedObject, ClusterObject):
+    """Gives a user or a group a role: in a cluster or in all, in a namespace or in all, or below a cohort.
+
+    Admin in all namespaces is a cluster admin. Users and groups are names, as in Kubernetes; when a user
+    is deleted, its bindings are too.
+    """
+
+    cluster = models.ForeignKey(
+        "accounts.Cluster",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Empty: in every cluster.",
+    )
+    name = models.CharField(max_length=253, default=_name)
+    username = models.CharField(max_length=150, blank=True, help_text="Either a user, or a group.")
+    group = models.CharField(max_length=150, blank=True)
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
     namespace = models.CharField(max_length=63, blank=True, help_text="Empty: all namespaces.")
+    cohort = models.CharField(
+        max_length=253, blank=True, help_text="Of a queue admin: what is below this cohort may be changed."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        ordering = ["user", "namespace"]
-        constraints = [models.UniqueConstraint(fields=["user", "namespace"], name="role_binding_unique")]
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="role_binding_name", nulls_distinct=False),
+            models.CheckConstraint(
+                condition=(Q(username="") & ~Q(group="")) | (~Q(username="") & Q(group="")),
+                name="role_binding_has_one_subject",
+            ),
+            models.CheckConstraint(
+                condition=(Q(role="queue-admin") & ~Q(cohort="")) | (~Q(role="queue-admin") & Q(cohort="")),
+                name="role_binding_cohort_of_queue_admin",
+            ),
+        ]
+        indexes = [models.Index(fields=["username"], name="role_binding_username")]
 
     def __str__(self) -> str:
-        return f"{self.user}: {self.role} in {self.namespace or 'all namespaces'}"
+        return f"{self.username or self.group}: {self.role} in {self.namespace or 'all namespaces'}"

@@ -1,18 +1,19 @@
-"""Who may see and do what.
+"""Who may see and do what: one table, for REST, the live stream, applies and the command line.
 
-Three roles, each including the one before: viewer, submitter, admin; in one namespace or in all. An admin in all
-namespaces, and Django's superuser, is a cluster admin: only they touch what is not a job, pod, deployment or workload.
+A role holds in one cluster or in all, and there in one namespace or in all; a queue admin's holds below a cohort. An
+admin in all namespaces of a cluster, and Django's superuser, is a cluster admin: they may do everything there.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser, Group, User
+from django.db.models import Q, QuerySet
 
 from accounts.exceptions import NotPermitted
-from accounts.models import Role, RoleBinding
+from accounts.models import Cluster, Role, RoleBinding
 
 Verb = Literal["view", "submit", "protect", "audit"]
 """`view` reads; `submit` creates, changes and ends; `protect` exempts from preemption; `audit` reads who did what."""
@@ -36,22 +37,39 @@ OPEN_KINDS: Final = frozenset(
 )
 """What everybody who has any role may read: one cannot ask for a flavor or a priority without knowing its name."""
 
-_RANK: Final[Mapping[str, int]] = {Role.VIEWER: 1, Role.SUBMITTER: 2, Role.ADMIN: 3}
-_NEEDED: Final[Mapping[Verb, int]] = {"view": 1, "submit": 2, "protect": 3, "audit": 4}
+TREE_KINDS: Final = frozenset({"Cohort", "ClusterQueue", "LocalQueue"})
+"""What a queue admin may change, as long as it is and stays below its cohort."""
+
+SECRET_KINDS: Final = frozenset({"RoleBinding", "AuditRecord"})
+"""Who may do what, and who did what, is not for everybody who may look at the rest."""
+
+RIGHTS: Final[Mapping[Role, frozenset[Verb]]] = {
+    Role.VIEWER: frozenset({"view"}),
+    Role.SUBMITTER: frozenset({"view", "submit"}),
+    Role.ADMIN: frozenset({"view", "submit", "protect"}),
+    Role.AUDITOR: frozenset({"view", "audit"}),
+    Role.QUEUE_ADMIN: frozenset(),
+}
+"""What a role allows in its namespaces, on jobs and workloads; in all namespaces, `view` and `audit` reach everything.
+
+A queue admin's rights are on TREE_KINDS, not on namespaces; a cluster admin needs no entry.
+"""
 _ALL: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a user may do. `roles` maps a namespace, or "" for all of them, to the role there."""
+    """What a user may do in a cluster. `roles` maps a namespace, or "" for all of them, to the roles there."""
 
     username: str
     is_superuser: bool = False
-    roles: Mapping[str, Role] = field(default_factory=dict)
+    roles: Mapping[str, frozenset[Role]] = field(default_factory=dict)
+    cohorts: frozenset[str] = frozenset()
+    """The cohorts below which the user is a queue admin."""
 
     @property
     def is_cluster_admin(self) -> bool:
-        return self.is_superuser or self.roles.get(_ALL) == Role.ADMIN
+        return self.is_superuser or Role.ADMIN in self.roles.get(_ALL, ())
 
     @property
     def sees_everything(self) -> bool:
@@ -60,23 +78,35 @@ class Access:
 
     @property
     def has_any_role(self) -> bool:
-        return self.is_superuser or bool(self.roles)
+        return self.is_superuser or bool(self.roles) or bool(self.cohorts)
 
     def visible_namespaces(self) -> frozenset[str] | None:
         """The namespaces that may be read; None means all of them."""
         return None if self.sees_everything else frozenset(self.roles)
 
+    def audited_namespaces(self) -> frozenset[str] | None:
+        """The namespaces whose audit may be read; None means everything."""
+        if self.is_cluster_admin or "audit" in self._verbs(_ALL):
+            return None
+        return frozenset(namespace for namespace in self.roles if "audit" in self._verbs(namespace))
+
     def sees(self, namespace: str) -> bool:
         """Whether objects of this namespace may be known to exist."""
-        return self._rank(namespace) >= _NEEDED["view"]
+        return self.is_superuser or "view" in self._verbs(namespace)
 
     def may(self, verb: Verb, kind: str, namespace: str = "") -> bool:
         """Whether the verb is allowed on objects of the kind; `namespace` is empty for kinds that have none."""
         if self.is_cluster_admin:
             return True
+        if kind in SECRET_KINDS:
+            return "audit" in self._verbs(namespace) and verb in ("view", "audit")
         if verb == "view":
             return self._may_view(kind, namespace)
-        return bool(namespace) and kind in SUBMITTABLE_KINDS and self._rank(namespace) >= _NEEDED[verb]
+        return bool(namespace) and kind in SUBMITTABLE_KINDS and verb in self._verbs(namespace)
+
+    def may_in_tree(self, kind: str) -> bool:
+        """Whether the user may change objects of the kind below its cohorts (see `queues.services.cohort_rights`)."""
+        return kind in TREE_KINDS and bool(self.cohorts)
 
     def require(self, verb: Verb, kind: str, namespace: str = "") -> None:
         """Raises `NotPermitted`, saying which role is missing, unless the verb is allowed."""
@@ -89,37 +119,75 @@ class Access:
 
     def _may_view(self, kind: str, namespace: str) -> bool:
         if namespace:
-            return self._rank(namespace) >= _NEEDED["view"]
-        return self.sees_everything or (self.has_any_role and kind in OPEN_KINDS)
+            return self.sees(namespace)
+        return self.sees_everything or (self.has_any_role and kind in OPEN_KINDS) or self.may_in_tree(kind)
 
-    def _rank(self, namespace: str) -> int:
-        if self.is_superuser:
-            return _RANK[Role.ADMIN]
-        return max((_RANK[self.roles[place]] for place in (_ALL, namespace) if place in self.roles), default=0)
+    def _verbs(self, namespace: str) -> frozenset[Verb]:
+        return frozenset[Verb]().union(
+            *(RIGHTS[role] for place in {_ALL, namespace} for role in self.roles.get(place, ()))
+        )
 
     @staticmethod
     def _missing(verb: Verb, kind: str) -> str:
+        if kind in SECRET_KINDS and verb in ("view", "audit"):
+            return "the role auditor, or admin in all namespaces"
+        if verb != "view" and kind in TREE_KINDS:
+            return "the role admin in all namespaces, or queue-admin of a cohort above it"
         if verb != "view" and kind not in SUBMITTABLE_KINDS:
             return "the role admin in all namespaces"
-        return {"view": "a role there", "submit": "the role submitter there", "protect": "the role admin there"}[verb]
+        return {"view": "a role there", "submit": "the role submitter there", "protect": "the role admin there"}.get(
+            verb, "the role auditor there"
+        )
 
 
-def access_of(user: AbstractBaseUser | AnonymousUser) -> Access:
-    """What the user may do now: one query. An anonymous or deactivated user may do nothing."""
+def bindings_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[RoleBinding]:
+    """The bindings of a user and of its groups, in all clusters; none of an anonymous or deactivated user."""
+    if not isinstance(user, User) or not user.is_active:
+        return RoleBinding.objects.none()
+    groups = Group.objects.filter(user=user).values("name")
+    return RoleBinding.objects.filter(Q(username=user.username) | Q(group__in=groups), deletion_requested_at=None)
+
+
+def access_of(user: AbstractBaseUser | AnonymousUser, cluster: Cluster | str | None = None) -> Access:
+    """What the user may do now in a cluster; without one, in every cluster. One query."""
     if not isinstance(user, User) or not user.is_active:
         return Access("")
-    bindings = RoleBinding.objects.filter(user=user).values_list("namespace", "role")
-    return Access(user.username, user.is_superuser, {namespace: Role(role) for namespace, role in bindings})
+    name = cluster.name if isinstance(cluster, Cluster) else cluster
+    here = Q(cluster=None) if name is None else Q(cluster=None) | Q(cluster__name=name)
+    roles: dict[str, set[Role]] = {}
+    cohorts: set[str] = set()
+    for binding in bindings_of(user).filter(here).values("role", "namespace", "cohort"):
+        if binding["role"] == Role.QUEUE_ADMIN:
+            cohorts.add(binding["cohort"])
+        else:
+            roles.setdefault(binding["namespace"], set()).add(Role(binding["role"]))
+    found = {namespace: frozenset(held) for namespace, held in roles.items()}
+    return Access(user.username, user.is_superuser, found, frozenset(cohorts))
+
+
+def clusters_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Cluster]:
+    """The clusters in which the user has any role."""
+    if isinstance(user, User) and user.is_active and user.is_superuser:
+        return Cluster.objects.all()
+    bindings = bindings_of(user)
+    if bindings.filter(cluster=None).exists():
+        return Cluster.objects.all()
+    return Cluster.objects.filter(pk__in=bindings.values("cluster"))
 
 
 def may(user: AbstractBaseUser | AnonymousUser, verb: Verb, kind: str, namespace: str = "") -> bool:
-    """Whether the user may do this to objects of the kind in the namespace ("" for kinds that have none)."""
+    """Whether the user may do this, in every cluster, to objects of the kind ("" for kinds without a namespace)."""
     return access_of(user).may(verb, kind, namespace)
 
 
 def visible_namespaces(user: AbstractBaseUser | AnonymousUser) -> frozenset[str] | None:
-    """The namespaces that the user may read; None means all of them."""
+    """The namespaces that the user may read in every cluster; None means all of them."""
     return access_of(user).visible_namespaces()
+
+
+def forget_bindings(sender: Any, instance: AbstractBaseUser, **_: Any) -> None:
+    """Receiver of `post_delete` of users: another user of the same name begins without rights."""
+    RoleBinding.objects.filter(username=instance.get_username()).delete()
 
 
 def require_all(access: Access, verb: Verb, objects: Iterable[tuple[str, str]]) -> None:

@@ -16,7 +16,7 @@ from accounts.events import wake_scheduler
 from accounts.exceptions import Conflict, InvalidRequest, NotPermitted
 from accounts.models import Cluster
 from accounts.services import cluster_settings
-from accounts.services.access import Verb, access_of
+from accounts.services.access import Access, Verb, access_of
 from accounts.services.apply_result import Action, Applied, refuse_mistakes
 from accounts.services.cluster_settings import require_not_mirrored
 from accounts.services.namespaces import create_missing_namespaces
@@ -30,6 +30,7 @@ from gpus.vendors import VENDORS
 from queues.kinds import KINDS as CONFIGURATION_KINDS
 from queues.manifests.documents import Document, read_documents
 from queues.services.cluster_objects import StoredObjects
+from queues.services.cohort_rights import require_below
 from queues.services.configuration import apply_objects, finish_deletions
 from queues.services.jobs import apply_jobs
 from queues.services.owners import require_owner_of_submitted
@@ -112,16 +113,19 @@ def apply_documents(
     if len(applied_set) > _MAX_SET_NAME:
         raise InvalidRequest(f"A set's name has at most {_MAX_SET_NAME} characters; this has {len(applied_set)}.")
     objects = read_objects(documents, StoredObjects(cluster))
-    _authorise(user, objects, prune)
+    access = access_of(user, cluster) if user is not None else None
+    _authorise(access, objects, prune)
     if prune or any(found.kind.name not in _OURS for found in objects):
         require_not_mirrored(cluster)
-    _check_policies(cluster, user, objects)
+    _check_policies(cluster, access, objects)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
     now = now or timezone.now()
     try:
         with transaction.atomic():
             _lock(cluster, against_decisions=prune)
+            _check_tree(access, cluster, objects)
             applied = _Call(cluster, actor, applied_set, now).store(objects)
+            _check_tree(access, cluster, objects)
             if prune:
                 kept = {(done.kind, _key(done)) for done in applied}
                 applied += prune_set(cluster, applied_set, kept, actor=actor, force=force, now=now)
@@ -150,18 +154,17 @@ def _lock(cluster: Cluster, *, against_decisions: bool) -> None:
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
 
 
-def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
+def _authorise(access: Access | None, objects: Sequence[Object], prune: bool) -> None:
     """Raises `NotPermitted` that locates every object which the user may not touch."""
-    if user is None:
+    if access is None:
         return
-    access = access_of(user)
     if prune and not access.is_cluster_admin:
         raise NotPermitted("Pruning a set needs the role admin in all namespaces.")
     errors: list[LocatedError] = []
     for found in objects:
         verb: Verb = "protect" if getattr(found.submitted.spec, "never_preempt", False) else "submit"
-        if access.may(verb, found.kind.name, found.meta.namespace):
-            continue
+        if access.may(verb, found.kind.name, found.meta.namespace) or access.may_in_tree(found.kind.name):
+            continue  # `_check_tree` looks at the objects of the tree
         where = f" in namespace {found.meta.namespace}" if found.meta.namespace else ""
         errors.append(
             LocatedError(
@@ -180,11 +183,17 @@ def _authorise(user: User, objects: Sequence[Object], prune: bool) -> None:
         )
 
 
-def _check_policies(cluster: Cluster, user: User, objects: Sequence[Object]) -> None:
+def _check_tree(access: Access | None, cluster: Cluster, objects: Sequence[Object]) -> None:
+    """Raises `NotPermitted` where a queue admin touches what is not below its cohort, before the change or after it."""
+    if access is not None and not access.is_cluster_admin:
+        keys = [(found.kind.name, found.meta.namespace, found.meta.name) for found in objects]
+        require_below(access, cluster, keys)
+
+
+def _check_policies(cluster: Cluster, access: Access | None, objects: Sequence[Object]) -> None:
     """Raises `ManifestErrors` with what the namespaces' policies forbid to those who come over REST."""
-    if user is None:
+    if access is None:
         return
-    access = access_of(user)
     jobs = [found.submitted for found in objects if found.kind.name in JOB_KINDS]
     check_jobs(cluster, jobs)
     protected = [job for job in jobs if access.may("protect", job.spec.kind, job.spec.meta.namespace)]

@@ -88,6 +88,8 @@ _FILTERS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 for _name, _kind in KINDS.items():
+    if _name not in _LISTED:
+        continue  # a RoleBinding has a page of its own: it may hold in every cluster
     _namespace = ("namespace",) if _kind.namespaced else ()
     _page = {
         "__doc__": _kind.description,

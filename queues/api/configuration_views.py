@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.mixins import ListModelMixin
@@ -16,13 +16,15 @@ from accounts.api.if_match import if_match
 from accounts.api.scope import ClusterView, json_object
 from accounts.exceptions import PreconditionFailed, PreconditionRequired
 from accounts.kinds.declaration import Kind
-from accounts.models import Cluster, ClusterMode, Namespace
+from accounts.models import Cluster, ClusterMode, Namespace, RoleBinding
+from accounts.services.access import access_of, clusters_of
 from accounts.services.apply_result import Action
-from accounts.services.cluster_settings import cluster_named, set_mode
+from accounts.services.cluster_settings import set_mode
 from accounts.services.precondition import etag
 from queues.api import configuration_serializers as shapes
 from queues.api.filters import NamespaceFilter
 from queues.kinds import KINDS
+from queues.services.cohort_rights import require_below
 from queues.services.configuration import apply_json, delete_object
 
 
@@ -34,6 +36,10 @@ class KindView(ClusterView):
     def visible(self) -> QuerySet[Any]:
         """The rows that the user may see; raises `NotPermitted` for a kind that is none of theirs."""
         self.access.require("view", self.kind)
+        return self.in_cluster()
+
+    def in_cluster(self) -> QuerySet[Any]:
+        """The rows of this cluster."""
         return self.get_queryset().filter(cluster=self.cluster)
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
@@ -45,6 +51,12 @@ class KindListView(ListModelMixin, KindView):
     """All objects of a kind, by name."""
 
     keyset: tuple[str, ...] = ("name",)
+
+    def in_cluster(self) -> QuerySet[Any]:
+        """With roles that hold in every cluster: they are made in the admin, and count here too."""
+        if KINDS[self.kind].model is not RoleBinding:
+            return super().in_cluster()
+        return self.get_queryset().filter(Q(cluster=self.cluster) | Q(cluster=None))
 
     def get(self, request: Request) -> Response:
         """The objects of this kind that the user may see, by name."""
@@ -90,7 +102,7 @@ class EditView(KindDetailView):
 
         Replacing needs `If-Match`, or `generation` in the body (428): `*` for whatever is there.
         """
-        self.access.require("submit", self.kind)
+        self._require_edit()
         return self._apply(request, name, namespace)
 
     def patch(self, request: Request, name: str, namespace: str = "") -> Response:
@@ -98,13 +110,14 @@ class EditView(KindDetailView):
 
         Replacing quotas needs `If-Match`, or `generation` in the body (428).
         """
-        self.access.require("submit", self.kind)
+        self._require_edit()
         self.find(name, namespace)
         return self._apply(request, name, namespace, merge=True)
 
     def delete(self, request: Request, name: str, namespace: str = "") -> Response:
         """Delete the object, or mark it (202): it goes when nothing holds it any more."""
-        self.access.require("submit", self.kind)
+        self._require_edit()
+        require_below(self.access, self.cluster, [(self.kind, namespace, name)])
         actor = self.access.username
         with self._present_state_of_a_refusal(name, namespace):
             if not delete_object(self.cluster, self.kind, name, namespace, actor=actor, precondition=if_match(request)):
@@ -115,9 +128,15 @@ class EditView(KindDetailView):
         """The row as JSON, with the ETag that a change of it may name in If-Match."""
         return super().answer(row, code, ETag=etag(row.generation), **headers)
 
+    def _require_edit(self) -> None:
+        """Raises `NotPermitted` for who may change no object of this kind; of a tree, `require_below` looks further."""
+        if not self.access.may_in_tree(self.kind):
+            self.access.require("submit", self.kind)
+
     def _apply(self, request: Request, name: str, namespace: str, *, merge: bool = False) -> Response:
         # The answer is read in the write's transaction: its ETag is that of this write, not of one that came after it.
         with self._present_state_of_a_refusal(name, namespace), transaction.atomic():
+            require_below(self.access, self.cluster, [(self.kind, namespace, name)])
             applied = apply_json(
                 self.cluster,
                 KINDS[self.kind],
@@ -129,6 +148,7 @@ class EditView(KindDetailView):
                 precondition=if_match(request),
                 unread_is_refused=True,
             )
+            require_below(self.access, self.cluster, [(self.kind, namespace, name)])
             row = self.find(name, namespace)
         code = status.HTTP_201_CREATED if applied.action is Action.CREATED else status.HTTP_200_OK
         warnings = ", ".join(f'299 - "{_quoted(text)}"' for text in applied.warnings)
@@ -197,8 +217,8 @@ class ClusterListView(ListModelMixin, ClusterView):
     keyset = ("name",)
 
     def get(self, request: Request) -> Response:
-        """The clusters."""
-        page = self.paginate_queryset(self.get_queryset())
+        """The clusters in which the user has a role."""
+        page = self.paginate_queryset(clusters_of(request.user))
         return self.get_paginated_response([_cluster_json(row, self.access.sees_everything) for row in page or []])
 
 
@@ -211,17 +231,24 @@ class ClusterDetailView(ClusterView):
 
     def get(self, request: Request, name: str) -> Response:
         """One cluster."""
-        return Response(_cluster_json(cluster_named(name), self.access.sees_everything))
+        row = self._find(request, name)
+        return Response(_cluster_json(row, access_of(request.user, row).sees_everything))
 
     @extend_schema(request=shapes.ClusterSettingsSerializer)
     def patch(self, request: Request, name: str) -> Response:
         """Set what we do with the cluster. It needs a cluster admin."""
-        self.access.require("submit", "Cluster")
-        row = cluster_named(name)
+        row = self._find(request, name)
+        access_of(request.user, row).require("submit", "Cluster")
         asked = shapes.ClusterSettingsSerializer(data=json_object(request.data))
         asked.is_valid(raise_exception=True)
         set_mode(row, ClusterMode(asked.validated_data["mode"]))
         return self.get(request, name)
+
+    def _find(self, request: Request, name: str) -> Cluster:
+        row = clusters_of(request.user).filter(name=name).first()
+        if row is None:
+            raise self.missing("Cluster", name)
+        return row
 
 
 def _cluster_json(row: Cluster, whole: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from accounts.services.precondition import etag
 from queues.api.quota_cells import change_cells, flavor_cells
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort
+from queues.services.cohort_rights import require_edit
 from queues.services.configuration import objects
 
 
@@ -54,8 +55,8 @@ class FlavorQuotasView(ClusterView):
     has_etag: ClassVar = True
 
     def get(self, request: Request, name: str, flavor: str) -> Response:
-        """The quotas in one flavor. The ETag is that of the object they belong to. It needs a cluster admin."""
-        self.access.require("submit", self.kind)
+        """The quotas in one flavor. The ETag is that of the object they belong to. It needs the right to change it."""
+        require_edit(self.access, self.cluster, self.kind, name)
         row = objects(self.cluster, KINDS[self.kind]).filter(name=name).first()
         if row is None:
             raise self.missing(self.kind, name)
@@ -64,7 +65,7 @@ class FlavorQuotasView(ClusterView):
     @extend_schema(request=ChangedQuotasInFlavorSerializer)
     def patch(self, request: Request, name: str, flavor: str) -> Response:
         """Change amounts of the quotas that the body names; all others, and what it leaves out, stay."""
-        self.access.require("submit", self.kind)
+        require_edit(self.access, self.cluster, self.kind, name)
         try:
             row = change_cells(
                 self.cluster,

@@ -6,6 +6,7 @@ from typing import Final
 
 from accounts.kinds.declaration import Kind
 from accounts.kinds.namespace import NAMESPACE
+from accounts.kinds.role_binding import ROLE_BINDING
 from queues.kinds import users
 from queues.kinds.classes import PRIORITY_CLASS, RUNTIME_CLASS, WORKLOAD_PRIORITY_CLASS
 from queues.kinds.flavors import ADMISSION_CHECK, RESOURCE_FLAVOR, TOPOLOGY
@@ -29,6 +30,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         COHORT,
         CLUSTER_QUEUE,
         LOCAL_QUEUE,
+        ROLE_BINDING,
     )
 }
 """In the order in which they are applied: what is referred to comes first."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from accounts.models import Cluster
 from accounts.services.access import Access
 from queues.models import LocalQueue
+from queues.services.cohort_rights import queues_below
 
 _PREEMPTOR_PATH: Final = re.compile(r"preemptor path: ([^;]*)(?:; |$)")
 _OF_PREEMPTOR: Final = re.compile(r"preemptor (?:path|effective priority): [^;]*(?:; |$)")
@@ -44,7 +45,8 @@ def visibility_of(access: Access, cluster: Cluster) -> Visibility:
     if namespaces is None:
         return Visibility(None)
     queues = LocalQueue.objects.filter(cluster=cluster, namespace__in=namespaces)
-    return Visibility(frozenset(queues.values_list("cluster_queue_name", flat=True)))
+    own = frozenset(queues.values_list("cluster_queue_name", flat=True))
+    return Visibility(own | queues_below(access, cluster))
 
 
 class Reader:

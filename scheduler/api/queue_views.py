@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,6 +14,7 @@ from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.filters import LocalQueueFilter
 from queues.kinds import KINDS
 from queues.models import ClusterQueue, Cohort, LocalQueue
+from queues.services.cohort_rights import queues_below
 from queues.services.visibility import visibility_of
 from scheduler.api.cohort_tree import CohortTreeSerializer, cohort_tree
 from scheduler.api.queue_status import Numbers, local_queue_reason, read_numbers
@@ -94,10 +95,13 @@ class _LocalQueues(KindView):
     serializer_class = shapes.serializer_of("LocalQueue", with_status=True)
 
     def visible(self) -> QuerySet[Any]:
-        """Those of the user's namespaces."""
+        """Those of the user's namespaces, and a queue admin's: those that lead to a queue below its cohorts."""
         rows = self.get_queryset().filter(cluster=self.cluster)
         namespaces = self.access.visible_namespaces()
-        return rows if namespaces is None else rows.filter(namespace__in=namespaces)
+        if namespaces is None:
+            return rows
+        below = queues_below(self.access, self.cluster)
+        return rows.filter(Q(namespace__in=namespaces) | Q(cluster_queue_name__in=below))
 
     def render(self, rows: list[Any]) -> list[dict[str, Any]]:
         """With whether each leads anywhere."""

@@ -120,7 +120,7 @@ async def _user_of_session(scope: Scope) -> Any:
 
 def _audience(user: Any, cluster: str) -> Audience | Refusal:
     close_old_connections()
-    access = access_of(user)
+    access = access_of(user, cluster)
     if not access.has_any_role:
         return Refusal(FORBIDDEN, "This account has no role.")
     try:

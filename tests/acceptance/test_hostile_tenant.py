@@ -55,7 +55,7 @@ def tenant(system: System) -> Iterator[Tenant]:
     Namespace.objects.get_or_create(cluster=system.cluster, name="others", defaults={"created_at": system.moment()})
     WorkloadPriorityClass.objects.create(cluster=system.cluster, name="usual", value=10, created_at=system.moment())
     user = User.objects.create_user("mallory")
-    RoleBinding.objects.create(user=user, role=Role.SUBMITTER, namespace="team")
+    RoleBinding.objects.create(username=user.username, role=Role.SUBMITTER, namespace="team")
     system.submit(gpu_job("theirs", run_seconds=100_000))
     found = Tenant(system, client_of(user))
     found.turns(2)

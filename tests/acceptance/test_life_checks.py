@@ -193,7 +193,7 @@ class TestRest:
     def with_the_right(self) -> SchemaClient:
         """The account of a billing system: it sees all and may answer checks."""
         user = make_user("billing-system")
-        RoleBinding.objects.create(user=user, role=Role.VIEWER, namespace="")
+        RoleBinding.objects.create(username=user.username, role=Role.VIEWER, namespace="")
         user.user_permissions.add(Permission.objects.get(codename="answer_admissioncheck"))
         return client_of(User.objects.get(pk=user.pk))
 
@@ -209,7 +209,7 @@ class TestRest:
 
     def test_others_may_not(self, system: System) -> None:
         owner = make_user("owner")
-        RoleBinding.objects.create(user=owner, role=Role.SUBMITTER, namespace="team")
+        RoleBinding.objects.create(username=owner.username, role=Role.SUBMITTER, namespace="team")
         assert self.put(system, client_of(owner), state="Ready") == 403
         assert self.put(system, client_of(make_user("vera")), state="Ready") == 403
         assert self.put(system, client_of(make_user("charlie")), state="Ready") == 404

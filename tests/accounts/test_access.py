@@ -7,10 +7,17 @@ from accounts.exceptions import NotPermitted
 from accounts.models import Role, RoleBinding
 from accounts.services.access import Access, access_of, may, require_all, visible_namespaces
 
-SUBMITTER = Access("charlie", roles={"team-a": Role.SUBMITTER, "team-b": Role.VIEWER})
-NAMESPACE_ADMIN = Access("dora", roles={"team-a": Role.ADMIN})
-CLUSTER_ADMIN = Access("alice", roles={"": Role.ADMIN})
-AUDITOR = Access("bob", roles={"": Role.VIEWER})
+
+def only(role: Role) -> frozenset[Role]:
+    return frozenset({role})
+
+
+SUBMITTER = Access("charlie", roles={"team-a": only(Role.SUBMITTER), "team-b": only(Role.VIEWER)})
+NAMESPACE_ADMIN = Access("dora", roles={"team-a": only(Role.ADMIN)})
+CLUSTER_ADMIN = Access("alice", roles={"": only(Role.ADMIN)})
+VIEWER = Access("bob", roles={"": only(Role.VIEWER)})
+AUDITOR = Access("tom", roles={"": only(Role.AUDITOR)})
+QUEUE_ADMIN = Access("quentin", cohorts=frozenset({"research"}))
 
 
 @pytest.mark.parametrize(
@@ -33,9 +40,19 @@ AUDITOR = Access("bob", roles={"": Role.VIEWER})
         (NAMESPACE_ADMIN, "submit", "LocalQueue", "team-a", False),
         (CLUSTER_ADMIN, "submit", "ClusterQueue", "", True),
         (CLUSTER_ADMIN, "submit", "Workload", "anywhere", True),
-        (AUDITOR, "view", "ClusterQueue", "", True),
-        (AUDITOR, "view", "Workload", "team-c", True),
+        (VIEWER, "view", "ClusterQueue", "", True),
+        (VIEWER, "view", "Workload", "team-c", True),
+        (VIEWER, "submit", "Workload", "team-a", False),
+        (VIEWER, "audit", "AuditRecord", "", False),
+        (VIEWER, "view", "RoleBinding", "", False),
+        (AUDITOR, "audit", "AuditRecord", "", True),
+        (AUDITOR, "view", "RoleBinding", "", True),
+        (AUDITOR, "submit", "RoleBinding", "", False),
         (AUDITOR, "submit", "Workload", "team-a", False),
+        (QUEUE_ADMIN, "view", "ClusterQueue", "", True),
+        (QUEUE_ADMIN, "view", "ResourceFlavor", "", True),
+        (QUEUE_ADMIN, "view", "Workload", "team-a", False),
+        (QUEUE_ADMIN, "submit", "Workload", "team-a", False),
         (Access("nobody"), "view", "ResourceFlavor", "", False),
     ],
 )
@@ -44,7 +61,10 @@ def test_what_a_role_allows(access: Access, verb: str, kind: str, namespace: str
 
 
 def test_says_which_role_is_missing() -> None:
-    with pytest.raises(NotPermitted, match="charlie may not submit a ClusterQueue: it needs the role admin in all"):
+    with pytest.raises(
+        NotPermitted,
+        match="charlie may not submit a ClusterQueue: it needs the role admin in all namespaces, or queue-admin",
+    ):
         SUBMITTER.require("submit", "ClusterQueue")
     with pytest.raises(NotPermitted, match="in namespace team-b: it needs the role submitter there"):
         require_all(SUBMITTER, "submit", [("Job", "team-a"), ("Workload", "team-b")])
@@ -53,7 +73,7 @@ def test_says_which_role_is_missing() -> None:
 @pytest.mark.django_db
 def test_reads_bindings() -> None:
     user = User.objects.create_user("charlie")
-    RoleBinding.objects.create(user=user, role=Role.SUBMITTER, namespace="team-a")
+    RoleBinding.objects.create(username=user.username, role=Role.SUBMITTER, namespace="team-a")
     assert may(user, "submit", "Workload", "team-a")
     assert visible_namespaces(user) == frozenset({"team-a"})
     assert visible_namespaces(User.objects.create_superuser("root")) is None

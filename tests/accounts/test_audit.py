@@ -130,7 +130,7 @@ def test_sql_and_commands_are_recorded_with_their_process(place: Cluster) -> Non
     assert [(row.verb, row.kind, row.name) for row in rows] == [
         ("update", "ClusterQueue", "research"),
         ("create", "User", "bob"),
-        ("create", "RoleBinding", "bob/submitter"),
+        ("create", "RoleBinding", "bob-binding"),
         ("update", "User", "bob"),
     ]
     assert rows[-1].after == {"password": "***"}
@@ -294,7 +294,7 @@ def test_the_log_has_each_line_once_as_json(place: Cluster, caplog: pytest.LogCa
     assert write_unsent() == 2
     assert write_unsent() == 0
     found = [json.loads(entry.getMessage()) for entry in caplog.records if entry.name == "kueueweb.audit"]
-    assert [(line["kind"], line["name"]) for line in found] == [("User", "bob"), ("RoleBinding", "bob/submitter")]
+    assert [(line["kind"], line["name"]) for line in found] == [("User", "bob"), ("RoleBinding", "bob-binding")]
 
 
 UNRECORDED = {

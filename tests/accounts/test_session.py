@@ -56,7 +56,7 @@ def test_a_browser_logs_in_and_out(site: SchemaClient) -> None:
     expected = {
         "authenticated": True,
         "user": {"username": "bob", "is_cluster_admin": False},
-        "roles": [{"role": "submitter", "namespace": "team-a"}],
+        "roles": [{"role": "submitter", "namespace": "team-a", "cohort": None, "cluster": None}],
         "clusters": [{"name": "default", "mode": "schedule"}],
     }
     assert response.json() == expected

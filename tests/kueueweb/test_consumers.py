@@ -256,7 +256,9 @@ async def test_shows_more_when_the_role_grows(people: dict[str, User], streams: 
     streams.append(stream)
     await stream.open()
     assert list((await stream.next("snapshot"))["data"]["cluster_queues"]) == ["research"]
-    await database_sync_to_async(RoleBinding.objects.create)(user=people["bob"], role="viewer", namespace="")
+    await database_sync_to_async(RoleBinding.objects.create)(
+        username=people["bob"].username, role="viewer", namespace=""
+    )
     assert len((await stream.next("snapshot"))["data"]["cluster_queues"]) == 2
 
 

@@ -228,7 +228,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** @description The clusters. */
+        /** @description The clusters in which the user has a role. */
         get: operations["clusters_list"];
         put?: never;
         post?: never;
@@ -925,6 +925,43 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/role-bindings/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The objects of this kind that the user may see, by name. */
+        get: operations["role_bindings_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/role-bindings/{name}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One object. */
+        get: operations["role_bindings_retrieve"];
+        /** @description Create the object, or replace what it says; what the body leaves out gets Kueue's default. */
+        put: operations["role_bindings_update"];
+        post?: never;
+        /** @description Delete the object, or mark it (202): it goes when nothing holds it any more. */
+        delete: operations["role_bindings_destroy"];
+        options?: never;
+        head?: never;
+        /** @description Change what the body names (JSON merge patch): null goes back to the default, lists are replaced whole. */
+        patch: operations["role_bindings_partial_update"];
         trace?: never;
     };
     "/api/v1/runtime-classes/": {
@@ -2709,6 +2746,11 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
+        PaginatedRoleBindingList: {
+            results: components["schemas"]["RoleBinding"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
         PaginatedRuntimeClassList: {
             results: components["schemas"]["RuntimeClass"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -2840,6 +2882,23 @@ export interface components {
             topology?: string;
             /** @description Beyond Kueue: pods without devices are not placed on its nodes, quota alone decides. */
             quota_only?: boolean;
+        };
+        /** @description A role of a user or of a group. */
+        PatchedRoleBindingRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description Either a user, or a group. */
+            user?: string;
+            group?: string;
+            role?: string;
+            /** @description Empty: all namespaces of the cluster. */
+            in_namespace?: string;
+            /** @description Of a queue-admin: what is below it may be changed. */
+            cohort?: string;
         };
         /** @description Where a pod is or would be. */
         Place: {
@@ -3374,18 +3433,69 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A role; without a namespace it holds in all of them. */
+        /** @description A role; without a namespace or cluster it holds in all of them. */
         Role: {
             role: components["schemas"]["RoleEnum"];
             namespace: string | null;
+            /** @description Of a queue-admin: what is below it may be changed. */
+            cohort: string | null;
+            /** @description null: in every cluster. */
+            cluster: string | null;
+        };
+        /** @description A role of a user or of a group. */
+        RoleBinding: {
+            /** Format: uuid */
+            readonly uid: string;
+            readonly name: string;
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            readonly generation: number;
+            /** Format: date-time */
+            readonly created_at: string;
+            /**
+             * Format: date-time
+             * @description It is to go, and waits for what still holds it.
+             */
+            readonly deletion_requested_at: string | null;
+            /** @description Either a user, or a group. */
+            user?: string;
+            group?: string;
+            role?: string;
+            /** @description Empty: all namespaces of the cluster. */
+            in_namespace?: string;
+            /** @description Of a queue-admin: what is below it may be changed. */
+            cohort?: string;
+        };
+        /** @description A role of a user or of a group. */
+        RoleBindingRequest: {
+            labels?: {
+                [key: string]: string;
+            };
+            annotations?: {
+                [key: string]: string;
+            };
+            /** @description Either a user, or a group. */
+            user?: string;
+            group?: string;
+            role?: string;
+            /** @description Empty: all namespaces of the cluster. */
+            in_namespace?: string;
+            /** @description Of a queue-admin: what is below it may be changed. */
+            cohort?: string;
         };
         /**
          * @description * `viewer` - viewer
          *     * `submitter` - submitter
          *     * `admin` - admin
+         *     * `queue-admin` - queue-admin
+         *     * `auditor` - auditor
          * @enum {string}
          */
-        RoleEnum: "viewer" | "submitter" | "admin";
+        RoleEnum: "viewer" | "submitter" | "admin" | "queue-admin" | "auditor";
         /**
          * @description * `None` - None
          *     * `Queueing` - Queueing
@@ -3614,6 +3724,7 @@ export interface components {
         /** @description Who is logged in. */
         User: {
             username: string;
+            /** @description In the cluster that `?cluster=` names. */
             is_cluster_admin: boolean;
         };
         /**
@@ -10854,6 +10965,592 @@ export interface operations {
             };
             /** @description The address does not take this method. */
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    role_bindings_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedRoleBindingList"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    role_bindings_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoleBinding"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    role_bindings_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RoleBindingRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoleBinding"];
+                };
+            };
+            /** @description It was not there and is created. */
+            201: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoleBinding"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RoleBinding"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    role_bindings_destroy: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Something still holds it: it goes when nothing does any more. */
+            202: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoleBinding"];
+                };
+            };
+            /** @description No response body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RoleBinding"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    role_bindings_partial_update: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+            };
+            header?: {
+                /** @description The ETag of what was read: 412 if the object has changed since. `*`: any state, if it exists. */
+                "If-Match"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PatchedRoleBindingRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RoleBinding"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The object's state does not allow it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description If-Match, or `generation` in the body, names a state that is past; `current` is the present one. */
+            412: {
+                headers: {
+                    /** @description The object's generation in quotes, for If-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"] & {
+                        /** @description The object as it is now; null: it does not exist. */
+                        current: components["schemas"]["RoleBinding"] | null;
+                    };
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The body's media type is not taken. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Too many tries, or more than one tenant may have; `Retry-After` says when to come back. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -54,18 +54,21 @@ export function isClusterAdmin(session: Session): boolean {
 
 /** Whether the user may read who did what. */
 export function mayAudit(session: Session): boolean {
-  return isClusterAdmin(session);
+  return isClusterAdmin(session) || session.roles.some(({ role }) => role === "auditor");
 }
+
+const SUBMITTING = ["submitter", "admin"];
 
 /** Whether the user may submit to, cancel and hold in a namespace. */
 export function maySubmit(session: Session, namespace: string): boolean {
   if (isClusterAdmin(session)) return true;
   return session.roles.some(
-    (binding) => binding.role !== "viewer" && (binding.namespace === null || binding.namespace === namespace),
+    (binding) =>
+      SUBMITTING.includes(binding.role) && (binding.namespace === null || binding.namespace === namespace),
   );
 }
 
 /** Whether there is any namespace that the user may submit to. */
 export function maySubmitSomewhere(session: Session): boolean {
-  return isClusterAdmin(session) || session.roles.some((binding) => binding.role !== "viewer");
+  return isClusterAdmin(session) || session.roles.some(({ role }) => SUBMITTING.includes(role));
 }

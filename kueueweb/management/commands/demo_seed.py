@@ -38,7 +38,9 @@ class Command(BaseCommand):
             self._make_account(**account)
         for tenant in (RESEARCH, PRODUCTION):
             user = User.objects.get(username=tenant.username)
-            RoleBinding.objects.get_or_create(user=user, namespace=tenant.namespace, defaults={"role": Role.SUBMITTER})
+            RoleBinding.objects.get_or_create(
+                username=user.username, namespace=tenant.namespace, defaults={"role": Role.SUBMITTER}
+            )
 
     def _set_telemetry(self, cluster: Cluster) -> None:
         """The simulated cluster's own monitors, wherever it listens this time."""

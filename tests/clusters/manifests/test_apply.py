@@ -198,7 +198,7 @@ def test_a_class_that_changes_changes_the_workloads_that_name_it(apply: Apply) -
 @pytest.fixture
 def submitter(db: None) -> User:
     user = User.objects.create(username="researcher")
-    RoleBinding.objects.create(user=user, role=Role.SUBMITTER, namespace="team")
+    RoleBinding.objects.create(username=user.username, role=Role.SUBMITTER, namespace="team")
     return user
 
 
@@ -236,7 +236,7 @@ def test_a_submitter_does_not_prune(cluster: Cluster, submitter: User) -> None:
 
 def test_a_cluster_admin_applies_everything(cluster: Cluster, db: None) -> None:
     user = User.objects.create(username="admin")
-    RoleBinding.objects.create(user=user, role=Role.ADMIN, namespace="")
+    RoleBinding.objects.create(username=user.username, role=Role.ADMIN, namespace="")
     assert len(apply_manifests(cluster, joined(texts.namespace(), texts.cluster_queue()), user=user).objects) == 2
 
 

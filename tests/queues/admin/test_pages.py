@@ -101,9 +101,8 @@ def test_a_cordon_is_all_that_is_written_of_a_device(site: Client) -> None:
 
 
 def test_role_bindings(site: Client) -> None:
-    user = User.objects.create_user("bob")
     url = "/admin/accounts/rolebinding/add/"
-    site.post(url, {"user": user.pk, "role": "submitter", "namespace": "team"})
+    site.post(url, {"name": "bob-in-team", "username": "bob", "role": "submitter", "namespace": "team"})
     assert RoleBinding.objects.get().namespace == "team"
 
 

@@ -68,7 +68,7 @@ def test_the_same_answer_again_changes_nothing(alice: SchemaClient, workload: Wo
 
 def test_an_account_with_the_right_answers(cluster: Cluster, workload: Workload) -> None:
     user = make_user("billing-system")
-    RoleBinding.objects.create(user=user, role=Role.VIEWER, namespace="")
+    RoleBinding.objects.create(username=user.username, role=Role.VIEWER, namespace="")
     assert put(client_of(user), state="Ready").status_code == 403
     user.user_permissions.add(Permission.objects.get(codename="answer_admissioncheck"))
     assert put(client_of(User.objects.get(pk=user.pk)), state="Rejected", message="no money").status_code == 200

@@ -9,7 +9,7 @@ import { CordonButtons, nextSteps } from "./cordon";
 const session = (admin: boolean): Session => ({
   authenticated: true,
   user: { username: "ada", is_cluster_admin: admin },
-  roles: [{ role: "admin", namespace: "research" }],
+  roles: [{ role: "admin", namespace: "research", cohort: null, cluster: null }],
   clusters: [],
 });
 

@@ -7,7 +7,12 @@ import { Icon } from "@/components/icon";
 function describeRoles(session: Session): string {
   if (isClusterAdmin(session)) return "Cluster admin";
   if (session.roles.length === 0) return "No role yet";
-  return session.roles.map(({ role, namespace }) => `${role} in ${namespace ?? "all namespaces"}`).join(", ");
+  return session.roles
+    .map(({ role, namespace, cohort, cluster }) => {
+      const where = cohort === null ? `in ${namespace ?? "all namespaces"}` : `below cohort ${cohort}`;
+      return `${role} ${where}${cluster === null ? "" : ` of cluster ${cluster}`}`;
+    })
+    .join(", ");
 }
 
 export function UserMenu({ session, onShortcuts }: { session: Session; onShortcuts: () => void }) {

@@ -39,7 +39,7 @@ function session(role: "submitter" | "viewer", namespace: string): Session {
   return {
     authenticated: true,
     user: { username: "ada", is_cluster_admin: false },
-    roles: [{ role, namespace }],
+    roles: [{ role, namespace, cohort: null, cluster: null }],
     clusters: [],
   };
 }
