@@ -9,7 +9,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import SAFE_METHODS
 
 from accounts.services.actor import act_as
-from accounts.services.tokens import note_use, token_name
+from accounts.services.tokens import note_use, scope_of_token, token_name
 
 _SCHEMES = (b"token", b"bearer")
 
@@ -43,4 +43,5 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the
         """The user, whose token is in use."""
         found = super().validate_user(auth_token)
         note_use(auth_token, timezone.now())
+        found[0].token_scope = scope_of_token(auth_token)  # `access_of` cuts the user's rights to it
         return found

@@ -1,8 +1,10 @@
 """Tokens for tools: made with a password, listed and revoked by their owner."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -14,18 +16,34 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.session import CredentialsSerializer, PasswordView
-from accounts.models import TokenDetails
+from accounts.exceptions import NotPermitted
+from accounts.models import TokenDetails, TokenScope
+from accounts.services.token_scope import scope_of
 from accounts.services.tokens import create_token, revoke_token, revoke_tokens, tokens_of
 
 
-class TokenNameSerializer(serializers.Serializer[Any]):
-    """What the token is for."""
+class TokenWishSerializer(serializers.Serializer[Any]):
+    """What the token is for, and what it may be used for: never more than its user may do."""
 
     name = serializers.CharField(max_length=100, default="", allow_blank=True, help_text="What the token is for.")
+    scope = serializers.ChoiceField(
+        [scope.value for scope in TokenScope],
+        default=TokenScope.ADMINISTER.value,
+        help_text="`metrics`: /metrics; `read`; `submit`: and submit; `administer`: all that its user may.",
+    )
+    namespaces = serializers.ListField(
+        child=serializers.CharField(max_length=63), default=list, help_text="Only these; empty: all."
+    )
+    clusters = serializers.ListField(
+        child=serializers.CharField(max_length=63), default=list, help_text="Only these; empty: all."
+    )
+    days = serializers.IntegerField(
+        min_value=1, required=False, allow_null=True, help_text="How long it lives; at most TOKEN_DAYS, the default."
+    )
 
 
-class TokenCredentialsSerializer(CredentialsSerializer, TokenNameSerializer):
-    """A user name, a password and a name for the token."""
+class TokenCredentialsSerializer(CredentialsSerializer, TokenWishSerializer):
+    """A user name, a password and what the token is for."""
 
 
 class NewTokenSerializer(serializers.Serializer[Any]):
@@ -35,6 +53,28 @@ class NewTokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     token = serializers.CharField()
     expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
+    scope = serializers.ChoiceField([scope.value for scope in TokenScope])
+    namespaces = serializers.ListField(child=serializers.CharField())
+    clusters = serializers.ListField(child=serializers.CharField())
+
+
+def new_token(user: AbstractBaseUser, data: Any) -> dict[str, Any]:
+    """Make a token as the body wishes; the answer shows it this once. Raises ValidationError and LimitReached."""
+    wish = TokenWishSerializer(data=data)
+    wish.is_valid(raise_exception=True)
+    wanted: dict[str, Any] = dict(wish.validated_data)
+    days = wanted.pop("days", None)
+    token, row = create_token(user, **wanted, lifetime=timedelta(days=days) if days else None)
+    found = {name: getattr(row, name) for name in ("id", "name", "scope", "namespaces", "clusters")}
+    return dict(NewTokenSerializer({**found, "token": token, "expiry": row.token.expiry}).data)
+
+
+def require_whole(request: Request) -> None:
+    """Raises NotPermitted for a token that may not do all that its user may: it makes and revokes no others."""
+    if not scope_of(request.user).is_whole:
+        raise NotPermitted(
+            "This token is limited: tokens are made and revoked by a login, or by a token without limits."
+        )
 
 
 class TokenSerializer(serializers.Serializer[Any]):
@@ -44,6 +84,9 @@ class TokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     created = serializers.DateTimeField()
     expiry = serializers.DateTimeField(allow_null=True, help_text="When it ends; null: when it is revoked.")
+    scope = serializers.ChoiceField([scope.value for scope in TokenScope])
+    namespaces = serializers.ListField(child=serializers.CharField())
+    clusters = serializers.ListField(child=serializers.CharField())
     last_used = serializers.DateTimeField(allow_null=True, help_text="To the minute; null: it has never been used.")
 
 
@@ -53,11 +96,8 @@ class TokenView(PasswordView):
     @extend_schema(request=TokenCredentialsSerializer, responses={201: NewTokenSerializer}, operation_id="auth_token")
     def post(self, request: Request) -> Response:
         """Make a token with a user name and a password."""
-        wanted = TokenNameSerializer(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        token, row = create_token(self.authenticated(request), wanted.validated_data["name"])
-        body = {"id": row.id, "name": row.name, "token": token, "expiry": row.token.expiry}
-        return Response(NewTokenSerializer(body).data, status.HTTP_201_CREATED)
+        TokenWishSerializer(data=request.data).is_valid(raise_exception=True)
+        return Response(new_token(self.authenticated(request), request.data), status.HTTP_201_CREATED)
 
 
 class TokenListView(GenericAPIView[TokenDetails]):
@@ -80,9 +120,17 @@ class TokenListView(GenericAPIView[TokenDetails]):
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(TokenSerializer(page, many=True).data)
 
+    @extend_schema(request=TokenWishSerializer, responses={201: NewTokenSerializer}, operation_id="auth_tokens_create")
+    def post(self, request: Request) -> Response:
+        """Make a token for yourself, as you are logged in."""
+        require_whole(request)
+        user: Any = request.user
+        return Response(new_token(user, request.data), status.HTTP_201_CREATED)
+
     @extend_schema(request=None, responses={204: None}, operation_id="auth_tokens_revoke_all")
     def delete(self, request: Request) -> Response:
         """Revoke all your tokens, also the one that this request carries."""
+        require_whole(request)
         revoke_tokens(request.user)  # type: ignore[arg-type]  # IsAuthenticated has refused everybody else
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -95,5 +143,6 @@ class TokenDetailView(APIView):
     @extend_schema(request=None, responses={204: None}, operation_id="auth_tokens_revoke")
     def delete(self, request: Request, id: UUID) -> Response:  # noqa: A002 (the name that the address has)
         """Revoke one of your tokens."""
+        require_whole(request)
         revoke_token(request.user, id)  # type: ignore[arg-type]  # IsAuthenticated has refused everybody else
         return Response(status=status.HTTP_204_NO_CONTENT)

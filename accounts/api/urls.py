@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.api import audit, session, tokens
+from accounts.api import audit, device_login, service_accounts, session, tokens
 
 urlpatterns = [
     path("session/", session.SessionView.as_view()),
@@ -10,6 +10,13 @@ urlpatterns = [
     path("auth/logout/", session.LogoutView.as_view()),
     path("auth/token/", tokens.TokenView.as_view()),
     path("auth/tokens/", tokens.TokenListView.as_view()),
+    path("auth/device/", device_login.DeviceView.as_view()),
+    path("auth/device/token/", device_login.DeviceTokenView.as_view()),
+    path("auth/device/<str:user_code>/", device_login.DeviceRequestView.as_view()),
+    path("service-accounts/", service_accounts.ServiceAccountListView.as_view()),
+    path("service-accounts/<str:name>/", service_accounts.ServiceAccountView.as_view()),
+    path("service-accounts/<str:name>/tokens/", service_accounts.ServiceAccountTokenListView.as_view()),
+    path("service-accounts/<str:name>/tokens/<uuid:id>/", service_accounts.ServiceAccountTokenView.as_view()),
     path("audit/", audit.AuditListView.as_view()),
     path("audit/export/", audit.AuditExportView.as_view()),
     path("auth/tokens/<uuid:id>/", tokens.TokenDetailView.as_view()),

@@ -7,7 +7,8 @@ from accounts.models.cluster import MIRRORED_MODES, Cluster, ClusterMode
 from accounts.models.kept_answer import KeptAnswer
 from accounts.models.namespace import Namespace
 from accounts.models.role import Role, RoleBinding
-from accounts.models.token import TokenDetails
+from accounts.models.service_account import ServiceAccount
+from accounts.models.token import TokenDetails, TokenScope
 
 __all__ = [
     "MIRRORED_MODES",
@@ -22,5 +23,7 @@ __all__ = [
     "NamespacedObject",
     "Role",
     "RoleBinding",
+    "ServiceAccount",
     "TokenDetails",
+    "TokenScope",
 ]

@@ -30,7 +30,7 @@ class RoleBinding(EditedObject, ClusterObject):
     is deleted, its bindings are too.
     """
 
-    cluster = models.ForeignKey(
+    cluster = models.ForeignKey(  # type: ignore[assignment]  # here it may be empty
         "accounts.Cluster",
         on_delete=models.CASCADE,
         null=True,

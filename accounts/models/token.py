@@ -1,8 +1,18 @@
-"""What knox's tokens do not have: a name, their last use, and an id that tells nothing of the token."""
+"""What knox's tokens do not have: a name, a scope, their last use, and an id that tells nothing of the token."""
 
 import uuid
+from enum import StrEnum
 
 from django.db import models
+
+
+class TokenScope(StrEnum):
+    """What a token may be used for, whatever its user may do; each includes the one before."""
+
+    METRICS = "metrics"
+    READ = "read"
+    SUBMIT = "submit"
+    ADMINISTER = "administer"
 
 
 class TokenDetails(models.Model):
@@ -11,6 +21,14 @@ class TokenDetails(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     token = models.OneToOneField("knox.AuthToken", on_delete=models.CASCADE, related_name="details")
     name = models.CharField(max_length=100, blank=True, help_text="What the token is for, as its owner calls it.")
+    scope = models.CharField(
+        max_length=16,
+        choices=[(scope.value, scope.value) for scope in TokenScope],
+        default=TokenScope.ADMINISTER,
+        db_default=TokenScope.ADMINISTER,
+    )
+    namespaces = models.JSONField(default=list, db_default=[], help_text="[namespace, ...]; empty: all of the user's.")
+    clusters = models.JSONField(default=list, db_default=[], help_text="[cluster, ...]; empty: all of the user's.")
     last_used = models.DateTimeField(null=True, help_text="To the minute; null: it has never been used.")
 
     class Meta:

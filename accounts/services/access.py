@@ -5,7 +5,7 @@ admin in all namespaces of a cluster, and Django's superuser, is a cluster admin
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -13,7 +13,8 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.db.models import Q, QuerySet
 
 from accounts.exceptions import NotPermitted
-from accounts.models import Cluster, Role, RoleBinding
+from accounts.models import Cluster, Role, RoleBinding, TokenScope
+from accounts.services.token_scope import WHOLE, Scope, scope_of
 
 Verb = Literal["view", "submit", "protect", "audit"]
 """`view` reads; `submit` creates, changes and ends; `protect` exempts from preemption; `audit` reads who did what."""
@@ -66,6 +67,10 @@ class Access:
     roles: Mapping[str, frozenset[Role]] = field(default_factory=dict)
     cohorts: frozenset[str] = frozenset()
     """The cohorts below which the user is a queue admin."""
+    scope: Scope = WHOLE
+    """Of the token that was shown; `roles` are cut to it already."""
+    reads_metrics: bool = False
+    """Whether the user, and the token, may read the metrics of all clusters."""
 
     @property
     def is_cluster_admin(self) -> bool:
@@ -161,18 +166,37 @@ def access_of(user: AbstractBaseUser | AnonymousUser, cluster: Cluster | str | N
             cohorts.add(binding["cohort"])
         else:
             roles.setdefault(binding["namespace"], set()).add(Role(binding["role"]))
-    found = {namespace: frozenset(held) for namespace, held in roles.items()}
-    return Access(user.username, user.is_superuser, found, frozenset(cohorts))
+    whole = Access(
+        user.username,
+        user.is_superuser,
+        {namespace: frozenset(held) for namespace, held in roles.items()},
+        frozenset(cohorts),
+    )
+    return _within(whole, scope_of(user), name)
+
+
+def _within(access: Access, scope: Scope, cluster: str | None) -> Access:
+    """What is left of a user's rights to the token that was shown."""
+    reads_metrics = access.sees_everything and not scope.namespaces and scope.reaches(cluster)
+    if scope.is_whole:
+        return replace(access, reads_metrics=reads_metrics)
+    if not scope.reaches(cluster):
+        return Access(access.username, scope=scope)
+    roles = {**access.roles, _ALL: frozenset({Role.ADMIN})} if access.is_superuser else access.roles
+    cohorts = access.cohorts if scope.level == TokenScope.ADMINISTER and not scope.namespaces else frozenset[str]()
+    return Access(access.username, False, scope.roles(roles), cohorts, scope, reads_metrics)
 
 
 def clusters_of(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Cluster]:
     """The clusters in which the user has any role."""
+    reached = scope_of(user).clusters
+    found = Cluster.objects.filter(name__in=reached) if reached else Cluster.objects.all()
     if isinstance(user, User) and user.is_active and user.is_superuser:
-        return Cluster.objects.all()
+        return found
     bindings = bindings_of(user)
     if bindings.filter(cluster=None).exists():
-        return Cluster.objects.all()
-    return Cluster.objects.filter(pk__in=bindings.values("cluster"))
+        return found
+    return found.filter(pk__in=bindings.values("cluster"))
 
 
 def may(user: AbstractBaseUser | AnonymousUser, verb: Verb, kind: str, namespace: str = "") -> bool:

@@ -1,5 +1,6 @@
 """Tokens are made, listed and revoked by their owner, and end with the account and the password of their making."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -11,19 +12,45 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from knox.models import AuthToken
+from knox.settings import knox_settings
 
 from accounts.exceptions import LimitReached, NotFound
-from accounts.models import TokenDetails
+from accounts.models import TokenDetails, TokenScope
+from accounts.services.token_scope import WHOLE, Scope
 
 _USE_IS_NOTED_EVERY: Final = timedelta(minutes=1)
 
 
-def create_token(user: AbstractBaseUser, name: str = "") -> tuple[str, TokenDetails]:
-    """A new token, which nobody can read again, and what is kept of it. Raises LimitReached."""
+def create_token(
+    user: AbstractBaseUser,
+    name: str = "",
+    *,
+    scope: str = TokenScope.ADMINISTER,
+    namespaces: Sequence[str] = (),
+    clusters: Sequence[str] = (),
+    lifetime: timedelta | None = None,
+) -> tuple[str, TokenDetails]:
+    """A new token, which nobody can read again, and what is kept of it. Raises LimitReached.
+
+    It lives for TOKEN_DAYS, or shorter. What it may be used for is never more than what its user may do.
+    """
     with transaction.atomic():
         _check_limit(user)
-        row, token = AuthToken.objects.create(user)
-        return token, TokenDetails.objects.create(token=row, name=name)
+        row, token = AuthToken.objects.create(
+            user, expiry=min(lifetime or knox_settings.TOKEN_TTL, knox_settings.TOKEN_TTL)
+        )
+        details = TokenDetails.objects.create(
+            token=row, name=name, scope=scope, namespaces=list(namespaces), clusters=list(clusters)
+        )
+        return token, details
+
+
+def scope_of_token(token: AuthToken) -> Scope:
+    """What the token may be used for."""
+    row = TokenDetails.objects.filter(token_id=token.pk).values("scope", "namespaces", "clusters").first()
+    if row is None:
+        return WHOLE
+    return Scope(row["scope"], frozenset(row["namespaces"]), frozenset(row["clusters"]))
 
 
 def _check_limit(user: AbstractBaseUser) -> None:
@@ -53,7 +80,16 @@ def note_use(token: AuthToken, now: datetime) -> None:
 def tokens_of(user: AbstractBaseUser, now: datetime) -> QuerySet[TokenDetails, Any]:
     """The user's tokens that are still good: id, name, created, expiry and last use."""
     found = _good_tokens(user, now)
-    return found.values("id", "name", "last_used", created=F("token__created"), expiry=F("token__expiry"))
+    return found.values(
+        "id",
+        "name",
+        "scope",
+        "namespaces",
+        "clusters",
+        "last_used",
+        created=F("token__created"),
+        expiry=F("token__expiry"),
+    )
 
 
 def token_name(token: AuthToken) -> str:

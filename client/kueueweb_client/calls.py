@@ -155,6 +155,22 @@ def token(username: str, password: str) -> Call[Object]:
     return Call("POST", "auth/token/", _json, body={"username": username, "password": password})
 
 
+def device_login(name: str) -> Call[Object]:
+    """Ask to be logged in through a page: {device_code, user_code, verification_uri_complete, expires_in, interval}."""
+    return Call("POST", "auth/device/", _json, body={"name": name})
+
+
+def device_token(device_code: str) -> Call[Object]:
+    """The token, once the person has confirmed; until then an `ApiError` with AuthorizationPending or SlowDown."""
+    return Call("POST", "auth/device/token/", _json, body={"device_code": device_code})
+
+
+def create_token(wish: Mapping[str, Any], service_account: str = "") -> Call[Object]:
+    """Make a token for yourself, or for a service account: {name, scope, namespaces, clusters, days}."""
+    where = path("service-accounts", service_account, "tokens") if service_account else path("auth", "tokens")
+    return Call("POST", where, _json, body=dict(wish))
+
+
 def revoke_token(token_id: str = "") -> Call[None]:
     """Revoke one of your tokens by its id, or all of them without one."""
     return Call("DELETE", path("auth", "tokens", token_id), lambda _: None)

@@ -116,6 +116,14 @@ const reportsRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/reports"), "ReportsRoute"),
 });
 
+const deviceRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/device",
+  validateSearch: (search: Record<string, unknown>): { code?: string } =>
+    typeof search.code === "string" && search.code !== "" ? { code: search.code } : {},
+  component: lazyRouteComponent(() => import("@/routes/device"), "DeviceRoute"),
+});
+
 const notFoundRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "$",
@@ -134,6 +142,7 @@ const routeTree = rootRoute.addChildren([
     decisionsRoute,
     auditRoute,
     reportsRoute,
+    deviceRoute,
     notFoundRoute,
   ]),
 ]);

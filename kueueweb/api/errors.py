@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from accounts import exceptions as queues
+from accounts.services import device_login
 from accounts.services.precondition import etag
 from kueueweb.api.exceptions import TooLarge
 from kueueweb.logs import in_one_line
@@ -29,6 +30,10 @@ _STATUS: Final[Mapping[type[queues.KueuewebError], int]] = {
     queues.InvalidRequest: status.HTTP_400_BAD_REQUEST,
     queues.PreconditionFailed: status.HTTP_412_PRECONDITION_FAILED,
     queues.PreconditionRequired: status.HTTP_428_PRECONDITION_REQUIRED,
+    device_login.AuthorizationPending: status.HTTP_400_BAD_REQUEST,
+    device_login.SlowDown: status.HTTP_400_BAD_REQUEST,
+    device_login.AccessDenied: status.HTTP_403_FORBIDDEN,
+    device_login.ExpiredToken: status.HTTP_400_BAD_REQUEST,
     queues.LimitReached: status.HTTP_429_TOO_MANY_REQUESTS,
     queues.Unavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
 }

@@ -52,7 +52,7 @@ class CheckAnswerView(ClusterView):
         return Response(workload_detail_json(row, Reader(self.access, self.cluster)))
 
     def _require_the_right(self, request: Request, namespace: str, name: str) -> None:
-        if self.access.is_cluster_admin or request.user.has_perm(_RIGHT):
+        if self.access.is_cluster_admin or (self.access.scope.is_whole and request.user.has_perm(_RIGHT)):
             return
         if not self.access.sees(namespace):
             raise self.missing("Workload", namespace, name)

@@ -8,14 +8,18 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 from rest_framework.test import APIClient
 
-from accounts.models import Cluster, Role, RoleBinding
+from accounts.models import Cluster, Role, RoleBinding, TokenDetails
+from accounts.services.service_accounts import create_service_account
+from accounts.services.tokens import create_token
 from gpus.models import Device
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
 from queues.models import (
     AdmissionCheck,
+    FlavorQuota,
     LimitRange,
     LocalQueue,
     PriorityClass,
+    ResourceGroup,
     ResourceQuota,
     RuntimeClass,
     Topology,
@@ -32,6 +36,7 @@ pytestmark = pytest.mark.django_db
 # letter: (role, namespace, cohort, the cluster where it holds; "" is every cluster)
 BINDINGS: Final = {
     "A": (Role.ADMIN, "", "", "default"),
+    "E": (Role.ADMIN, "", "", ""),
     "N": (Role.ADMIN, "team-a", "", ""),
     "S": (Role.SUBMITTER, "team-a", "", "default"),
     "W": (Role.VIEWER, "team-a", "", ""),
@@ -41,18 +46,20 @@ BINDINGS: Final = {
     "O": (Role.ADMIN, "", "", "west"),  # has nothing to say here
     "B": (Role.SUBMITTER, "team-b", "", "default"),  # another tenant
 }
-EVERYBODY = "ANSWVQUB"
-TENANTS = "ANSWVU"  # who may look into team-a
-SUBMITTERS = "ANS"
-ADMIN = "A"
-QUEUES = "AQ"
-AUDITORS = "AU"
-ALL_SEEING = "AVU"
+EVERYBODY = "AENSWVQUB"
+TENANTS = "AENSWVU"  # who may look into team-a
+SUBMITTERS = "AENS"
+ADMIN = "AE"
+EVERYWHERE = "E"
+QUEUES = "AEQ"
+AUDITORS = "AEU"
+ALL_SEEING = "AEVU"
 ANY_LOGIN = "login"
 """Who is logged in, with a role or without: about the user's own session and tokens."""
 
 # operation -> (who, body)
 Entry = tuple[str, Any]
+_ID: Final = "00000000-0000-0000-0000-000000000000"
 WORKLOAD: Final = {
     "namespace": "team-a",
     "name": "new",
@@ -101,6 +108,10 @@ RIGHTS: Final[dict[str, Entry]] = {
     **reads("workload-priority-classes", "{name}", EVERYBODY),
     **reads("workloads", "{namespace}/{name}", TENANTS),
     **edits("cluster-queues", "{name}", QUEUES, {"cohort_name": "research", "cohort": "research"}),
+    "GET cluster-queues/{name}/quotas/{flavor}/": (QUEUES, None),
+    "PATCH cluster-queues/{name}/quotas/{flavor}/": (QUEUES, {"resources": {"cpu": {"nominal_quota": "5"}}}),
+    "GET cohorts/{name}/quotas/{flavor}/": (QUEUES, None),
+    "PATCH cohorts/{name}/quotas/{flavor}/": (QUEUES, {"resources": {"cpu": {"nominal_quota": "5"}}}),
     **edits("cohorts", "{name}", QUEUES, {"parent": "research"}),
     **edits("local-queues", "{namespace}/{name}", QUEUES, {"cluster_queue": "mine"}),
     **edits("resource-flavors", "{name}", ADMIN, {}),
@@ -118,6 +129,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET devices/{uuid}/samples/": (EVERYBODY, None),
     "GET drift/": (EVERYBODY, None),
     "GET fragmentation/": (EVERYBODY, None),
+    "GET history/": (EVERYBODY, None),
     "GET overview/": (EVERYBODY, None),
     "GET scheduling-cycles/": (ALL_SEEING, None),
     "GET workloads/counts/": (EVERYBODY, None),
@@ -133,7 +145,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "POST workloads/{namespace}/{name}/cancel/": (SUBMITTERS, None),
     "POST workloads/{namespace}/{name}/hold/": (SUBMITTERS, None),
     "POST workloads/{namespace}/{name}/release/": (SUBMITTERS, None),
-    "POST workloads/{namespace}/{name}/priority/": ("AN", {"priority": 5}),
+    "POST workloads/{namespace}/{name}/priority/": ("AEN", {"priority": 5}),
     "PUT workloads/{namespace}/{name}/admission-checks/{check}/": (ADMIN, {"state": "Ready"}),
     "DELETE workloads/{namespace}/{name}/": (SUBMITTERS, None),
     "POST manifests/": (SUBMITTERS, MANIFEST),
@@ -143,6 +155,18 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET session/": ("anyone", None),
     "POST auth/login/": ("anyone", None),
     "POST auth/token/": ("anyone", None),
+    "POST auth/device/": ("anyone", None),
+    "POST auth/device/token/": ("anyone", None),
+    "GET auth/device/{user_code}/": (ANY_LOGIN, None),
+    "POST auth/device/{user_code}/": (ANY_LOGIN, None),
+    "POST auth/tokens/": (ANY_LOGIN, None),
+    # Accounts belong to no cluster: an admin of one cluster is not enough.
+    "GET service-accounts/": (EVERYWHERE, None),
+    "POST service-accounts/": (EVERYWHERE, {"name": "robot"}),
+    "DELETE service-accounts/{name}/": (EVERYWHERE, None),
+    "GET service-accounts/{name}/tokens/": (EVERYWHERE, None),
+    "POST service-accounts/{name}/tokens/": (EVERYWHERE, {"scope": "read"}),
+    "DELETE service-accounts/{name}/tokens/{id}/": (EVERYWHERE, None),
     "POST auth/logout/": (ANY_LOGIN, None),
     "GET auth/tokens/": (ANY_LOGIN, None),
     "DELETE auth/tokens/": (ANY_LOGIN, None),
@@ -162,6 +186,7 @@ NAMES: Final = {
     "resource-quotas": "quota",
     "role-bindings": "of-the-test",
     "runtime-classes": "runtime",
+    "service-accounts": "machine",
     "topologies": "topology",
     "workload-priority-classes": "class",
     "workloads": "w",
@@ -182,7 +207,9 @@ def address(path: str) -> str:
         "kind": kind,
         "uuid": "GPU-1",
         "check": "check",
-        "id": "00000000-0000-0000-0000-000000000000",
+        "id": _ID,
+        "user_code": "X",
+        "flavor": "default-flavor",
     }
     for key, value in values.items():
         path = path.replace("{" + key + "}", value)
@@ -195,7 +222,9 @@ def clients(cluster: Cluster) -> dict[str, APIClient]:
     west = Cluster.objects.create(name="west")
     places = {"": None, "default": cluster, "west": west}
     make_cohort(cluster, "research", parent_name="root")
-    make_cohort(cluster, "sub", parent_name="research")
+    sub = make_cohort(cluster, "sub", parent_name="research")
+    group = ResourceGroup.objects.create(cohort=sub, position=0, covered_resources=["cpu"], flavors=["default-flavor"])
+    FlavorQuota.objects.create(resource_group=group, flavor="default-flavor", resource="cpu", nominal_quota=1000)
     make_cluster_queue(cluster, "mine", local_queue="", cohort_name="research")
     in_team: dict[str, Any] = {"cluster": cluster, "namespace": "team-a", "created_at": EPOCH}
     LocalQueue.objects.create(name="local", cluster_queue_name="mine", **in_team)
@@ -215,6 +244,8 @@ def clients(cluster: Cluster) -> dict[str, APIClient]:
     state = {"name": "check", "state": "Pending", "message": "", "lastTransitionTime": "2026-01-05T09:00:00Z"}
     Workload.objects.update(admission_check_states=[state], quota_reserved_at=EPOCH, status="QuotaReserved")
     RoleBinding.objects.create(cluster=cluster, name="of-the-test", username="eve", role=Role.VIEWER)
+    create_token(create_service_account("machine").user)
+    TokenDetails.objects.update(id=_ID)
     found = {"-": APIClient(), "X": APIClient()}
     found["X"].force_authenticate(User.objects.create_user("X"))
     for letter, (role, namespace, cohort, place) in BINDINGS.items():

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
+import time
 from pathlib import Path
 
+import pytest
 import yaml
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.db import connection
 
 from accounts.models import Cluster
+from accounts.redis_client import redis_client
+from accounts.services import device_login
 from queues.models import ClusterQueue, LocalQueue, ResourceFlavor, Workload
 from scheduler.leader.engine import Engine
 from tests import manifest_texts as texts
@@ -48,6 +56,42 @@ def test_login_keeps_the_token_in_a_file_that_only_its_owner_reads(run: Run, ser
     (context,) = yaml.safe_load(file.read_text())["contexts"].values()
     assert context["url"] == server
     assert context["token"]
+
+
+def confirm_in_browser(username: str, *, allow: bool) -> None:
+    """What a person does on the page, as soon as a command waits."""
+    for _ in range(100):
+        for key in redis_client().scan_iter("*:device-*"):
+            content = redis_client().get(key)
+            if isinstance(content, bytes) and content.startswith(b"{"):
+                device_login.answer(json.loads(content)["user_code"], User.objects.get(username=username), allow=allow)
+                connection.close()
+                return
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("allow", "code"), [(True, 0), (False, 4)])
+def test_login_through_a_page(run: Run, server: str, allow: bool, code: int) -> None:
+    cache.clear()
+    person = threading.Thread(target=confirm_in_browser, args=("alice",), kwargs={"allow": allow})
+    person.start()
+    ran = run("login", server, "--no-browser")
+    person.join()
+    assert ran.code == code, ran
+    assert f"{server}/device?code=" in ran.output
+    if allow:
+        assert "as alice" in ran.output
+        made = run("token", "create", "ci", "--scope", "read", "--only-namespace", "team")
+        assert made.code == 0, made
+        assert "read" in run("token", "list").output
+
+
+def test_audit_shows_who_changed_what(alice: Run) -> None:
+    ran = alice("stop", "cq", "main")
+    assert ran.code == 0, ran
+    shown = alice("audit", "--kind", "clusterqueue", "--verb", "update").output
+    assert "alice" in shown
+    assert "stop_policy" in shown
 
 
 def test_a_wrong_password_ends_with_4(run: Run, server: str) -> None:

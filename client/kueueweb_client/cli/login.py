@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import socket
+import time
+import webbrowser
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
@@ -21,22 +25,27 @@ _token = typer.Typer(help="Your tokens on the server.", no_args_is_help=True)
 
 def _login(
     url: Annotated[str, typer.Argument(help="The server's address, as in https://kueueweb.example.org")],
-    username: Annotated[str, typer.Option("--username", "-u", help="Asked for if it is left out.")] = "",
+    username: Annotated[str, typer.Option("--username", "-u", help="Log in with a password, not in a browser.")] = "",
     token: Annotated[str, typer.Option(help="A token instead of a name and a password.", envvar="KUEUEWEB_TOKEN")] = "",
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the password from standard input.")
     ] = False,
+    open_browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page, or only write its address.")
+    ] = True,
     name: Annotated[str, typer.Option(help="The context's name (default: the host).")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The namespace that is meant without -n.")] = "",
     cluster: Annotated[str, typer.Option(help="The cluster that is meant without --cluster.")] = "default",
     ca_file: Annotated[str, typer.Option("--certificate-authority", help="A file of certificates to trust.")] = "",
 ) -> None:
-    """Log in to a server, and use it from now on."""
+    """Log in to a server, in a browser unless a name or a token is given, and use it from now on."""
     if urlsplit(url).scheme not in ("http", "https"):
         raise typer.BadParameter(f'"{url}" is not an address like https://kueueweb.example.org', param_hint="URL")
     url = url.rstrip("/")
     with Client(url, token, cluster=cluster, verify=ca_file or True) as asked:
-        if not token:
+        if not token and not username and not password_stdin:
+            token = _token_from_page(asked, open_browser)
+        elif not token:
             username = username or typer.prompt("Username")
             password = input() if password_stdin else typer.prompt("Password", hide_input=True)
             token = asked.send(calls.token(username, password))["token"]
@@ -48,6 +57,22 @@ def _login(
     name = name or urlsplit(url).netloc
     save(load().with_context(name, Context(url, token, username, cluster, namespace, ca_file)))
     say(f'Logged in to {url} as {username}. Context "{name}" is in use.')
+
+
+def _token_from_page(asked: Client, open_browser: bool) -> str:
+    """A token that somebody confirms in a browser, on this machine or another. Raises `ApiError` if nobody does."""
+    codes = asked.send(calls.device_login(f"{getpass.getuser()}@{socket.gethostname()}"))
+    page = codes["verification_uri_complete"]
+    say(f"Confirm the code {codes['user_code']} at {page}")
+    if open_browser:
+        webbrowser.open(page)
+    while True:
+        time.sleep(codes["interval"])
+        try:
+            return str(asked.send(calls.device_token(codes["device_code"]))["token"])
+        except ApiError as error:
+            if error.reason not in ("AuthorizationPending", "SlowDown"):
+                raise
 
 
 def _logout() -> None:
@@ -67,12 +92,36 @@ def list_tokens() -> None:
     with client() as asked:
         rows = list(asked.rows("auth", "tokens"))
     write_table(
-        ["ID", "NAME", "CREATED", "EXPIRES", "LAST USED"],
+        ["ID", "NAME", "SCOPE", "CREATED", "EXPIRES", "LAST USED"],
         [
-            [row["id"], row["name"] or "-", row["created"], row["expiry"] or "never", row["last_used"] or "never"]
+            [
+                row["id"],
+                row["name"] or "-",
+                row["scope"],
+                row["created"],
+                row["expiry"] or "never",
+                row["last_used"] or "never",
+            ]
             for row in rows
         ],
     )
+
+
+@_token.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="What it is for.")],
+    scope: Annotated[str, typer.Option(help="metrics, read, submit or administer.")] = "administer",
+    namespaces: Annotated[
+        list[str] | None, typer.Option("--only-namespace", help="Only there; may be repeated.")
+    ] = None,
+    clusters: Annotated[list[str] | None, typer.Option("--only-cluster", help="Only there; may be repeated.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="How long it lives (default: as long as it may).")] = None,
+    service_account: Annotated[str, typer.Option("--service-account", help="For this machine, not for you.")] = "",
+) -> None:
+    """Make a token and write it, this once."""
+    wish = {"name": name, "scope": scope, "namespaces": namespaces or [], "clusters": clusters or [], "days": days}
+    with client() as asked:
+        say(asked.send(calls.create_token(wish, service_account))["token"])
 
 
 @_token.command("revoke")

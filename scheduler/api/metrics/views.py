@@ -34,14 +34,14 @@ _REPLICA_ROLE: Final = {"replica_role": "standalone"}
 
 
 class MetricsView(APIView):
-    """`/metrics`, for who may see everything: give Prometheus a token of an account with a role in all namespaces."""
+    """`/metrics`, for who may see everything: give Prometheus a token of scope `metrics`."""
 
     permission_classes = [IsAuthenticated]
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
         """All families as they are now."""
-        if not access_of(request.user).sees_everything:
+        if not access_of(request.user).reads_metrics:
             raise PermissionDenied("Metrics are for accounts that have a role in all namespaces.")
         registry = CollectorRegistry()
         registry.register(_Families())

@@ -1,0 +1,138 @@
+"""Logging in a command line through a page (RFC 8628): no password passes through the command."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.permissions import AllowAny, IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import SimpleRateThrottle
+from rest_framework.views import APIView
+
+from accounts.api.tokens import NewTokenSerializer, new_token, require_whole
+from accounts.services import device_login
+from accounts.services.actor import act_as
+
+
+class DeviceThrottle(SimpleRateThrottle):
+    """Thirty requests a minute from one address."""
+
+    scope = "device"
+    rate = "30/min"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        return f"throttle-device-{self.get_ident(request)}"
+
+
+class CodeThrottle(SimpleRateThrottle):
+    """Twenty codes a minute of one user: nobody guesses the code of somebody else's command line."""
+
+    scope = "device-code"
+    rate = "20/min"
+
+    def get_cache_key(self, request: Request, view: APIView) -> str | None:
+        return f"throttle-device-code-{request.user.pk}"
+
+
+class DeviceAskSerializer(serializers.Serializer[Any]):
+    """Who asks."""
+
+    name = serializers.CharField(max_length=100, default="kueueweb", help_text="What the token will be called.")
+
+
+class DeviceCodesSerializer(serializers.Serializer[Any]):
+    """What the command shows, and what it asks with."""
+
+    device_code = serializers.CharField(help_text="For the command alone.")
+    user_code = serializers.CharField(help_text="For the person, to compare or to type.")
+    verification_uri = serializers.CharField()
+    verification_uri_complete = serializers.CharField()
+    expires_in = serializers.IntegerField(help_text="Seconds.")
+    interval = serializers.IntegerField(help_text="Seconds between two questions.")
+
+
+class DeviceCodeSerializer(serializers.Serializer[Any]):
+    """The code that only the command knows."""
+
+    device_code = serializers.CharField(max_length=100)
+
+
+class DeviceRequestSerializer(serializers.Serializer[Any]):
+    """The command line that asks."""
+
+    user_code = serializers.CharField()
+    name = serializers.CharField()
+    address = serializers.CharField(help_text="Where it asks from.")
+
+
+class DeviceAnswerSerializer(serializers.Serializer[Any]):
+    """Yes or no."""
+
+    allow = serializers.BooleanField()
+
+
+class DeviceView(APIView):
+    """`auth/device/`."""
+
+    authentication_classes = []
+    permission_classes = [AllowAny]
+    throttle_classes = [DeviceThrottle]
+
+    @extend_schema(request=DeviceAskSerializer, responses={201: DeviceCodesSerializer}, operation_id="auth_device")
+    def post(self, request: Request) -> Response:
+        """Ask for a login: show the person the code and the address, and fetch the token meanwhile."""
+        asked = DeviceAskSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        code, found = device_login.begin(asked.validated_data["name"], request.META.get("REMOTE_ADDR", ""))
+        page = request.build_absolute_uri("/device")
+        body = {
+            "device_code": code,
+            "user_code": found.user_code,
+            "verification_uri": page,
+            "verification_uri_complete": f"{page}?{urlencode({'code': found.user_code})}",
+            "expires_in": device_login.LIFETIME_SECONDS,
+            "interval": device_login.INTERVAL_SECONDS,
+        }
+        return Response(body, status.HTTP_201_CREATED)
+
+
+class DeviceTokenView(APIView):
+    """`auth/device/token/`."""
+
+    authentication_classes = []
+    permission_classes = [AllowAny]
+
+    @extend_schema(request=DeviceCodeSerializer, responses={201: NewTokenSerializer}, operation_id="auth_device_token")
+    def post(self, request: Request) -> Response:
+        """The token, once the person has said yes; 400 with AuthorizationPending or SlowDown until then."""
+        asked = DeviceCodeSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        user, found = device_login.fetch(asked.validated_data["device_code"])
+        act_as(user.get_username(), f"device code {found.user_code}")
+        return Response(new_token(user, {"name": found.name}), status.HTTP_201_CREATED)
+
+
+class DeviceRequestView(APIView):
+    """`auth/device/{user_code}/`."""
+
+    permission_classes = [IsAuthenticated]
+    throttle_classes = [CodeThrottle]
+
+    @extend_schema(responses=DeviceRequestSerializer, operation_id="auth_device_retrieve")
+    def get(self, request: Request, user_code: str) -> Response:
+        """Which command line asks with this code."""
+        return Response(DeviceRequestSerializer(device_login.find(user_code)).data)
+
+    @extend_schema(request=DeviceAnswerSerializer, responses={204: None}, operation_id="auth_device_answer")
+    def post(self, request: Request, user_code: str) -> Response:
+        """Give it a token of yours, or refuse."""
+        require_whole(request)
+        given = DeviceAnswerSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        user = request.user
+        if isinstance(user, User):
+            device_login.answer(user_code, user, allow=given.validated_data["allow"])
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,108 @@
+"""Accounts of machines and their tokens; for those who are cluster admins in every cluster."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import ClusterView
+from accounts.api.tokens import NewTokenSerializer, TokenSerializer, TokenWishSerializer, new_token
+from accounts.models import ServiceAccount
+from accounts.services.access import access_of
+from accounts.services.service_accounts import create_service_account, delete_service_account, service_account
+from accounts.services.tokens import revoke_token, tokens_of
+
+
+class ServiceAccountSerializer(serializers.Serializer[Any]):
+    """A machine's account. Its roles are bound as those of a user of this name."""
+
+    name = serializers.RegexField(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=150)
+    description = serializers.CharField(max_length=200, default="", allow_blank=True)
+    created_at = serializers.DateTimeField(read_only=True)
+
+
+class _AccountsView(ClusterView):
+    """Accounts belong to no cluster: a role in a cluster is not enough."""
+
+    permission_classes = [IsAuthenticated]
+    serializer_class: type[serializers.Serializer[Any]] = ServiceAccountSerializer
+    queryset = ServiceAccount.objects.none()
+    filter_backends = []
+    kind = "ServiceAccount"
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raises NotPermitted for everybody but admins of every cluster."""
+        super().initial(request, *args, **kwargs)
+        access_of(request.user).require("submit", self.kind)
+
+
+class ServiceAccountListView(_AccountsView):
+    """`service-accounts/`."""
+
+    keyset = ("name",)
+
+    def rows(self) -> QuerySet[ServiceAccount, Any]:
+        """All of them."""
+        return ServiceAccount.objects.values("description", "created_at", name=F("user__username"))
+
+    @extend_schema(responses=ServiceAccountSerializer(many=True), operation_id="service_accounts_list")
+    def get(self, request: Request) -> Response:
+        """The accounts of machines, by name."""
+        return self.get_paginated_response(self.paginate_queryset(self.rows()))
+
+    @extend_schema(responses={201: ServiceAccountSerializer}, operation_id="service_accounts_create")
+    def post(self, request: Request) -> Response:
+        """Make an account without a password and without roles."""
+        wanted = ServiceAccountSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        row = create_service_account(wanted.validated_data["name"], wanted.validated_data["description"])
+        body = {"name": row.user.username, "description": row.description, "created_at": row.created_at}
+        return Response(body, status.HTTP_201_CREATED)
+
+
+class ServiceAccountView(_AccountsView):
+    """`service-accounts/{name}/`."""
+
+    @extend_schema(request=None, responses={204: None}, operation_id="service_accounts_delete")
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete the account, its tokens and its roles."""
+        delete_service_account(name)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ServiceAccountTokenListView(_AccountsView):
+    """`service-accounts/{name}/tokens/`."""
+
+    serializer_class = TokenSerializer
+    keyset = ("-created", "id")
+
+    @extend_schema(responses=TokenSerializer(many=True), operation_id="service_account_tokens_list")
+    def get(self, request: Request, name: str) -> Response:
+        """Its tokens, the newest first."""
+        page = self.paginate_queryset(tokens_of(service_account(name).user, timezone.now()))
+        return self.get_paginated_response(TokenSerializer(page, many=True).data)
+
+    @extend_schema(
+        request=TokenWishSerializer, responses={201: NewTokenSerializer}, operation_id="service_account_tokens_create"
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Make a token for it."""
+        return Response(new_token(service_account(name).user, request.data), status.HTTP_201_CREATED)
+
+
+class ServiceAccountTokenView(_AccountsView):
+    """`service-accounts/{name}/tokens/{id}/`."""
+
+    serializer_class = TokenSerializer
+
+    @extend_schema(request=None, responses={204: None}, operation_id="service_account_tokens_revoke")
+    def delete(self, request: Request, name: str, id: UUID) -> Response:  # noqa: A002 (the name that the address has)
+        """Revoke one of its tokens."""
+        revoke_token(service_account(name).user, id)
+        return Response(status=status.HTTP_204_NO_CONTENT)

@@ -1,0 +1,71 @@
+"""What a token may be used for: never more than its user, often less."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from accounts.models import Role, TokenScope
+
+_ALL: Final = ""
+_KEPT: Final[Mapping[str, Mapping[Role, frozenset[Role]]]] = {
+    TokenScope.METRICS: {},
+    TokenScope.READ: {
+        Role.VIEWER: frozenset({Role.VIEWER}),
+        Role.SUBMITTER: frozenset({Role.VIEWER}),
+        Role.ADMIN: frozenset({Role.VIEWER}),
+        Role.AUDITOR: frozenset({Role.AUDITOR}),
+    },
+    TokenScope.SUBMIT: {
+        Role.VIEWER: frozenset({Role.VIEWER}),
+        Role.SUBMITTER: frozenset({Role.SUBMITTER}),
+        Role.ADMIN: frozenset({Role.SUBMITTER}),
+        Role.AUDITOR: frozenset({Role.AUDITOR}),
+    },
+}
+"""What is left of a role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The limits of a token. Without any, it is as good as a login."""
+
+    level: str = TokenScope.ADMINISTER
+    namespaces: frozenset[str] = frozenset()
+    clusters: frozenset[str] = frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the token may do all that its user may."""
+        return self.level == TokenScope.ADMINISTER and not self.namespaces and not self.clusters
+
+    def reaches(self, cluster: str | None) -> bool:
+        """Whether the token is good in this cluster; None is every cluster."""
+        return not self.clusters or (cluster is not None and cluster in self.clusters)
+
+    def roles(self, roles: Mapping[str, frozenset[Role]]) -> dict[str, frozenset[Role]]:
+        """What the token leaves of its user's roles."""
+        found: dict[str, frozenset[Role]] = {}
+        for namespace, held in self._in_namespaces(roles).items():
+            kept = held
+            if self.level in _KEPT:
+                kept = frozenset[Role]().union(*(_KEPT[self.level].get(role, frozenset()) for role in held))
+            if kept:
+                found[namespace] = kept
+        return found
+
+    def _in_namespaces(self, roles: Mapping[str, frozenset[Role]]) -> Mapping[str, frozenset[Role]]:
+        if not self.namespaces:
+            return roles
+        places = {
+            namespace: roles.get(_ALL, frozenset()) | roles.get(namespace, frozenset()) for namespace in self.namespaces
+        }
+        return {namespace: held for namespace, held in places.items() if held}
+
+
+WHOLE: Final = Scope()
+
+
+def scope_of(user: Any) -> Scope:
+    """The scope of the token that this request came with; a session's is whole."""
+    found = getattr(user, "token_scope", WHOLE)
+    return found if isinstance(found, Scope) else WHOLE

@@ -1,0 +1,89 @@
+/** Lets a command line in: who is logged in here compares the code and says yes or no. */
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { deviceQuery, useDeviceAnswer } from "@/api/device";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+
+export interface DevicePageProps {
+  code: string;
+  onCode: (code: string) => void;
+}
+
+export function DevicePage({ code, onCode }: DevicePageProps) {
+  return (
+    <>
+      <PageHeader title="Log in a command line" />
+      {code === "" ? <CodeForm onCode={onCode} /> : <Question code={code} />}
+    </>
+  );
+}
+
+function CodeForm({ onCode }: { onCode: (code: string) => void }) {
+  const [typed, setTyped] = useState("");
+  return (
+    <Panel>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          onCode(typed.trim());
+        }}
+      >
+        <Group align="end">
+          <TextInput
+            label="Code that the command shows"
+            placeholder="BCDF-GHJK"
+            required
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+          />
+          <Button type="submit">Continue</Button>
+        </Group>
+      </form>
+    </Panel>
+  );
+}
+
+function Question({ code }: { code: string }) {
+  const asked = useQuery(deviceQuery(code));
+  const reply = useDeviceAnswer(code);
+  if (reply.isSuccess) {
+    return (
+      <EmptyState icon="check" title={reply.data ? "The command line is logged in" : "Refused"}>
+        {reply.data
+          ? "You can close this page. `kueueweb token list` shows the token that it has now."
+          : "The command line gets nothing."}
+      </EmptyState>
+    );
+  }
+  const error = reply.error ?? asked.error;
+  if (error !== null) return <ErrorState title="The code cannot be used" message={error.message} />;
+  if (asked.data === undefined) return null;
+  return (
+    <Panel>
+      <Stack>
+        <Text>
+          A command line called <b>{asked.data.name}</b> at {asked.data.address} asks to act as you, with all
+          your rights. Does it show this code?
+        </Text>
+        <Text fz={28} fw={600} ff="monospace">
+          {asked.data.user_code}
+        </Text>
+        <Text size="sm" c="var(--kw-muted)">
+          If you did not start it yourself, refuse.
+        </Text>
+        <Group>
+          <Button loading={reply.isPending} onClick={() => reply.mutate(true)}>
+            Log it in
+          </Button>
+          <Button variant="default" disabled={reply.isPending} onClick={() => reply.mutate(false)}>
+            Refuse
+          </Button>
+        </Group>
+      </Stack>
+    </Panel>
+  );
+}
