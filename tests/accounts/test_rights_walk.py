@@ -18,7 +18,9 @@ from queues.models import (
     FlavorQuota,
     LimitRange,
     LocalQueue,
+    Pod,
     PriorityClass,
+    ProvisioningRequestConfig,
     ResourceGroup,
     ResourceQuota,
     RuntimeClass,
@@ -103,6 +105,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     **reads("priority-classes", "{name}", EVERYBODY),
     **reads("resource-flavors", "{name}", EVERYBODY),
     **reads("resource-quotas", "{namespace}/{name}", TENANTS),
+    **reads("provisioning-request-configs", "{name}", EVERYBODY),
     **reads("runtime-classes", "{name}", EVERYBODY),
     **reads("topologies", "{name}", EVERYBODY),
     **reads("workload-priority-classes", "{name}", EVERYBODY),
@@ -131,11 +134,16 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET fragmentation/": (EVERYBODY, None),
     "GET history/": (EVERYBODY, None),
     "GET overview/": (EVERYBODY, None),
+    "GET prices/": (EVERYBODY, None),
+    "PUT prices/": (ADMIN, {"currency": "EUR", "prices": [{"resource": "cpu", "per_hour": "1"}]}),
+    "GET reports/{kind}/": (EVERYBODY, None),
     "GET scheduling-cycles/": (ALL_SEEING, None),
     "GET workloads/counts/": (EVERYBODY, None),
     "GET workloads/{namespace}/{name}/events/": (TENANTS, None),
     "GET workloads/{namespace}/{name}/explanation/": (TENANTS, None),
     "GET workloads/{namespace}/{name}/moves/": (TENANTS, None),
+    "GET workloads/{namespace}/{name}/pods/": (TENANTS, None),
+    "GET workloads/{namespace}/{name}/pods/{pod}/log/": (TENANTS, None),
     "GET workloads/{namespace}/{name}/samples/": (TENANTS, None),
     "POST workloads/": (SUBMITTERS, WORKLOAD),
     "POST workloads/cancel/": (SUBMITTERS, KEYS),
@@ -182,6 +190,7 @@ NAMES: Final = {
     "namespaces": "team-a",
     "nodes": "node",
     "priority-classes": "class",
+    "provisioning-request-configs": "config",
     "resource-flavors": "default-flavor",
     "resource-quotas": "quota",
     "role-bindings": "of-the-test",
@@ -195,7 +204,7 @@ NAMES: Final = {
 
 def address(path: str) -> str:
     noun = path.partition("/")[0]
-    kind = "localqueue" if "{namespace}" in path else "resourceflavor"
+    kind = "localqueue" if "{namespace}" in path else "usage" if noun == "reports" else "resourceflavor"
     name = (
         {"localqueue": "local", "resourceflavor": "default-flavor"}[kind]
         if noun == "manifests"
@@ -210,10 +219,12 @@ def address(path: str) -> str:
         "id": _ID,
         "user_code": "X",
         "flavor": "default-flavor",
+        "pod": "w-0",
     }
     for key, value in values.items():
         path = path.replace("{" + key + "}", value)
-    return f"/api/v1/{path}"
+    # The web server opens a log that is followed: nothing of a cluster is needed to see whether it would.
+    return f"/api/v1/{path}" + ("?follow=true" if path.endswith("/log/") else "")
 
 
 @pytest.fixture
@@ -242,6 +253,11 @@ def clients(cluster: Cluster) -> dict[str, APIClient]:
         cluster, [WorkloadSpec("team-a", "w", "local", (PodSetSpec("main", 1, {}, {"cpu": 1}),))], actor="x"
     )
     state = {"name": "check", "state": "Pending", "message": "", "lastTransitionTime": "2026-01-05T09:00:00Z"}
+    in_workload: dict[str, Any] = {"workload": Workload.objects.get(), "pod_set": "main", "replica": 0}
+    Pod.objects.create(namespace="team-a", name="w-0", uid="w-0", **in_workload)
+    ProvisioningRequestConfig.objects.create(
+        cluster=cluster, name="config", provisioning_class_name="check-capacity", created_at=EPOCH
+    )
     Workload.objects.update(admission_check_states=[state], quota_reserved_at=EPOCH, status="QuotaReserved")
     RoleBinding.objects.create(cluster=cluster, name="of-the-test", username="eve", role=Role.VIEWER)
     create_token(create_service_account("machine").user)

@@ -138,7 +138,7 @@ def mallory(system: System) -> SchemaClient:
     )
     user = User.objects.create_user("mallory")
     for namespace in ("team", "unbound"):
-        RoleBinding.objects.create(user=user, role=Role.SUBMITTER, namespace=namespace)
+        RoleBinding.objects.create(username="mallory", role=Role.SUBMITTER, namespace=namespace)
     return client_of(user)
 
 

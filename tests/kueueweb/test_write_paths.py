@@ -148,7 +148,7 @@ def cluster() -> Cluster:
     PodSet.objects.create(workload=row, template={}, requests={})
     for name in ("alice", "bob", "charlie"):
         make_user(name)
-    RoleBinding.objects.filter(user__username="charlie").update(role=Role.ADMIN)
+    RoleBinding.objects.filter(username="charlie").update(role=Role.ADMIN)
     return cluster
 
 

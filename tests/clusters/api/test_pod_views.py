@@ -30,7 +30,7 @@ def system() -> Any:
 def reader(system: System) -> SchemaClient:
     """Who may look at the namespace `team`, and at nothing else."""
     user = User.objects.create_user("reader")
-    RoleBinding.objects.create(user=user, role=Role.VIEWER, namespace="team")
+    RoleBinding.objects.create(username="reader", role=Role.VIEWER, namespace="team")
     return client_of(user)
 
 
@@ -94,7 +94,7 @@ def test_logs_are_shown_to_those_who_see_the_workload(system: System, reader: Sc
     since = stamped[1].partition(" ")[0]
     assert reader.get(log, {"since": since}).content.decode().splitlines() == lines[1:]
     stranger = User.objects.create_user("stranger")
-    RoleBinding.objects.create(user=stranger, role=Role.ADMIN, namespace="others")
+    RoleBinding.objects.create(username="stranger", role=Role.ADMIN, namespace="others")
     for url in (pods_url(system), log, f"{log}?follow=true"):
         assert client_of(stranger).get(url).status_code == 404
         assert SchemaClient().get(url).status_code == 401
