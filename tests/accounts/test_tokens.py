@@ -53,7 +53,7 @@ def test_tokens_have_names_and_are_listed_without_the_token(people: None) -> Non
         (token["id"], token["name"], token["expiry"]) for token in reversed(made)
     ]
     assert [row["name"] for row in rows] == ["", "prometheus"]
-    assert set(rows[0]) == {"id", "name", "created", "expiry", "last_used"}
+    assert set(rows[0]) == {"id", "name", "created", "expiry", "last_used", "scope", "namespaces", "clusters"}
     for token, row in zip(made, AuthToken.objects.filter(user__username="bob").order_by("created"), strict=True):
         for secret in (token["token"], row.token_key, row.digest):
             assert secret not in response.content.decode()

@@ -13,7 +13,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Role, RoleBinding
+from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
 from gpus.models import Device, DeviceAllocation, Node
 from queues.manifests.workload import PodSetSpec, WorkloadSpec
@@ -58,8 +59,12 @@ ENDPOINTS = (
     "reports/waits/",
     "resource-flavors/",
     "resource-quotas/",
+    "role-bindings/",
+    "role-bindings/binding-0/",
     "runtime-classes/",
     "scheduling-cycles/",
+    "service-accounts/",
+    "service-accounts/machine-0/tokens/",
     "topologies/",
     "workload-priority-classes/",
     "workloads/",
@@ -126,6 +131,8 @@ def fill(cluster: Cluster, start: int, stop: int) -> None:
         LimitRange.objects.create(name=f"limits-{index}", **in_team)
         RuntimeClass.objects.create(cluster=cluster, name=f"runtime-{index}", created_at=EPOCH)
         create_token(User.objects.get(username="alice"), f"token-{index}")
+        create_token(create_service_account(f"machine-{index}").user)
+        RoleBinding.objects.create(cluster=cluster, name=f"binding-{index}", group="students", role=Role.VIEWER)
     Workload.objects.update(cluster_queue_name="queue-0")
 
 

@@ -17,6 +17,7 @@ from django.db.models import Model
 from knox.models import AuthToken
 
 from accounts.models import Cluster, Namespace, Role, RoleBinding
+from accounts.services.service_accounts import create_service_account
 from accounts.services.tokens import create_token
 from queues.models import FlavorQuota, PodSet, ResourceGroup, Workload, WorkloadPriorityClass
 from queues.services.workloads import hold
@@ -61,6 +62,11 @@ def codes(*statuses: int) -> frozenset[int]:
 ENDED: Final = Write(KEYS, right=codes(200), again=codes(409, 404))
 OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "auth/login/"): Write({"username": "bob", "password": "bob-secret"}, own=True, right=codes(200)),
+    # The codes are unknown: who asks is told the same, whoever it is.
+    ("post", "auth/device/"): Write(own=True, right=codes(201)),
+    ("post", "auth/device/token/"): Write({"device_code": "unknown"}, own=True, right=codes(400)),
+    ("post", "auth/device/{user_code}/"): Write({"allow": True}, own=True, right=codes(404)),
+    ("post", "auth/tokens/"): Write({"name": "laptop"}, own=True, right=codes(201)),
     ("post", "auth/logout/"): Write(own=True, right=codes(204)),
     ("post", "auth/token/"): Write({"username": "bob", "password": "bob-secret"}, own=True, right=codes(200, 201)),
     ("delete", "auth/tokens/"): Write(own=True, right=codes(200, 204)),
@@ -80,6 +86,13 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("put", "resource-flavors/{name}/"): Write({"node_labels": {"a": "b"}}, right=codes(200), again=codes(409, 412)),
     ("patch", "resource-flavors/{name}/"): Write({"node_labels": {"a": "b"}}, again=codes(409, 412)),
     ("delete", "resource-flavors/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("put", "role-bindings/{name}/"): Write({"user": "eve", "role": "admin"}, right=codes(200), again=codes(409, 412)),
+    ("patch", "role-bindings/{name}/"): Write({"role": "admin"}, again=codes(409, 412)),
+    ("delete", "role-bindings/{name}/"): Write(right=codes(200, 202, 204), again=codes(404, 409)),
+    ("post", "service-accounts/"): Write({"name": "robot"}, right=codes(201), again=codes(409)),
+    ("delete", "service-accounts/{name}/"): Write(right=codes(204), again=codes(404)),
+    ("post", "service-accounts/{name}/tokens/"): Write({"scope": "read"}, right=codes(201)),
+    ("delete", "service-accounts/{name}/tokens/{id}/"): Write(right=codes(204), again=codes(404)),
     ("put", "prices/"): Write({"currency": "EUR", "prices": []}, again=codes(409, 412)),
     ("patch", "devices/{uuid}/"): Write({"cordoned": True}),
     ("patch", "nodes/{name}/"): Write({"cordoned": True}),
@@ -110,6 +123,8 @@ BY_ADMINS: Final = (
     "devices",
     "nodes",
     "prices",
+    "role-bindings",
+    "service-accounts",
 )
 IDS: Final = [f"{method} {path}" for method, path in OPERATIONS]
 
@@ -149,24 +164,33 @@ def cluster() -> Cluster:
     for name in ("alice", "bob", "charlie"):
         make_user(name)
     RoleBinding.objects.filter(username="charlie").update(role=Role.ADMIN)
+    RoleBinding.objects.create(cluster=cluster, name="of-the-test", username="eve", role=Role.VIEWER)
+    create_service_account("machine")
     return cluster
+
+
+def _holder(path: str) -> str:
+    """Whose token an address with an {id} speaks of."""
+    return "machine" if path.startswith("service-accounts") else "bob"
 
 
 def url_of(path: str) -> str:
     """The address of what bob has."""
-    token = AuthToken.objects.filter(user__username="bob").first()
+    token = AuthToken.objects.filter(user__username=_holder(path)).first()
     names = {
         "cluster-queues": "main", "clusters": "default", "cohorts": "company", "local-queues": "local",
-        "resource-flavors": "spare", "nodes": "node-1", "workloads": "one",
+        "resource-flavors": "spare", "nodes": "node-1", "workloads": "one", "role-bindings": "of-the-test",
+        "service-accounts": "machine",
     }  # fmt: skip
     filled = path.replace("{name}", names.get(path.partition("/")[0], "")).replace("{namespace}", "team-a")
     filled = filled.replace("{uuid}", "GPU-1").replace("{check}", "billing").replace("{flavor}", "default-flavor")
+    filled = filled.replace("{user_code}", "X")
     return f"/api/v1/{filled.replace('{id}', str(token.details.pk if token else ''))}"
 
 
 def prepare(cluster: Cluster, path: str, write: Write) -> None:
     if "{id}" in path:
-        create_token(User.objects.get(username="bob"), "laptop")
+        create_token(User.objects.get(username=_holder(path)), "laptop")
     if write.before == "held":
         hold(cluster, [("team-a", "one")], actor="bob")
     if write.before == "reserved":
