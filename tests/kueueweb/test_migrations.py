@@ -7,13 +7,15 @@ from django.db.migrations import AddField
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import GeneratedField
 
+# Its `user` became `username` in the migration that added the others: the release before could not write one anyway.
+REPLACED = ("rolebinding",)
 APPS = ("accounts", "queues", "gpus", "scheduler", "history")
 ADDED = [
     pytest.param(operation, id=f"{app}.{operation.model_name}.{operation.name}")
     for (app, name), migration in sorted(MigrationLoader(None).disk_migrations.items())
     if app in APPS and name != "0001_initial"
     for operation in migration.operations
-    if isinstance(operation, AddField)
+    if isinstance(operation, AddField) and operation.model_name not in REPLACED
 ]
 
 
