@@ -133,6 +133,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET drift/": (EVERYBODY, None),
     "GET fragmentation/": (EVERYBODY, None),
     "GET history/": (EVERYBODY, None),
+    "GET nodes/{name}/pods/": (EVERYBODY, None),
     "GET overview/": (EVERYBODY, None),
     "GET prices/": (EVERYBODY, None),
     "PUT prices/": (ADMIN, {"currency": "EUR", "prices": [{"resource": "cpu", "per_hour": "1"}]}),

@@ -86,11 +86,11 @@ def test_a_node_without_pods_asks_nothing(bob: SchemaClient, cluster: Cluster) -
 
 def test_who_runs_on_a_node_is_told_to_those_who_may_see_them(node: Node, pods: dict[str, Pod]) -> None:
     user = User.objects.create_user("reader")
-    RoleBinding.objects.create(user=user, role=Role.VIEWER, namespace="team-a")
+    RoleBinding.objects.create(username=user.username, role=Role.VIEWER, namespace="team-a")
     [mine] = client_of(user).get("/api/v1/nodes/n1/pods/").json()["results"]
     assert (mine["namespace"], mine["workload"], mine["name"]) == ("team-a", "w", "w-team-a-0")
     assert (mine["phase"], mine["ready"], mine["requests"]) == ("Running", True, {"cpu": "2"})
-    RoleBinding.objects.create(user=user, role=Role.VIEWER, namespace="")
+    RoleBinding.objects.create(username=user.username, role=Role.VIEWER, namespace="")
     both = client_of(user).get("/api/v1/nodes/n1/pods/").json()["results"]
     assert [each["namespace"] for each in both] == ["team-a", "team-b"]
 
