@@ -231,6 +231,8 @@ class Kind(ManifestKind):
     prefetch: tuple[str, ...] = ()
     editable: bool = False
     """Whether REST takes changes of single objects."""
+    mirrored: bool = True
+    """Whether a cluster has such objects: where it alone changes them, ours are not edited."""
 
     @cached_property
     def stored(self) -> tuple[Field, ...]:

@@ -40,6 +40,7 @@ ROLE_BINDING: Final = Kind(
     model=RoleBinding,
     spec_required=True,
     editable=True,
+    mirrored=False,
     check=_check,
     fields=(
         Field("username", "spec.user", Text(max_length=_MAX_NAME), json="user", help="Either a user, or a group."),

@@ -43,7 +43,7 @@ User = AbstractBaseUser | AnonymousUser | None
 
 LOCAL_ACTOR = "manage.py"
 _MAX_SET_NAME = 253
-_OURS: Final = ("Configuration", "ConfigMap")
+_OURS: Final = ("Configuration", "ConfigMap", "RoleBinding")
 """They say how we read a cluster: also of one whose objects only the cluster itself changes."""
 _FIRST_JOB_KIND = next(iter(JOB_KINDS))
 _LOCK = 0x6B756575

@@ -190,6 +190,7 @@ def _views_of(kind: Kind) -> tuple[type[KindListView], type[KindDetailView]]:
         "kind": kind.name,
         "queryset": kind.model.objects.all(),
         "serializer_class": shapes.serializer_of(kind.name) if kind.fields else shapes.ObjectSerializer,
+        "writes_what_is_mirrored": kind.mirrored,
     }
     listed = dict(common)
     if kind.namespaced:

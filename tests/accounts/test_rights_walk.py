@@ -123,6 +123,7 @@ RIGHTS: Final[dict[str, Entry]] = {
     "GET role-bindings/{name}/": (AUDITORS, None),
     "GET audit/": (AUDITORS, None),
     "GET audit/export/": (AUDITORS, None),
+    "PATCH clusters/{name}/": (ADMIN, {"mode": "schedule"}),
     "PATCH nodes/{name}/": (ADMIN, {"cordoned": True}),
     "PATCH devices/{uuid}/": (ADMIN, {"cordoned": True}),
     "GET cohorts/tree/": (EVERYBODY, None),

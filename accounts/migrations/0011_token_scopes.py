@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0009_role_bindings'),
+        ('accounts', '0010_role_bindings'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
