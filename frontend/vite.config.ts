@@ -21,7 +21,8 @@ export default defineConfig(({ command }) => ({
     strictPort: true,
     proxy: {
       "/api": { target: backend },
-      "/ws": { target: backend, ws: true },
+      // The server lets in sockets of its own pages only.
+      "/ws": { target: backend, ws: true, changeOrigin: true, rewriteWsOrigin: true },
     },
   },
   test: {

@@ -12,6 +12,7 @@ import { sessionQuery } from "@/api/session";
 import { parseAuditFilters } from "@/lib/url/audit-filters";
 import { parseDecisionFilters } from "@/lib/url/decision-filters";
 import { parseGpuFilters } from "@/lib/url/gpu-filters";
+import { parseNodeFilters } from "@/lib/url/node-filters";
 import { parseRange } from "@/lib/url/range";
 import { parseReportFilters } from "@/lib/url/report-filters";
 import { parseWorkloadFilters } from "@/lib/url/workload-filters";
@@ -95,6 +96,51 @@ const gpusRoute = createRoute({
   component: lazyRouteComponent(() => import("@/routes/gpus"), "GpusRoute"),
 });
 
+const nodesRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/nodes",
+  validateSearch: parseNodeFilters,
+  component: lazyRouteComponent(() => import("@/routes/nodes"), "NodesRoute"),
+});
+
+const nodeRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/nodes/$name",
+  component: lazyRouteComponent(() => import("@/routes/node"), "NodeRoute"),
+});
+
+const flavorsRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/flavors",
+  component: lazyRouteComponent(() => import("@/routes/flavors"), "FlavorsRoute"),
+});
+
+const flavorRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/flavors/$name",
+  component: lazyRouteComponent(() => import("@/routes/flavor"), "FlavorRoute"),
+});
+
+const topologyRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/topologies/$name",
+  component: lazyRouteComponent(() => import("@/routes/topology"), "TopologyRoute"),
+});
+
+const cohortRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/cohorts/$name",
+  validateSearch: parseRange,
+  component: lazyRouteComponent(() => import("@/routes/cohort"), "CohortRoute"),
+});
+
+const localQueueRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: "/local-queues/$namespace/$name",
+  validateSearch: parseRange,
+  component: lazyRouteComponent(() => import("@/routes/local-queue"), "LocalQueueRoute"),
+});
+
 const decisionsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/decisions",
@@ -139,6 +185,13 @@ const routeTree = rootRoute.addChildren([
     queuesRoute,
     clusterQueueRoute,
     gpusRoute,
+    nodesRoute,
+    nodeRoute,
+    flavorsRoute,
+    flavorRoute,
+    topologyRoute,
+    cohortRoute,
+    localQueueRoute,
     decisionsRoute,
     auditRoute,
     reportsRoute,

@@ -13,6 +13,7 @@ from queues.api.configuration_views import EditView, KindListView, KindView
 from queues.api.serializers import Shape
 from queues.kinds import KINDS
 from queues.models import FlavorQuota, ResourceFlavor
+from scheduler.store.configuration import read_configuration
 from scheduler.store.nodes import read_nodes
 from scheduling.devices.capacity import FlavorCapacity, flavor_capacity
 
@@ -51,8 +52,10 @@ def capacities(cluster: Cluster, flavors: list[ResourceFlavor]) -> dict[str, lis
     for flavor, resource, total in sums:
         promised.setdefault(flavor, {})[resource] = int(total)
     kind = KINDS["ResourceFlavor"]
+    rules = read_configuration(cluster.configuration).transformations
     return {
-        row.name: flavor_capacity(kind.core_value(row), nodes, promised.get(row.name, {}), vendors) for row in flavors
+        row.name: flavor_capacity(kind.core_value(row), nodes, promised.get(row.name, {}), vendors, rules)
+        for row in flavors
     }
 
 

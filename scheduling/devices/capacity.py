@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.model.node import Node
+from scheduling.model.quantity import NANOS
 from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.resources import Transformation
 from scheduling.model.selectors import matches_node_selector
 from scheduling.model.vendor import DeviceVendor
 
@@ -28,21 +30,37 @@ class FlavorCapacity:
 
 
 def flavor_capacity(
-    flavor: ResourceFlavor, nodes: Iterable[Node], promised: Mapping[str, int], vendors: Sequence[DeviceVendor]
+    flavor: ResourceFlavor,
+    nodes: Iterable[Node],
+    promised: Mapping[str, int],
+    vendors: Sequence[DeviceVendor],
+    transformations: Sequence[Transformation] = (),
 ) -> list[FlavorCapacity]:
     """Every resource of which something is promised, by name. Nodes count whether or not they are in service: what is
-    cordoned today is there tomorrow. A node that states no amount of a resource has none of it."""
+    cordoned today is there tomorrow. A node that states no amount of a resource has none of it; of what only
+    transformations make, the nodes have as much as their resources make."""
     reached = [node for node in nodes if matches_node_selector(flavor.node_labels, node.selectable_labels)]
     of_devices = _device_amounts(reached, vendors)
+
+    def stated(resource: str) -> int:
+        return of_devices.get(resource, sum(node.allocatable.get(resource, 0) for node in reached))
+
     return [
         FlavorCapacity(
             resource,
             amount,
-            of_devices.get(resource, sum(node.allocatable.get(resource, 0) for node in reached)),
+            stated(resource) or _made_of(resource, stated, transformations),
             sum(node.foreign_usage.get(resource, 0) for node in reached),
         )
         for resource, amount in sorted(promised.items())
     ]
+
+
+def _made_of(resource: str, stated: Callable[[str], int], transformations: Iterable[Transformation]) -> int:
+    """What transformations make of the nodes' resources. Where one multiplies by a number of devices, the sum over all
+    devices is that product already."""
+    made = ((rule.outputs.get(resource, 0), rule.input) for rule in transformations)
+    return sum(factor * stated(source) // NANOS for factor, source in made if factor)
 
 
 def _device_amounts(nodes: Iterable[Node], vendors: Sequence[DeviceVendor]) -> dict[str, int]:

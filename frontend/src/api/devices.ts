@@ -22,6 +22,16 @@ export function driftQuery(cluster: string) {
   });
 }
 
+/** What the devices use now, as their monitors say; a device that nobody reports is not among them. */
+export function deviceUsageQuery(cluster: string) {
+  return queryOptions({
+    queryKey: ["device-usage", cluster] as const,
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/device-usage/", { params: { query: { cluster } }, signal })),
+    refetchInterval: 30_000,
+  });
+}
+
 /** What a device used in the last hour, as its monitor says; empty without a monitor. */
 export function deviceSamplesQuery(cluster: string, uuid: string) {
   const params = { path: { uuid }, query: { cluster, hours: 1, limit: 1000 } };

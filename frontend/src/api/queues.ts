@@ -1,7 +1,7 @@
 /** ClusterQueues, LocalQueues and the names to choose from. */
 import { queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { ApiError, answer, api, warningsOf } from "./client";
-import type { ClusterQueue, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
+import type { ClusterQueue, Cohort, LocalQueue, Page, ResourceGroup, StopPolicy } from "./types";
 
 const MAX_NAMES = 1000;
 
@@ -16,6 +16,32 @@ export function clusterQueueQuery(cluster: string, name: string) {
     queryKey: clusterQueueKeys.detail(cluster, name),
     queryFn: async ({ signal }) =>
       (await answer(api.GET("/api/v1/cluster-queues/{name}/", { params, signal }))) as ClusterQueue,
+  });
+}
+
+/** Null for a cohort that queues name and nobody declared: Kueue makes it so. */
+export function cohortQuery(cluster: string, name: string) {
+  const params = { path: { name }, query: { cluster } };
+  return queryOptions({
+    queryKey: ["cohorts", cluster, name] as const,
+    queryFn: async ({ signal }): Promise<Cohort | null> => {
+      try {
+        return (await answer(api.GET("/api/v1/cohorts/{name}/", { params, signal }))) as Cohort;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
+      }
+    },
+  });
+}
+
+export function localQueueQuery(cluster: string, namespace: string, name: string) {
+  const params = { path: { namespace, name }, query: { cluster } };
+  return queryOptions({
+    queryKey: ["local-queues", cluster, "detail", namespace, name] as const,
+    queryFn: async ({ signal }) =>
+      (await answer(api.GET("/api/v1/local-queues/{namespace}/{name}/", { params, signal }))) as LocalQueue,
+    refetchInterval: 10_000,
   });
 }
 

@@ -1,6 +1,6 @@
 /**
  * A table of any length: only the rows in view are in the page, more are asked for near the end, and the arrow keys walk
- * the rows. Sorting and paging are the server's; columns give way on narrow screens.
+ * the rows. Rows come in the order in which they are shown; columns give way on narrow screens.
  */
 import { Checkbox, Skeleton } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
@@ -8,6 +8,7 @@ import { type ColumnDef, columnVisibilityFeature, tableFeatures, useTable } from
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef } from "react";
 import classes from "./data-table.module.css";
+import { Icon } from "./icon";
 
 export interface ColumnLook {
   /** Leaves the table below this width of the window, in px. */
@@ -15,7 +16,12 @@ export interface ColumnLook {
   align?: "right";
   /** A CSS width. */
   width?: string;
+  /** What `sort` calls this order; without it nobody sorts by the column. */
+  sort?: string;
 }
+
+/** The name of an order, "-" before it for the largest first. */
+export type Sort = string;
 
 export interface Selection {
   keys: ReadonlySet<string>;
@@ -43,6 +49,10 @@ export interface DataTableProps<Row extends object> {
   loadingMore?: boolean;
   /** A CSS height of the scrolling frame. */
   height?: string;
+  /** The order that the rows are in. */
+  sort?: Sort | undefined;
+  /** With it the heads of columns that have an order are buttons; undefined goes back to the list's own order. */
+  onSort?: ((sort: Sort | undefined) => void) | undefined;
 }
 
 const ROW_HEIGHT = 33;
@@ -129,8 +139,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                 scope="col"
                 data-align={header.column.columnDef.meta?.align}
                 style={{ width: header.column.columnDef.meta?.width }}
+                aria-sort={ariaSort(header.column.columnDef.meta?.sort, props.sort)}
               >
-                <table.FlexRender header={header} />
+                <SortButton by={header.column.columnDef.meta?.sort} sort={props.sort} onSort={props.onSort}>
+                  <table.FlexRender header={header} />
+                </SortButton>
               </th>
             ))}
           </tr>
@@ -172,6 +185,29 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         </tbody>
       </table>
     </div>
+  );
+}
+
+function ariaSort(by: string | undefined, sort: Sort | undefined) {
+  if (by === undefined || sort === undefined) return undefined;
+  return sort === by ? "ascending" : sort === `-${by}` ? "descending" : undefined;
+}
+
+interface SortButtonProps extends Pick<DataTableProps<object>, "sort" | "onSort"> {
+  by: string | undefined;
+  children: ReactNode;
+}
+
+/** Sorts by a column: the largest first, then the smallest, then no longer. */
+function SortButton({ by, sort, onSort, children }: SortButtonProps) {
+  if (by === undefined || onSort === undefined) return children;
+  const next = sort === `-${by}` ? by : sort === by ? undefined : `-${by}`;
+  return (
+    <button type="button" className={classes.sort} onClick={() => onSort(next)}>
+      {children}
+      {sort === by && <Icon name="up" size={11} />}
+      {sort === `-${by}` && <Icon name="down" size={11} />}
+    </button>
   );
 }
 

@@ -5,6 +5,8 @@ const PATHS = {
   workloads: "M4 6h10M4 12h16M4 18h7M17 4v4M14 16v4",
   queues: "M5 4h14v4H5zM9 8v4M15 8v8M6 12h6v4H6zM12 16h6v4h-6z",
   gpus: "M7 7h10v10H7zM10 10h4v4h-4zM9 3v4M15 3v4M9 17v4M15 17v4M3 9h4M3 15h4M17 9h4M17 15h4",
+  nodes: "M4 4h16v6H4zM4 14h16v6H4zM7.5 7h.1M7.5 17h.1M11 7h6M11 17h6",
+  flavors: "M12 3l9 5l-9 5l-9-5zM3 12l9 5l9-5M3 16l9 5l9-5",
   decisions: "M12 3v18M12 6H5l-2 3l2 3h7M12 11h7l2 3l-2 3h-7M8 21h8",
   audit: "M6 3h9l4 4v14H6zM15 3v4h4M9 12h7M9 16h5",
   reports: "M4 20h16M6 16v-5h3v5M11 16V6h3v10M16 16v-7h3v7",

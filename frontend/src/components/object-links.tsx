@@ -1,4 +1,5 @@
-/** Where the name of an object leads. A name that is cut keeps its end, by which names of one series differ. */
+/** Names that lead to what they name. */
+import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { TextLink } from "./link";
 import { MiddleEllipsis } from "./middle-ellipsis";
@@ -7,7 +8,7 @@ interface Look {
   /** What is shown instead of the name. */
   children?: ReactNode;
   fw?: number;
-  /** In tables the row takes the keyboard's focus, not each of its names. */
+  /** In a row of a table: the row takes the keyboard's focus, and a name without room loses its middle. */
   inRow?: boolean;
 }
 
@@ -18,18 +19,91 @@ const shared = ({ fw, inRow = false }: Look) => ({
   ...(inRow ? { tabIndex: -1 } : {}),
 });
 
+const shown = (name: string, { children, inRow = false }: Look) =>
+  children ?? (inRow ? <MiddleEllipsis text={name} /> : name);
+
+/** Stands for a name that is not the reader's to see. */
+export function HiddenName() {
+  return (
+    <Text span fz="inherit" c="var(--kw-muted)">
+      of another tenant
+    </Text>
+  );
+}
+
 export function WorkloadLink({ namespace, name, ...look }: Look & { namespace: string; name: string }) {
   return (
     <TextLink to="/workloads/$namespace/$name" params={{ namespace, name }} {...shared(look)}>
-      {look.children ?? <MiddleEllipsis text={name} />}
+      {shown(name, look)}
     </TextLink>
   );
 }
 
+/** `workload` is "namespace/name", and shown so. */
+export function KeyedWorkloadLink({ workload, ...look }: Look & { workload: string }) {
+  const [namespace = "", name = ""] = workload.split("/");
+  if (workload === "") return <HiddenName />;
+  return (
+    <WorkloadLink namespace={namespace} name={name} {...look}>
+      {shown(workload, look)}
+    </WorkloadLink>
+  );
+}
+
 export function ClusterQueueLink({ name, ...look }: Look & { name: string }) {
+  if (name === "") return <HiddenName />;
   return (
     <TextLink to="/queues/$name" params={{ name }} {...shared(look)}>
-      {look.children ?? <MiddleEllipsis text={name} />}
+      {shown(name, look)}
+    </TextLink>
+  );
+}
+
+export function LocalQueueLink({ namespace, name, ...look }: Look & { namespace: string; name: string }) {
+  return (
+    <TextLink to="/local-queues/$namespace/$name" params={{ namespace, name }} {...shared(look)}>
+      {shown(name, look)}
+    </TextLink>
+  );
+}
+
+export function CohortLink({ name, ...look }: Look & { name: string }) {
+  return (
+    <TextLink to="/cohorts/$name" params={{ name }} {...shared(look)}>
+      {shown(name, look)}
+    </TextLink>
+  );
+}
+
+export function FlavorLink({ name, ...look }: Look & { name: string }) {
+  return (
+    <TextLink to="/flavors/$name" params={{ name }} {...shared(look)}>
+      {shown(name, look)}
+    </TextLink>
+  );
+}
+
+export function TopologyLink({ name, ...look }: Look & { name: string }) {
+  return (
+    <TextLink to="/topologies/$name" params={{ name }} {...shared(look)}>
+      {shown(name, look)}
+    </TextLink>
+  );
+}
+
+export function NodeLink({ name, ...look }: Look & { name: string }) {
+  return (
+    <TextLink to="/nodes/$name" params={{ name }} {...shared(look)}>
+      {shown(name, look)}
+    </TextLink>
+  );
+}
+
+/** The page of GPUs with the device opened. */
+export function DeviceLink({ node, uuid, label }: { node: string; uuid: string; label: string }) {
+  return (
+    <TextLink to="/gpus" search={{ node, device: uuid }} fz="inherit" title={uuid}>
+      {label}
     </TextLink>
   );
 }

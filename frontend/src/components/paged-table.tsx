@@ -10,9 +10,12 @@ export type PagedList<Row> = UseInfiniteQueryResult<InfiniteData<{ results: Row[
 export interface PagedTableProps<Row extends object>
   extends Pick<
     DataTableProps<Row>,
-    "label" | "columns" | "rowKey" | "onOpen" | "selection" | "empty" | "height"
+    "label" | "columns" | "rowKey" | "onOpen" | "selection" | "empty" | "height" | "sort" | "onSort"
   > {
   list: PagedList<Row>;
+  /** Above the rows. */
+  title?: string;
+  aside?: ReactNode;
   /** Below the rows. */
   foot?: ReactNode;
 }
@@ -22,7 +25,14 @@ export function useRows<Row>({ data }: PagedList<Row>): Row[] {
   return useMemo(() => data?.pages.flatMap((page) => page.results) ?? [], [data]);
 }
 
-export function PagedTable<Row extends object>({ list, foot, label, ...table }: PagedTableProps<Row>) {
+export function PagedTable<Row extends object>({
+  list,
+  title,
+  aside,
+  foot,
+  label,
+  ...table
+}: PagedTableProps<Row>) {
   const rows = useRows(list);
   const { fetchNextPage } = list;
   const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
@@ -36,7 +46,7 @@ export function PagedTable<Row extends object>({ list, foot, label, ...table }: 
     );
   }
   return (
-    <Panel flush>
+    <Panel flush {...(title === undefined ? {} : { title })} aside={aside}>
       <DataTable
         height="max(420px, calc(100dvh - 180px))"
         {...table}

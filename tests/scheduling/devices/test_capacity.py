@@ -6,8 +6,11 @@ from dataclasses import replace
 
 from scheduling.devices.capacity import flavor_capacity
 from scheduling.model.node import Node
+from scheduling.model.quantity import NANOS
 from scheduling.model.resource_flavor import ResourceFlavor
+from scheduling.model.resources import Transformation
 from scheduling.model.vendor import NVIDIA
+from scheduling.model.vocabulary import TransformationStrategy
 from tests.scheduling.device_worlds import GPU, MEMORY, gpu_node
 
 
@@ -27,3 +30,13 @@ def test_promises_are_held_against_the_nodes_that_the_flavor_reaches() -> None:
         (GPU, 30, 30, 0, False),
         (MEMORY, 49_153, 49_152, 0, True),
     ]
+
+
+def test_what_transformations_make_is_there_as_far_as_the_nodes_have_what_it_is_made_of() -> None:
+    total = "nvidia.com/total-gpumem"
+    rules = [Transformation(MEMORY, TransformationStrategy.REPLACE, GPU, {total: 2 * NANOS})]
+    nodes = [gpu_node("a", 2, gpu="on"), gpu_node("b", gpu="on")]
+    promised = {total: 98_304, "example.com/typo": 1}
+    typo, found = flavor_capacity(ResourceFlavor("gpu", {"gpu": "on"}), nodes, promised, [NVIDIA], rules)
+    assert (found.resource, found.allocatable, found.is_exceeded) == (total, 98_304, False)
+    assert (typo.allocatable, typo.is_exceeded) == (0, True)

@@ -16,17 +16,23 @@ export interface NodeDevicesProps {
   /** What keeps pods off the node. */
   fault: string | undefined;
   compact: boolean;
+  /** Without the node's name, where the page says it. */
+  bare?: boolean;
   /** Slices of other namespaces fade. */
   highlight: string | undefined;
   onOpen: (uuid: string) => void;
 }
 
 export const NodeDevices = memo(
-  function NodeDevices({ group, fault, compact, highlight, onOpen }: NodeDevicesProps) {
+  function NodeDevices({ group, fault, compact, bare = false, highlight, onOpen }: NodeDevicesProps) {
     const DeviceView = compact ? CompactDevice : FullDevice;
     return (
-      <section className={classes.node} data-compact={compact || undefined} aria-label={`Node ${group.node}`}>
-        <NodeHead group={group} fault={fault} compact={compact} />
+      <section
+        className={bare ? undefined : classes.node}
+        data-compact={compact || undefined}
+        aria-label={`Node ${group.node}`}
+      >
+        {!bare && <NodeHead group={group} fault={fault} compact={compact} />}
         <div className={compact ? classes.compactDevices : classes.devices}>
           {group.entries.map((entry) => (
             <DeviceView key={entry.uuid} entry={entry} highlight={highlight} onOpen={onOpen} />

@@ -1,6 +1,7 @@
 /** What the GPU page adds up from the live devices. */
 import type { LiveDevice, Node } from "@/api/types";
 import { GPU_STATES, type GpuState, gpuState } from "@/lib/url/gpu-filters";
+import { NODE_STATE_LOOKS, nodeState } from "@/lib/words/node-state";
 
 export interface DeviceEntry {
   uuid: string;
@@ -35,11 +36,10 @@ export function nodeFaults(
   nodes: readonly Pick<Node, "name" | "ready" | "unschedulable" | "cordoned" | "draining">[],
 ): Map<string, string> {
   const faults = new Map<string, string>();
-  for (const { name, ready, unschedulable, cordoned, draining } of nodes) {
-    if (!ready) faults.set(name, "not ready");
-    else if (draining) faults.set(name, "draining");
-    else if (cordoned) faults.set(name, "cordoned");
-    else if (unschedulable) faults.set(name, "cordoned in the cluster");
+  for (const node of nodes) {
+    const state = nodeState(node);
+    if (state === "cordoned" && !node.cordoned) faults.set(node.name, "cordoned in the cluster");
+    else if (state !== "ready") faults.set(node.name, NODE_STATE_LOOKS[state].label.toLowerCase());
   }
   return faults;
 }

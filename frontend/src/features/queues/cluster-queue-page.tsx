@@ -6,10 +6,10 @@ import { useCluster, useLive } from "@/api/cluster";
 import { waiting } from "@/api/live-data";
 import { clusterQueueQuery } from "@/api/queues";
 import type { ClusterQueue, LiveClusterQueue } from "@/api/types";
+import { BackLink } from "@/components/back-link";
 import { BadgeDot } from "@/components/badge-dot";
 import { ErrorState } from "@/components/error-state";
-import { Icon } from "@/components/icon";
-import { TextLink } from "@/components/link";
+import { CohortLink } from "@/components/object-links";
 import { PageHeader } from "@/components/page-header";
 import { Stat } from "@/components/stat";
 import { formatCount } from "@/lib/quantity";
@@ -27,11 +27,7 @@ export function ClusterQueuePage({ name, history }: { name: string; history: Rea
     <>
       <PageHeader
         title={name}
-        trail={
-          <TextLink to="/queues" fz="sm" style={{ display: "inline-flex", alignItems: "center", gap: 6 }}>
-            <Icon name="back" size={14} /> Queues
-          </TextLink>
-        }
+        trail={<BackLink to="/queues">Queues</BackLink>}
         facts={queue.data !== undefined && <Facts queue={queue.data} />}
       />
       {queue.error !== null && (
@@ -84,10 +80,7 @@ function Facts({ queue }: { queue: ClusterQueue }) {
           "in no cohort"
         ) : (
           <>
-            in cohort{" "}
-            <TextLink to="/queues" search={{ search: queue.cohort }} fz="inherit" underline="always">
-              {queue.cohort}
-            </TextLink>
+            in cohort <CohortLink name={queue.cohort} />
           </>
         )}
       </Text>

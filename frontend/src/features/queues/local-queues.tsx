@@ -6,7 +6,7 @@ import { localQueuesQuery } from "@/api/queues";
 import { BadgeDot } from "@/components/badge-dot";
 import { EmptyState } from "@/components/empty-state";
 import { ErrorState } from "@/components/error-state";
-import { TextLink } from "@/components/link";
+import { LocalQueueLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatCount } from "@/lib/quantity";
 import classes from "./queues.module.css";
@@ -43,14 +43,7 @@ export function LocalQueues({ clusterQueue }: { clusterQueue: string }) {
               {rows.map((queue) => (
                 <Table.Tr key={`${queue.namespace}/${queue.name}`}>
                   <Table.Td>
-                    <TextLink
-                      to="/workloads"
-                      search={{ namespace: queue.namespace, local_queue: queue.name }}
-                      fz="inherit"
-                      fw={550}
-                    >
-                      {queue.name}
-                    </TextLink>
+                    <LocalQueueLink namespace={queue.namespace} name={queue.name} fw={550} />
                     <Text fz="xs" c="var(--kw-muted)">
                       {queue.namespace}
                     </Text>

@@ -2,16 +2,15 @@
 import { Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
 import { useCluster } from "@/api/cluster";
 import type { Workload } from "@/api/types";
 import { pendingInQueueQuery } from "@/api/workloads";
-import { Ago } from "@/components/ago";
-import { type DataColumn, DataTable } from "@/components/data-table";
+import { ageColumn } from "@/components/columns";
+import type { DataColumn } from "@/components/data-table";
 import { EmptyState } from "@/components/empty-state";
-import { ErrorState } from "@/components/error-state";
-import { TextLink } from "@/components/link";
-import { Panel } from "@/components/panel";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { WorkloadLink } from "@/components/object-links";
+import { PagedTable } from "@/components/paged-table";
 import { formatCount } from "@/lib/quantity";
 
 const COLUMNS: DataColumn<Workload>[] = [
@@ -25,14 +24,9 @@ const COLUMNS: DataColumn<Workload>[] = [
     id: "name",
     header: "Workload",
     cell: ({ row: { original } }) => (
-      <TextLink
-        to="/workloads/$namespace/$name"
-        params={{ namespace: original.namespace, name: original.name }}
-        fz="inherit"
-        tabIndex={-1}
-      >
-        {original.namespace}/{original.name}
-      </TextLink>
+      <WorkloadLink namespace={original.namespace} name={original.name} inRow>
+        <MiddleEllipsis text={`${original.namespace}/${original.name}`} />
+      </WorkloadLink>
     ),
   },
   {
@@ -44,29 +38,20 @@ const COLUMNS: DataColumn<Workload>[] = [
   {
     id: "why",
     header: "Why it waits",
-    meta: { hideBelow: 760, width: "34%" },
+    meta: { hideBelow: 760, width: "40%" },
     cell: ({ row: { original } }) => (
       <span title={original.message}>{original.message || original.reason || "–"}</span>
     ),
   },
-  {
-    id: "waits",
-    header: "Queued",
-    meta: { width: "112px", align: "right" },
-    cell: ({ row: { original } }) => <Ago time={original.queued_at ?? original.created_at} />,
-  },
+  ageColumn((workload) => workload.queued_at ?? workload.created_at, { align: "right" }),
 ];
 
 export function PendingList({ queue, pending }: { queue: string; pending: number | null }) {
   const navigate = useNavigate();
   const list = useInfiniteQuery(pendingInQueueQuery(useCluster(), queue));
-  const rows = useMemo(() => list.data?.pages.flatMap((page) => page.results) ?? [], [list.data]);
-  const { fetchNextPage } = list;
-  const more = useCallback(() => void fetchNextPage(), [fetchNextPage]);
   return (
-    <Panel
+    <PagedTable
       title="Pending, in the order of service"
-      flush
       aside={
         pending !== null && (
           <Text fz="sm" c="var(--kw-muted)" className="kw-number" data-live>
@@ -74,29 +59,15 @@ export function PendingList({ queue, pending }: { queue: string; pending: number
           </Text>
         )
       }
-    >
-      {list.error !== null ? (
-        <ErrorState
-          title="The pending workloads cannot be shown"
-          message={list.error.message}
-          onRetry={() => void list.refetch()}
-        />
-      ) : (
-        <DataTable
-          label={`Workloads pending in ${queue}`}
-          columns={COLUMNS}
-          rows={rows}
-          rowKey={(row) => row.uid}
-          loading={list.isPending}
-          onOpen={({ namespace, name }) =>
-            void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
-          }
-          onEnd={list.hasNextPage ? more : undefined}
-          loadingMore={list.isFetchingNextPage}
-          height="520px"
-          empty={<EmptyState icon="check" title="Nobody waits in this queue" />}
-        />
-      )}
-    </Panel>
+      label={`Workloads pending in ${queue}`}
+      list={list}
+      columns={COLUMNS}
+      rowKey={(row) => row.uid}
+      onOpen={({ namespace, name }) =>
+        void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+      }
+      height="520px"
+      empty={<EmptyState icon="check" title="Nobody waits in this queue" />}
+    />
   );
 }

@@ -7,6 +7,7 @@ import { isClusterAdmin, isMirrored, sessionQuery } from "@/api/session";
 import type { ClusterQueue, LiveQuota } from "@/api/types";
 import { EmptyState } from "@/components/empty-state";
 import { Icon } from "@/components/icon";
+import { FlavorLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, parseAmount } from "@/lib/quantity";
 import classes from "./queues.module.css";
@@ -76,7 +77,9 @@ function QuotaTable({ queue, usage }: { queue: ClusterQueue; usage: LiveQuota[] 
             const live = usage.find((quota) => quota.flavor === flavor && quota.resource === resource.name);
             return (
               <Table.Tr key={`${flavor} ${resource.name}`}>
-                <Table.Td>{flavor}</Table.Td>
+                <Table.Td>
+                  <FlavorLink name={flavor} />
+                </Table.Td>
                 <Table.Td>{resource.name}</Table.Td>
                 <QuantityCell resource={resource.name} quantity={resource.nominal_quota} />
                 <QuantityCell resource={resource.name} quantity={resource.borrowing_limit} />

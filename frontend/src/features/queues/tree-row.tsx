@@ -8,6 +8,7 @@ import { Icon } from "@/components/icon";
 import { TextLink } from "@/components/link";
 import { Meter } from "@/components/meter";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { ClusterQueueLink, CohortLink } from "@/components/object-links";
 import { formatAmountOf, formatAmountShort, formatCount } from "@/lib/quantity";
 import { type CohortRow, type QueueRow, quotaKey, type TreeRow } from "./cohort-tree";
 import classes from "./queues.module.css";
@@ -46,9 +47,7 @@ function CohortView({ row, onToggle }: { row: CohortRow; onToggle: (name: string
           <Icon name={row.open ? "down" : "right"} size={14} />
         </ActionIcon>
         <div>
-          <Text fz="inherit" fw={650} truncate title={row.name}>
-            {row.name}
-          </Text>
+          <CohortLink name={row.name} fw={650} />
           <Text fz={11.5} c="var(--kw-muted)">
             cohort of {formatCount(row.queues)} {row.queues === 1 ? "queue" : "queues"}
             {row.cohort === null && ", not declared"}
@@ -108,9 +107,9 @@ function QueueView({ row }: { row: QueueRow }) {
   return (
     <div className={classes.row}>
       <div className={classes.name} style={{ paddingLeft: row.depth * INDENT + 28 }}>
-        <TextLink to="/queues/$name" params={{ name }} fz="inherit" fw={550} miw={0}>
+        <ClusterQueueLink name={name} fw={550}>
           <MiddleEllipsis text={name} />
-        </TextLink>
+        </ClusterQueueLink>
         {!queue.active && <BadgeDot label="Not active" color="orange" hint={queue.message} />}
       </div>
       <Count label="Pending" value={waiting(queue)} inadmissible={queue.inadmissible} />

@@ -20,6 +20,8 @@ const PAGES = [
   { to: "/workloads", label: "Workloads", icon: "workloads" },
   { to: "/queues", label: "Queues", icon: "queues" },
   { to: "/gpus", label: "GPUs", icon: "gpus" },
+  { to: "/nodes", label: "Nodes", icon: "nodes" },
+  { to: "/flavors", label: "Flavors", icon: "flavors" },
   { to: "/decisions", label: "Decisions", icon: "decisions" },
   { to: "/reports", label: "Reports", icon: "reports" },
 ] as const satisfies { to: string; label: string; icon: IconName }[];

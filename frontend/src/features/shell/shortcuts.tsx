@@ -3,13 +3,23 @@ import { Group, Kbd, Modal, Stack, Text } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 
-const GO = { o: "/", w: "/workloads", q: "/queues", g: "/gpus", d: "/decisions" } as const;
+const GO = {
+  o: "/",
+  w: "/workloads",
+  q: "/queues",
+  g: "/gpus",
+  n: "/nodes",
+  f: "/flavors",
+  d: "/decisions",
+} as const;
 
 const HELP = [
   { keys: ["g", "o"], text: "Overview" },
   { keys: ["g", "w"], text: "Workloads" },
   { keys: ["g", "q"], text: "Queues" },
   { keys: ["g", "g"], text: "GPUs" },
+  { keys: ["g", "n"], text: "Nodes" },
+  { keys: ["g", "f"], text: "Flavors" },
   { keys: ["g", "d"], text: "Decisions" },
   { keys: ["/"], text: "Search in this page" },
   { keys: ["↓", "↑"], text: "Walk the rows of a table (also j, k)" },

@@ -3,10 +3,10 @@ import { Table, Text } from "@mantine/core";
 import { useLive } from "@/api/cluster";
 import type { AllocatedDevice, WorkloadDetail } from "@/api/types";
 import { Meter } from "@/components/meter";
+import { DeviceLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatMib } from "@/lib/quantity";
 import { tenantColor } from "@/lib/tenant-color";
-import { DeviceLink, NodeLink } from "../references";
 import classes from "../workloads.module.css";
 
 export function Devices({ workload }: { workload: WorkloadDetail }) {

@@ -5,9 +5,9 @@ import { useCluster } from "@/api/cluster";
 import { lastPlacementQuery } from "@/api/decisions";
 import type { WorkloadReference } from "@/api/workloads";
 import { Ago } from "@/components/ago";
+import { DeviceLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatMib } from "@/lib/quantity";
-import { DeviceLink, NodeLink } from "../references";
 import classes from "../workloads.module.css";
 
 export function WhereItRan(reference: WorkloadReference) {

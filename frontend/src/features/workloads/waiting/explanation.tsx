@@ -4,10 +4,10 @@ import type { ReactNode } from "react";
 import type { Explanation, FlavorVerdict } from "@/api/types";
 import { BadgeDot } from "@/components/badge-dot";
 import { ErrorState } from "@/components/error-state";
+import { ClusterQueueLink, KeyedWorkloadLink, NodeLink } from "@/components/object-links";
 import { Panel } from "@/components/panel";
 import { formatAmountShort, formatCount } from "@/lib/quantity";
 import { nearestWords, refusalWords } from "@/lib/words/refusal-words";
-import { NodeLink, QueueLink, WorkloadLink } from "../references";
 import classes from "../workloads.module.css";
 
 const VERDICTS: Record<FlavorVerdict["rule"], { label: string; color: string }> = {
@@ -219,10 +219,10 @@ function Victims({ victims }: { victims: Explanation["victims"] }) {
           // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
           <Table.Tr key={place} title={victim.reason}>
             <Table.Td>
-              <WorkloadLink name={victim.workload} />
+              <KeyedWorkloadLink workload={victim.workload} />
             </Table.Td>
             <Table.Td>
-              <QueueLink name={victim.cluster_queue} />
+              <ClusterQueueLink name={victim.cluster_queue} />
             </Table.Td>
             <Table.Td ta="right">{victim.priority}</Table.Td>
           </Table.Tr>
@@ -257,10 +257,10 @@ function Order({ explanation }: { explanation: Explanation }) {
           // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
           <Table.Tr key={place}>
             <Table.Td>
-              <WorkloadLink name={other.workload} />
+              <KeyedWorkloadLink workload={other.workload} />
             </Table.Td>
             <Table.Td>
-              <QueueLink name={other.cluster_queue} />
+              <ClusterQueueLink name={other.cluster_queue} />
             </Table.Td>
             <Table.Td ta="right">{other.priority}</Table.Td>
           </Table.Tr>
@@ -295,7 +295,7 @@ function Holders({ explanation }: { explanation: Explanation }) {
             // biome-ignore lint/suspicious/noArrayIndexKey: those that are not in reach have no name
             <Table.Tr key={`queue ${place}`}>
               <Table.Td fw={550}>
-                <QueueLink name={row.cluster_queue} />
+                <ClusterQueueLink name={row.cluster_queue} />
               </Table.Td>
               <Table.Td ta="right">{formatAmountShort(row.resource, row.used)}</Table.Td>
               <Table.Td ta="right">
@@ -309,7 +309,7 @@ function Holders({ explanation }: { explanation: Explanation }) {
             // biome-ignore lint/suspicious/noArrayIndexKey: those of other tenants have no name
             <Table.Tr key={`workload ${place}`}>
               <Table.Td pl={28}>
-                <WorkloadLink name={row.workload} />
+                <KeyedWorkloadLink workload={row.workload} />
               </Table.Td>
               <Table.Td ta="right">{formatAmountShort(row.resource, row.amount)}</Table.Td>
               <Table.Td />

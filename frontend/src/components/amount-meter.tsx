@@ -1,0 +1,27 @@
+/** How much of something is taken: the numbers, and below them a thin bar. */
+import { formatAmountOf, formatAmountShort } from "@/lib/quantity";
+import classes from "./amount-meter.module.css";
+import { Meter } from "./meter";
+
+export interface AmountMeterProps {
+  /** What it is an amount of: it gives the unit. */
+  resource: string;
+  used: number;
+  /** Null where it is not known. */
+  total: number | null;
+}
+
+/** From this share on it is nearly full. */
+const NEARLY_FULL = 0.9;
+
+export function AmountMeter({ resource, used, total }: AmountMeterProps) {
+  if (total === null) return <span className="kw-number">{formatAmountShort(resource, used)}</span>;
+  const text = formatAmountOf(resource, used, total);
+  const color = total > 0 && used / total >= NEARLY_FULL ? "var(--kw-over)" : "var(--kw-used)";
+  return (
+    <span className={classes.amount} title={text}>
+      <span className="kw-number">{text}</span>
+      <Meter height={4} total={total} label={text} segments={[{ value: used, color, label: text }]} />
+    </span>
+  );
+}

@@ -1,0 +1,41 @@
+/** Small facts of an object: labels, taints and conditions. */
+import { Table, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+
+/** Names and what they are, one per line. */
+export function KeyValues({ rows }: { rows: readonly (readonly [string, ReactNode])[] }) {
+  return (
+    <Table fz="sm" verticalSpacing={6} horizontalSpacing="md" layout="auto">
+      <Table.Tbody>
+        {rows.map(([name, value]) => (
+          <Table.Tr key={name}>
+            <Table.Td c="var(--kw-muted)" style={{ overflowWrap: "anywhere" }}>
+              {name}
+            </Table.Td>
+            <Table.Td style={{ overflowWrap: "anywhere" }}>{value}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+export interface TaintText {
+  key?: unknown;
+  value?: unknown;
+  effect?: unknown;
+}
+
+/** "gpu=on:NoSchedule", as kubectl writes it. */
+export function taintWords({ key = "", value = "", effect = "" }: TaintText): string {
+  return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
+}
+
+/** What stands where there is nothing to list. */
+export function NoneOf({ children }: { children: ReactNode }) {
+  return (
+    <Text fz="sm" c="var(--kw-muted)" px="md" pb="md">
+      {children}
+    </Text>
+  );
+}

@@ -1,0 +1,158 @@
+/** One flavor: the nodes that it reaches, what they have, and what quota promises of them to whom. */
+import { Grid, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { flavorQuery } from "@/api/flavors";
+import type { ResourceFlavor } from "@/api/types";
+import { BackLink } from "@/components/back-link";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { KeyValues, NoneOf, taintWords } from "@/components/key-values";
+import { TopologyLink } from "@/components/object-links";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { formatAmountShort } from "@/lib/quantity";
+import classes from "./flavors.module.css";
+
+export interface FlavorPageProps {
+  name: string;
+  /** Its nodes as a table. */
+  nodes: ReactNode;
+  /** Its quotas by queue. */
+  quotas: ReactNode;
+}
+
+export function FlavorPage({ name, nodes, quotas }: FlavorPageProps) {
+  const flavor = useQuery(flavorQuery(useCluster(), name));
+  const missing = flavor.error instanceof ApiError && flavor.error.status === 404;
+  return (
+    <>
+      <PageHeader
+        title={name}
+        trail={<BackLink to="/flavors">Flavors</BackLink>}
+        facts={flavor.data !== undefined && <About flavor={flavor.data} />}
+      />
+      {flavor.isPending && <Skeleton height={320} />}
+      {missing && (
+        <Panel>
+          <EmptyState icon="flavors" title="There is no such flavor">
+            Queues may name a flavor before it is there; they are not active until it is.
+          </EmptyState>
+        </Panel>
+      )}
+      {flavor.error !== null && !missing && (
+        <ErrorState
+          title={`The flavor ${name} cannot be shown`}
+          message={flavor.error.message}
+          onRetry={() => void flavor.refetch()}
+        />
+      )}
+      {flavor.data !== undefined && (
+        <Grid gap="md">
+          <Grid.Col span={{ base: 12, lg: 8 }}>
+            <Stack gap="md">
+              <Capacity flavor={flavor.data} />
+              {quotas}
+              {nodes}
+            </Stack>
+          </Grid.Col>
+          <Grid.Col span={{ base: 12, lg: 4 }}>
+            <Stack gap="md">
+              <Selection flavor={flavor.data} />
+            </Stack>
+          </Grid.Col>
+        </Grid>
+      )}
+    </>
+  );
+}
+
+function About({ flavor }: { flavor: ResourceFlavor }) {
+  return (
+    <Group gap="xs" c="var(--kw-muted)" fz="sm">
+      {flavor.topology !== "" && (
+        <span>
+          topology <TopologyLink name={flavor.topology} />
+        </span>
+      )}
+      {flavor.quota_only && (
+        <BadgeDot
+          label="Quota only"
+          color="gray"
+          hint="Pods without devices are not placed on its nodes: quota alone decides."
+        />
+      )}
+    </Group>
+  );
+}
+
+function Capacity({ flavor }: { flavor: ResourceFlavor }) {
+  return (
+    <Panel title="What its nodes have, and what quota promises of it" flush>
+      {flavor.capacity.length === 0 ? (
+        <NoneOf>No quota is given of it, or no node of the cluster is known.</NoneOf>
+      ) : (
+        <div className={classes.scroll}>
+          <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Resource</Table.Th>
+                <Table.Th ta="right">Nodes have</Table.Th>
+                <Table.Th ta="right" title="What pods that are not ours ask for there">
+                  Held by others
+                </Table.Th>
+                <Table.Th ta="right" title="The sum of all nominal quotas">
+                  Promised
+                </Table.Th>
+                <Table.Th />
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {flavor.capacity.map(({ resource, allocatable, used_by_others, promised, exceeded }) => (
+                <Table.Tr key={resource}>
+                  <Table.Td>{resource}</Table.Td>
+                  <Table.Td ta="right">{formatAmountShort(resource, allocatable)}</Table.Td>
+                  <Table.Td ta="right">{formatAmountShort(resource, used_by_others)}</Table.Td>
+                  <Table.Td ta="right">{formatAmountShort(resource, promised)}</Table.Td>
+                  <Table.Td>{exceeded && <BadgeDot label="More than there is" color="orange" />}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Selection({ flavor }: { flavor: ResourceFlavor }) {
+  const labels = Object.entries(flavor.node_labels);
+  return (
+    <>
+      <Panel title="Node labels" flush>
+        {labels.length === 0 ? <NoneOf>None: it reaches every node.</NoneOf> : <KeyValues rows={labels} />}
+      </Panel>
+      <Panel title="Taints" flush>
+        {flavor.node_taints.length === 0 ? (
+          <NoneOf>None: every workload may use it.</NoneOf>
+        ) : (
+          <KeyValues
+            rows={flavor.node_taints.map((taint) => [String(taint.key ?? ""), taintWords(taint)] as const)}
+          />
+        )}
+      </Panel>
+      {flavor.tolerations.length > 0 && (
+        <Panel title="Tolerations that its pods get">
+          {flavor.tolerations.map((toleration) => (
+            <Text key={JSON.stringify(toleration)} fz="sm" style={{ overflowWrap: "anywhere" }}>
+              {taintWords(toleration)}
+            </Text>
+          ))}
+        </Panel>
+      )}
+    </>
+  );
+}

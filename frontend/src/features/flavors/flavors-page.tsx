@@ -1,0 +1,168 @@
+/** The flavors: which nodes each reaches, and what quota promises of them; and the topologies. */
+import { Group, Skeleton, Stack, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { flavorsQuery, topologiesQuery } from "@/api/flavors";
+import { nodesQuery } from "@/api/nodes";
+import type { Node, ResourceFlavor, Topology } from "@/api/types";
+import { AmountMeter } from "@/components/amount-meter";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { Facts } from "@/components/facts";
+import { taintWords } from "@/components/key-values";
+import { FlavorLink, TopologyLink } from "@/components/object-links";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { formatCount } from "@/lib/quantity";
+import classes from "./flavors.module.css";
+
+export function FlavorsPage() {
+  const cluster = useCluster();
+  const flavors = useQuery(flavorsQuery(cluster));
+  const topologies = useQuery(topologiesQuery(cluster));
+  const nodes = useQuery(nodesQuery(cluster));
+  return (
+    <>
+      <PageHeader title="Flavors" />
+      {flavors.isPending && <Skeleton height={240} />}
+      {flavors.error !== null && (
+        <ErrorState
+          title="The flavors cannot be shown"
+          message={flavors.error.message}
+          onRetry={() => void flavors.refetch()}
+        />
+      )}
+      {flavors.data !== undefined && (
+        <Stack gap="md">
+          <FlavorTable flavors={flavors.data} nodes={nodes.data ?? null} />
+          <Topologies topologies={topologies.data ?? []} flavors={flavors.data} />
+        </Stack>
+      )}
+    </>
+  );
+}
+
+function FlavorTable({ flavors, nodes }: { flavors: ResourceFlavor[]; nodes: Node[] | null }) {
+  if (flavors.length === 0) {
+    return (
+      <Panel>
+        <EmptyState icon="flavors" title="No flavors yet">
+          A ResourceFlavor names the nodes that quota is given of, by their labels. Apply one as a manifest.
+        </EmptyState>
+      </Panel>
+    );
+  }
+  return (
+    <Panel flush>
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label="Flavors">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Flavor</Table.Th>
+              <Table.Th ta="right">Nodes</Table.Th>
+              <Table.Th>Node labels</Table.Th>
+              <Table.Th>Taints</Table.Th>
+              <Table.Th>Topology</Table.Th>
+              <Table.Th
+                miw={180}
+                title="The resource of which quota promises the largest part of what the nodes have"
+              >
+                Promised by quota
+              </Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {flavors.map((flavor) => (
+              <Table.Tr key={flavor.name}>
+                <Table.Td>
+                  <FlavorLink name={flavor.name} fw={550} />
+                </Table.Td>
+                <Table.Td ta="right">
+                  {nodes === null
+                    ? "…"
+                    : formatCount(nodes.filter((node) => node.flavors.includes(flavor.name)).length)}
+                </Table.Td>
+                <Table.Td>
+                  <Facts
+                    texts={Object.entries(flavor.node_labels).map(([key, value]) => `${key}=${value}`)}
+                  />
+                </Table.Td>
+                <Table.Td>
+                  <Facts texts={flavor.node_taints.map(taintWords)} />
+                </Table.Td>
+                <Table.Td>{flavor.topology === "" ? "–" : <TopologyLink name={flavor.topology} />}</Table.Td>
+                <Table.Td>
+                  <Promised flavor={flavor} />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}
+
+/** Of the resource that is promised most of. */
+function Promised({ flavor }: { flavor: ResourceFlavor }) {
+  const exceeded = flavor.capacity.filter((each) => each.exceeded);
+  const [scarcest] = flavor.capacity
+    .filter((each) => each.allocatable > 0)
+    .toSorted((a, b) => b.promised / b.allocatable - a.promised / a.allocatable);
+  if (scarcest === undefined) return <Text fz="sm">–</Text>;
+  return (
+    <Group gap="xs" wrap="nowrap" align="flex-start">
+      <div style={{ flex: 1 }}>
+        <AmountMeter resource={scarcest.resource} used={scarcest.promised} total={scarcest.allocatable} />
+        <Text fz={11.5} c="var(--kw-muted)">
+          {scarcest.resource}
+        </Text>
+      </div>
+      {exceeded.length > 0 && (
+        <BadgeDot
+          label="More than there is"
+          color="orange"
+          hint={`Quota promises more than the nodes have of ${exceeded.map((each) => each.resource).join(", ")}.`}
+        />
+      )}
+    </Group>
+  );
+}
+
+function Topologies({ topologies, flavors }: { topologies: Topology[]; flavors: ResourceFlavor[] }) {
+  if (topologies.length === 0) return null;
+  return (
+    <Panel title="Topologies" flush>
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={8} horizontalSpacing="md" layout="auto" aria-label="Topologies">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Topology</Table.Th>
+              <Table.Th>Levels, the widest first</Table.Th>
+              <Table.Th>Flavors</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {topologies.map((topology) => (
+              <Table.Tr key={topology.name}>
+                <Table.Td>
+                  <TopologyLink name={topology.name} fw={550} />
+                </Table.Td>
+                <Table.Td>
+                  <Facts texts={topology.levels} />
+                </Table.Td>
+                <Table.Td>
+                  {flavors
+                    .filter((flavor) => flavor.topology === topology.name)
+                    .map((flavor) => flavor.name)
+                    .join(", ") || "–"}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}

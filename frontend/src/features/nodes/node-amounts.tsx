@@ -1,0 +1,117 @@
+/** What a node has, what is asked of it, and what its devices really use. */
+import { Table } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useCluster } from "@/api/cluster";
+import { deviceUsageQuery } from "@/api/devices";
+import type { NodeDetail } from "@/api/types";
+import { Meter } from "@/components/meter";
+import { Panel } from "@/components/panel";
+import { formatAmountShort, formatMib, formatShare } from "@/lib/quantity";
+import classes from "./nodes.module.css";
+import { amountsOf } from "./summary";
+
+export function NodeAmounts({ node }: { node: NodeDetail }) {
+  const amounts = amountsOf(node);
+  const totals = node.device_totals;
+  const used = useUsed(node.name);
+  return (
+    <Panel title="Resources" flush>
+      <div className={classes.scroll}>
+        <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Resource</Table.Th>
+              <Table.Th ta="right">Allocatable</Table.Th>
+              <Table.Th ta="right" title="What the pods that are there ask for, also those of others">
+                Asked for
+              </Table.Th>
+              <Table.Th ta="right">Free</Table.Th>
+              <Table.Th ta="right" title="As monitors report it; a dash where nobody does">
+                Really used
+              </Table.Th>
+              <Table.Th miw={120} w="24%" />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {amounts.map(({ resource, requested, total }) => (
+              <AmountRow
+                key={resource}
+                name={resource}
+                format={(amount) => formatAmountShort(resource, amount)}
+                held={requested}
+                total={total}
+              />
+            ))}
+            {totals.devices > 0 && (
+              <>
+                <AmountRow
+                  name={`memory of ${totals.devices} ${totals.devices === 1 ? "GPU" : "GPUs"}`}
+                  format={formatMib}
+                  held={totals.used_memory_mib}
+                  total={totals.memory_mib}
+                  used={used === null ? null : formatMib(used.memoryMib)}
+                />
+                <AmountRow
+                  name="their cores"
+                  format={(percent) => `${percent} %`}
+                  held={totals.used_cores_percent}
+                  total={totals.cores_percent}
+                  used={used === null ? null : `${Math.round(used.busyPercent)} %`}
+                />
+              </>
+            )}
+          </Table.Tbody>
+        </Table>
+      </div>
+    </Panel>
+  );
+}
+
+interface AmountRowProps {
+  name: string;
+  format: (amount: number) => string;
+  held: number;
+  total: number | null;
+  used?: string | null;
+}
+
+function AmountRow({ name, format, held, total, used = null }: AmountRowProps) {
+  const share = total === null ? "" : `${formatShare(held, total)} asked for`;
+  return (
+    <Table.Tr>
+      <Table.Td>{name}</Table.Td>
+      <Table.Td ta="right">{total === null ? "not known" : format(total)}</Table.Td>
+      <Table.Td ta="right">{format(held)}</Table.Td>
+      <Table.Td ta="right" c={total !== null && held > total ? "var(--kw-over)" : "inherit"}>
+        {total === null ? "–" : held > total ? `${format(held - total)} too much` : format(total - held)}
+      </Table.Td>
+      <Table.Td ta="right">{used ?? "–"}</Table.Td>
+      <Table.Td title={share}>
+        {total !== null && (
+          <Meter
+            total={total}
+            label={share}
+            segments={[
+              {
+                value: held,
+                color: held > total ? "var(--kw-over)" : "var(--kw-used)",
+                label: share,
+              },
+            ]}
+          />
+        )}
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+/** What the node's devices use now; null where nobody reports any of them. */
+function useUsed(node: string): { memoryMib: number; busyPercent: number } | null {
+  const usage = useQuery(deviceUsageQuery(useCluster()));
+  const rows = usage.data?.results.filter((row) => row.node === node) ?? [];
+  if (rows.length === 0) return null;
+  return {
+    memoryMib: rows.reduce((sum, row) => sum + (row.memory_used_mib ?? 0), 0),
+    busyPercent: rows.reduce((sum, row) => sum + (row.utilization_percent ?? 0), 0),
+  };
+}

@@ -1,0 +1,84 @@
+/** The columns of the list of nodes. */
+import { Group } from "@mantine/core";
+import { AmountMeter } from "@/components/amount-meter";
+import { BadgeDot } from "@/components/badge-dot";
+import { ageColumn } from "@/components/columns";
+import type { ColumnLook, DataColumn } from "@/components/data-table";
+import { FlavorLink, NodeLink } from "@/components/object-links";
+import { NODE_STATE_LOOKS, type NodeState } from "@/lib/words/node-state";
+import type { Amount, NodeRow } from "./summary";
+
+export const DEVICE_MEMORY = "nvidia.com/gpumem";
+
+export function NodeStateBadge({ state }: { state: NodeState }) {
+  const { label, color, meaning } = NODE_STATE_LOOKS[state];
+  return <BadgeDot label={label} color={color} hint={meaning} />;
+}
+
+function amountColumn(
+  id: string,
+  header: string,
+  amountOf: (row: NodeRow) => Amount,
+  look: ColumnLook,
+): DataColumn<NodeRow> {
+  return {
+    id,
+    header,
+    meta: { sort: id, ...look },
+    cell: ({ row: { original } }) => {
+      const { resource, requested, total } = amountOf(original);
+      return <AmountMeter resource={resource} used={requested} total={total} />;
+    },
+  };
+}
+
+export const NODE_COLUMNS: DataColumn<NodeRow>[] = [
+  {
+    id: "name",
+    header: "Node",
+    meta: { sort: "name" },
+    cell: ({ row: { original } }) => <NodeLink name={original.node.name} fw={550} inRow />,
+  },
+  {
+    id: "state",
+    header: "State",
+    meta: { width: "112px" },
+    cell: ({ row: { original } }) => <NodeStateBadge state={original.state} />,
+  },
+  amountColumn("cpu", "CPU asked for", (row) => row.cpu, { width: "128px" }),
+  amountColumn("memory", "Memory asked for", (row) => row.memory, { width: "15%", hideBelow: 760 }),
+  {
+    id: "devices",
+    header: "GPU memory held",
+    meta: { sort: "devices", width: "15%", hideBelow: 760 },
+    cell: ({ row: { original } }) => {
+      const { devices, used_memory_mib: used, memory_mib: total } = original.node.device_totals;
+      return devices === 0 ? "–" : <AmountMeter resource={DEVICE_MEMORY} used={used} total={total} />;
+    },
+  },
+  {
+    id: "gpus",
+    header: "GPUs",
+    meta: { width: "60px", align: "right", hideBelow: 1000 },
+    cell: ({ row: { original } }) => original.node.device_totals.devices || "–",
+  },
+  {
+    id: "pods",
+    header: "Pods",
+    meta: { sort: "pods", width: "64px", align: "right", hideBelow: 1000 },
+    cell: ({ row: { original } }) => original.pods.requested,
+  },
+  {
+    id: "flavors",
+    header: "Flavors",
+    meta: { width: "14%", hideBelow: 1240 },
+    cell: ({ row: { original } }) => (
+      <Group gap={8} wrap="nowrap">
+        {original.node.flavors.map((name) => (
+          <FlavorLink key={name} name={name} inRow />
+        ))}
+      </Group>
+    ),
+  },
+  ageColumn((row) => row.node.created_at, { align: "right", hideBelow: 1000 }),
+];

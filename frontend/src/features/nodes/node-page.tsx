@@ -1,0 +1,112 @@
+/** One node: whether it takes pods, what is asked of it, who runs there, and what the cluster says of it. */
+import { Grid, Group, Skeleton, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { nodeQuery } from "@/api/nodes";
+import type { NodeDetail } from "@/api/types";
+import { Ago } from "@/components/ago";
+import { BackLink } from "@/components/back-link";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { KeyValues, NoneOf, taintWords } from "@/components/key-values";
+import { FlavorLink } from "@/components/object-links";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { nodeState } from "@/lib/words/node-state";
+import { NodeAmounts } from "./node-amounts";
+import { NodeStateBadge } from "./node-columns";
+import { NodeConditions } from "./node-conditions";
+import { NodePods } from "./node-pods";
+
+export interface NodePageProps {
+  name: string;
+  /** The buttons by which it is closed and opened. */
+  actions: (node: NodeDetail) => ReactNode;
+  /** Its devices with who holds them. */
+  devices: (node: NodeDetail) => ReactNode;
+}
+
+export function NodePage({ name, actions, devices }: NodePageProps) {
+  const node = useQuery(nodeQuery(useCluster(), name));
+  const missing = node.error instanceof ApiError && node.error.status === 404;
+  return (
+    <>
+      <PageHeader
+        title={name}
+        trail={<BackLink to="/nodes">Nodes</BackLink>}
+        facts={node.data !== undefined && <Facts node={node.data} />}
+        actions={node.data !== undefined && actions(node.data)}
+      />
+      {node.isPending && <Skeleton height={320} />}
+      {missing && (
+        <Panel>
+          <EmptyState icon="nodes" title="There is no such node">
+            The cluster has none of this name, or no longer.
+          </EmptyState>
+        </Panel>
+      )}
+      {node.error !== null && !missing && (
+        <ErrorState
+          title={`The node ${name} cannot be shown`}
+          message={node.error.message}
+          onRetry={() => void node.refetch()}
+        />
+      )}
+      {node.data !== undefined && <Whole node={node.data} devices={devices(node.data)} />}
+    </>
+  );
+}
+
+function Facts({ node }: { node: NodeDetail }) {
+  return (
+    <Group gap="xs" c="var(--kw-muted)" fz="sm">
+      <NodeStateBadge state={nodeState(node)} />
+      {node.flavors.length > 0 && (
+        <span>
+          flavors{" "}
+          {node.flavors.map((flavor, place) => (
+            <span key={flavor}>
+              {place > 0 && ", "}
+              <FlavorLink name={flavor} />
+            </span>
+          ))}
+        </span>
+      )}
+      <span>
+        joined <Ago time={node.created_at} />
+      </span>
+    </Group>
+  );
+}
+
+function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
+  const labels = Object.entries(node.labels).sort(([a], [b]) => a.localeCompare(b));
+  return (
+    <Grid gap="md">
+      <Grid.Col span={{ base: 12, lg: 8 }}>
+        <Stack gap="md">
+          <NodeAmounts node={node} />
+          {devices}
+          <NodePods node={node.name} />
+        </Stack>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, lg: 4 }}>
+        <Stack gap="md">
+          <NodeConditions conditions={node.conditions} />
+          <Panel title="Taints" flush>
+            {node.taints.length === 0 ? (
+              <NoneOf>None: pods need no toleration to run here.</NoneOf>
+            ) : (
+              <KeyValues rows={node.taints.map((taint) => [taint.key, taintWords(taint)] as const)} />
+            )}
+          </Panel>
+          <Panel title="Labels" flush>
+            {labels.length === 0 ? <NoneOf>None.</NoneOf> : <KeyValues rows={labels} />}
+          </Panel>
+        </Stack>
+      </Grid.Col>
+    </Grid>
+  );
+}

@@ -1,0 +1,76 @@
+/** Who runs on a node: the pods of workloads that the reader may see. */
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useCluster } from "@/api/cluster";
+import { nodePodsQuery } from "@/api/nodes";
+import type { NodePod } from "@/api/types";
+import { ageColumn, textColumn } from "@/components/columns";
+import type { DataColumn } from "@/components/data-table";
+import { EmptyState } from "@/components/empty-state";
+import { MiddleEllipsis } from "@/components/middle-ellipsis";
+import { WorkloadLink } from "@/components/object-links";
+import { PagedTable } from "@/components/paged-table";
+import { formatAmountShort, parseAmount } from "@/lib/quantity";
+
+const COLUMNS: DataColumn<NodePod>[] = [
+  {
+    id: "pod",
+    header: "Pod",
+    cell: ({ row: { original } }) => (
+      <WorkloadLink namespace={original.namespace} name={original.workload} inRow>
+        <MiddleEllipsis text={original.name} />
+      </WorkloadLink>
+    ),
+  },
+  textColumn("namespace", "Namespace", (pod) => pod.namespace, { width: "18%", hideBelow: 760 }),
+  {
+    id: "phase",
+    header: "Phase",
+    meta: { width: "112px" },
+    cell: ({ row: { original } }) => (original.terminating ? "Terminating" : original.phase),
+  },
+  {
+    id: "requests",
+    header: "Asks for",
+    meta: { width: "26%", hideBelow: 560 },
+    cell: ({ row: { original } }) => {
+      const text = requestWords(original.requests);
+      return <span title={text}>{text || "–"}</span>;
+    },
+  },
+  ageColumn((pod) => pod.started_at, { align: "right", hideBelow: 560 }),
+];
+
+/** "4 cpu · 16 GiB memory". */
+export function requestWords(requests: Record<string, string>): string {
+  return Object.entries(requests)
+    .map(([resource, quantity]) => {
+      const amount = formatAmountShort(resource, parseAmount(resource, quantity));
+      return `${amount} ${resource.split("/").at(-1)}`;
+    })
+    .join(" · ");
+}
+
+export function NodePods({ node }: { node: string }) {
+  const navigate = useNavigate();
+  const pods = useInfiniteQuery(nodePodsQuery(useCluster(), node));
+  return (
+    <PagedTable
+      title="Pods"
+      label="The pods of this node"
+      list={pods}
+      columns={COLUMNS}
+      rowKey={(pod) => `${pod.namespace}/${pod.name}`}
+      onOpen={({ namespace, workload: name }) =>
+        void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
+      }
+      height="420px"
+      empty={
+        <EmptyState icon="workloads" title="No pod of yours runs here">
+          Pods that no workload owns, and those of namespaces that you may not see, are counted above and not
+          listed.
+        </EmptyState>
+      }
+    />
+  );
+}

@@ -1,0 +1,52 @@
+/** The nodes that a flavor reaches. */
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { useCluster } from "@/api/cluster";
+import { nodesQuery } from "@/api/nodes";
+import { DataTable } from "@/components/data-table";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { Panel } from "@/components/panel";
+import { NODE_COLUMNS } from "./node-columns";
+import { nodeRow, sortNodes } from "./summary";
+
+const COLUMNS = NODE_COLUMNS.filter((column) => column.id !== "flavors" && column.id !== "age");
+
+export function NodesOfFlavor({ flavor }: { flavor: string }) {
+  const navigate = useNavigate();
+  const nodes = useQuery(nodesQuery(useCluster()));
+  const [sort, setSort] = useState<string>();
+  const rows = useMemo(
+    () => sortNodes(nodes.data?.filter((node) => node.flavors.includes(flavor)).map(nodeRow) ?? [], sort),
+    [nodes.data, flavor, sort],
+  );
+  return (
+    <Panel title="Its nodes" flush>
+      {nodes.error !== null && nodes.data === undefined ? (
+        <ErrorState
+          title="The nodes cannot be shown"
+          message={nodes.error.message}
+          onRetry={() => void nodes.refetch()}
+        />
+      ) : (
+        <DataTable
+          label={`Nodes of flavor ${flavor}`}
+          columns={COLUMNS}
+          rows={rows}
+          rowKey={({ node }) => node.name}
+          loading={nodes.isPending}
+          onOpen={({ node }) => void navigate({ to: "/nodes/$name", params: { name: node.name } })}
+          sort={sort}
+          onSort={setSort}
+          height="520px"
+          empty={
+            <EmptyState icon="nodes" title="It reaches no node">
+              No node of the cluster has all of its labels: workloads that get it wait for one.
+            </EmptyState>
+          }
+        />
+      )}
+    </Panel>
+  );
+}

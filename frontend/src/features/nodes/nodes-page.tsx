@@ -1,0 +1,135 @@
+/** The nodes: whether each takes pods, and how much of it is asked for. */
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { useCluster } from "@/api/cluster";
+import { nodesQuery } from "@/api/nodes";
+import { DataTable } from "@/components/data-table";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { ChoiceFilter, FilterRow, TextFilter } from "@/components/filters";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { type NodeFilters, parseNodeFilters } from "@/lib/url/node-filters";
+import { NODE_STATE_LOOKS, NODE_STATES } from "@/lib/words/node-state";
+import { NODE_COLUMNS } from "./node-columns";
+import { countNodeStates, matchesNodeFilters, type NodeRow, nodeRow, sortNodes } from "./summary";
+
+export interface NodesPageProps {
+  filters: NodeFilters;
+  onFilter: (filters: NodeFilters) => void;
+}
+
+export function NodesPage(props: NodesPageProps) {
+  const nodes = useQuery(nodesQuery(useCluster()));
+  const rows = useMemo(() => nodes.data?.map(nodeRow) ?? [], [nodes.data]);
+  return (
+    <>
+      <PageHeader title="Nodes" />
+      <Filters rows={rows} {...props} />
+      {nodes.error !== null && rows.length === 0 ? (
+        <ErrorState
+          title="The nodes cannot be shown"
+          message={nodes.error.message}
+          onRetry={() => void nodes.refetch()}
+        />
+      ) : (
+        <NodeTable rows={rows} loading={nodes.isPending} {...props} />
+      )}
+    </>
+  );
+}
+
+function Filters({ rows, filters, onFilter }: NodesPageProps & { rows: NodeRow[] }) {
+  const states = useMemo(() => countNodeStates(rows), [rows]);
+  const flavors = useMemo(() => [...new Set(rows.flatMap((row) => row.node.flavors))].sort(), [rows]);
+  const set = (change: Record<string, string | null>) =>
+    onFilter(parseNodeFilters({ ...filters, ...change }));
+  const { sort: _, ...chosen } = filters;
+  return (
+    <FilterRow onClear={Object.keys(chosen).length > 0 ? () => onFilter({}) : undefined}>
+      <TextFilter
+        search
+        label="Search nodes by name"
+        placeholder="Search nodes"
+        value={filters.search}
+        onChange={(search) => set({ search })}
+      />
+      <ChoiceFilter
+        label="State"
+        choices={NODE_STATES.map((state) => ({
+          value: state,
+          label: `${NODE_STATE_LOOKS[state].label} (${states.get(state) ?? 0})`,
+        }))}
+        value={filters.state}
+        onChange={(state) => set({ state })}
+      />
+      <ChoiceFilter
+        label="Flavor"
+        choices={flavors}
+        value={filters.flavor}
+        onChange={(flavor) => set({ flavor })}
+      />
+      <TextFilter
+        label="Label"
+        placeholder="key or key=value"
+        value={filters.label}
+        onChange={(label) => set({ label })}
+      />
+    </FilterRow>
+  );
+}
+
+function NodeTable({
+  rows,
+  loading,
+  filters,
+  onFilter,
+}: NodesPageProps & { rows: NodeRow[]; loading: boolean }) {
+  const navigate = useNavigate();
+  const shown = useMemo(
+    () =>
+      sortNodes(
+        rows.filter((row) => matchesNodeFilters(row, filters)),
+        filters.sort,
+      ),
+    [rows, filters],
+  );
+  return (
+    <Panel flush>
+      <DataTable
+        label="Nodes"
+        columns={NODE_COLUMNS}
+        rows={shown}
+        rowKey={({ node }) => node.name}
+        loading={loading}
+        onOpen={({ node }) => void navigate({ to: "/nodes/$name", params: { name: node.name } })}
+        sort={filters.sort ?? "name"}
+        onSort={(sort) => {
+          const { sort: _, ...others } = filters;
+          onFilter(sort === undefined ? others : { ...others, sort });
+        }}
+        height="max(420px, calc(100dvh - 180px))"
+        empty={
+          rows.length === 0 ? (
+            <EmptyState icon="nodes" title="No nodes are known">
+              They appear here when the cluster's watcher sees them, or when their manifests are applied.
+              Without any, quota alone decides.
+            </EmptyState>
+          ) : (
+            <EmptyState
+              icon="filter"
+              title="No node matches these filters"
+              action={
+                <Button variant="light" size="xs" mt="xs" onClick={() => onFilter({})}>
+                  Clear all filters
+                </Button>
+              }
+            />
+          )
+        }
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,196 @@
+/** One cohort: what all queues below it have together, and which cohorts and queues those are. */
+import { Group, SimpleGrid, Skeleton, Stack, Table } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useMemo } from "react";
+import { useCluster, useLive } from "@/api/cluster";
+import { cohortQuery } from "@/api/queues";
+import type { Cohort, LiveCohort } from "@/api/types";
+import { BackLink } from "@/components/back-link";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { NoneOf } from "@/components/key-values";
+import { Meter } from "@/components/meter";
+import { ClusterQueueLink, CohortLink, FlavorLink } from "@/components/object-links";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { Stat } from "@/components/stat";
+import { formatAmountShort, formatCount, formatShare, parseAmount } from "@/lib/quantity";
+import { type CohortRow, quotaKey, type TreeRow, treeRows } from "./cohort-tree";
+import classes from "./queues.module.css";
+import { formatWeightedShare, sortQuotas } from "./quota";
+
+/** `history`: the charts of the cohort. */
+export function CohortPage({ name, history }: { name: string; history: ReactNode }) {
+  const declared = useQuery(cohortQuery(useCluster(), name));
+  const data = useLive((live) => live.data);
+  const rows = useMemo(() => (data === null ? null : below(treeRows(data, new Set()), name)), [data, name]);
+  return (
+    <>
+      <PageHeader
+        title={name}
+        trail={<BackLink to="/queues">Queues</BackLink>}
+        facts={<Facts cohort={declared.data} live={data?.cohorts[name]} />}
+      />
+      {rows === null && <Skeleton height={320} />}
+      {rows?.head === undefined && rows !== null && (
+        <Panel>
+          <EmptyState icon="queues" title="There is no such cohort">
+            A cohort is there when a ClusterQueue or another cohort names it, or when it is declared.
+          </EmptyState>
+        </Panel>
+      )}
+      {rows?.head !== undefined && (
+        <Stack gap="md">
+          <Numbers row={rows.head} />
+          <Quotas row={rows.head} declared={declared.data ?? null} />
+          <Members rows={rows.members} />
+          {history}
+        </Stack>
+      )}
+    </>
+  );
+}
+
+/** The cohort's own row and those of what is directly in it. */
+function below(rows: TreeRow[], name: string): { head: CohortRow | undefined; members: TreeRow[] } {
+  const place = rows.findIndex((row) => row.kind === "cohort" && row.name === name);
+  const head = rows[place];
+  if (head?.kind !== "cohort") return { head: undefined, members: [] };
+  const rest = rows.slice(place + 1);
+  const end = rest.findIndex((row) => row.depth <= head.depth);
+  const inside = end === -1 ? rest : rest.slice(0, end);
+  return { head, members: inside.filter((row) => row.depth === head.depth + 1) };
+}
+
+function Facts({ cohort, live }: { cohort: Cohort | null | undefined; live: LiveCohort | undefined }) {
+  return (
+    <Group gap="xs" c="var(--kw-muted)" fz="sm">
+      {cohort === null && (
+        <BadgeDot label="Not declared" color="gray" hint="Queues name it; it has no quota of its own." />
+      )}
+      {live !== undefined && live.parent !== "" && (
+        <span>
+          in cohort <CohortLink name={live.parent} />
+        </span>
+      )}
+      {cohort != null && <span>fair weight {cohort.fair_weight}</span>}
+    </Group>
+  );
+}
+
+function Numbers({ row }: { row: CohortRow }) {
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md">
+      <Stat label="ClusterQueues" value={formatCount(row.queues)} />
+      <Stat label="Pending" value={formatCount(row.pending)} />
+      <Stat label="Admitted" value={formatCount(row.admitted)} />
+      <Stat
+        label="Weighted share"
+        value={row.cohort === null ? "–" : `${formatWeightedShare(row.cohort.weighted_share)} ‰`}
+        note={row.cohort?.parent === "" ? "it borrows from nobody" : "of what the parent can lend"}
+      />
+    </SimpleGrid>
+  );
+}
+
+/** What is in its own name, before what its queues bring. */
+function ownQuotas(cohort: Cohort | null): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const group of cohort?.resource_groups ?? [])
+    for (const flavor of group.flavors)
+      for (const { name: resource, nominal_quota: quantity } of flavor.resources)
+        found.set(quotaKey({ flavor: flavor.name, resource }), parseAmount(resource, quantity));
+  return found;
+}
+
+function Quotas({ row, declared }: { row: CohortRow; declared: Cohort | null }) {
+  const own = useMemo(() => ownQuotas(declared), [declared]);
+  const quotas = sortQuotas(row.cohort?.usage ?? []);
+  return (
+    <Panel title="Quota of all below together" flush>
+      {quotas.length === 0 ? (
+        <NoneOf>None: nothing below it has quota.</NoneOf>
+      ) : (
+        <div className={classes.scroll}>
+          <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Flavor</Table.Th>
+                <Table.Th>Resource</Table.Th>
+                <Table.Th ta="right">Together</Table.Th>
+                <Table.Th ta="right" title="Quota in the cohort's own name">
+                  Of its own
+                </Table.Th>
+                <Table.Th ta="right">Used</Table.Th>
+                <Table.Th ta="right">Borrowed by queues</Table.Th>
+                <Table.Th miw={120} w="20%" />
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody data-live>
+              {quotas.map((quota) => {
+                const { flavor, resource, subtree_quota: total, used } = quota;
+                const borrowed = Math.min(used, row.borrowed.get(quotaKey(quota)) ?? 0);
+                const amount = (value: number) => formatAmountShort(resource, value);
+                return (
+                  <Table.Tr key={quotaKey(quota)}>
+                    <Table.Td>
+                      <FlavorLink name={flavor} />
+                    </Table.Td>
+                    <Table.Td>{resource}</Table.Td>
+                    <Table.Td ta="right">{amount(total)}</Table.Td>
+                    <Table.Td ta="right">{amount(own.get(quotaKey(quota)) ?? 0)}</Table.Td>
+                    <Table.Td ta="right">{amount(used)}</Table.Td>
+                    <Table.Td ta="right">{amount(borrowed)}</Table.Td>
+                    <Table.Td>
+                      <Meter
+                        height={10}
+                        label={`${formatShare(used, total)} used`}
+                        total={total}
+                        segments={[
+                          { value: used - borrowed, color: "var(--kw-used)", label: amount(used - borrowed) },
+                          {
+                            value: borrowed,
+                            color: "var(--kw-borrowed)",
+                            label: `${amount(borrowed)} borrowed`,
+                          },
+                        ]}
+                      />
+                    </Table.Td>
+                  </Table.Tr>
+                );
+              })}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function Members({ rows }: { rows: TreeRow[] }) {
+  return (
+    <Panel title="Directly in it" flush>
+      <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+        <Table.Tbody data-live>
+          {rows.map((row) => (
+            <Table.Tr key={`${row.kind} ${row.name}`}>
+              <Table.Td>
+                {row.kind === "cohort" ? (
+                  <CohortLink name={row.name} />
+                ) : (
+                  <ClusterQueueLink name={row.name} />
+                )}
+              </Table.Td>
+              <Table.Td c="var(--kw-muted)">
+                {row.kind === "cohort" ? `cohort of ${row.queues}` : "ClusterQueue"}
+              </Table.Td>
+              <Table.Td ta="right">
+                {formatCount(row.kind === "cohort" ? row.admitted : row.queue.admitted)} admitted
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Panel>
+  );
+}

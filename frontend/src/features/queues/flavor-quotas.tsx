@@ -1,0 +1,60 @@
+/** Who has which quota of a flavor, and what of it is used. */
+import { Table } from "@mantine/core";
+import { useLive } from "@/api/cluster";
+import { NoneOf } from "@/components/key-values";
+import { ClusterQueueLink } from "@/components/object-links";
+import { Panel } from "@/components/panel";
+import { formatAmountShort } from "@/lib/quantity";
+import classes from "./queues.module.css";
+import { QuotaBar } from "./quota-bar";
+
+export function FlavorQuotas({ flavor }: { flavor: string }) {
+  const queues = useLive((live) => live.data?.cluster_queues);
+  const rows = Object.entries(queues ?? {})
+    .flatMap(([queue, { usage }]) =>
+      usage.filter((quota) => quota.flavor === flavor).map((quota) => ({ queue, quota })),
+    )
+    .sort((a, b) => a.quota.resource.localeCompare(b.quota.resource) || a.queue.localeCompare(b.queue));
+  return (
+    <Panel title="Quota by queue" flush>
+      {rows.length === 0 ? (
+        <NoneOf>No queue that you see has quota of it.</NoneOf>
+      ) : (
+        <div className={classes.scroll}>
+          <Table fz="sm" verticalSpacing={7} horizontalSpacing="md" layout="auto">
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>Resource</Table.Th>
+                <Table.Th>ClusterQueue</Table.Th>
+                <Table.Th ta="right">Nominal</Table.Th>
+                <Table.Th ta="right">Used</Table.Th>
+                <Table.Th ta="right">Borrowed</Table.Th>
+                <Table.Th miw={140} w="24%" />
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody data-live>
+              {rows.map(({ queue, quota }, place) => (
+                <Table.Tr key={`${quota.resource} ${queue}`}>
+                  <Table.Td>
+                    {rows[place - 1]?.quota.resource === quota.resource ? "" : quota.resource}
+                  </Table.Td>
+                  <Table.Td>
+                    <ClusterQueueLink name={queue} />
+                  </Table.Td>
+                  {[quota.nominal, quota.used, quota.borrowed].map((amount, column) => (
+                    <Table.Td key={["nominal", "used", "borrowed"][column]} ta="right">
+                      {formatAmountShort(quota.resource, amount)}
+                    </Table.Td>
+                  ))}
+                  <Table.Td>
+                    <QuotaBar quota={quota} height={10} />
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </div>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,86 @@
+/** One LocalQueue: where it leads, whether it is active, and whose workloads are in it. */
+import { Group, SimpleGrid, Skeleton, Stack } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { ApiError } from "@/api/client";
+import { useCluster } from "@/api/cluster";
+import { localQueueQuery } from "@/api/queues";
+import type { LocalQueue } from "@/api/types";
+import { BackLink } from "@/components/back-link";
+import { BadgeDot } from "@/components/badge-dot";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { ClusterQueueLink } from "@/components/object-links";
+import { PageHeader } from "@/components/page-header";
+import { Panel } from "@/components/panel";
+import { Stat } from "@/components/stat";
+import { formatCount } from "@/lib/quantity";
+
+export interface LocalQueuePageProps {
+  namespace: string;
+  name: string;
+  /** Its workloads as a list. */
+  workloads: ReactNode;
+  /** The charts of the queue. */
+  history: ReactNode;
+}
+
+export function LocalQueuePage({ namespace, name, workloads, history }: LocalQueuePageProps) {
+  const queue = useQuery(localQueueQuery(useCluster(), namespace, name));
+  const missing = queue.error instanceof ApiError && queue.error.status === 404;
+  return (
+    <>
+      <PageHeader
+        title={`${namespace}/${name}`}
+        trail={<BackLink to="/queues">Queues</BackLink>}
+        facts={queue.data !== undefined && <Facts queue={queue.data} />}
+      />
+      {queue.isPending && <Skeleton height={320} />}
+      {missing && (
+        <Panel>
+          <EmptyState icon="queues" title="There is no such LocalQueue">
+            Workloads may name a queue before it is there; they wait until it is.
+          </EmptyState>
+        </Panel>
+      )}
+      {queue.error !== null && !missing && (
+        <ErrorState
+          title="The LocalQueue cannot be shown"
+          message={queue.error.message}
+          onRetry={() => void queue.refetch()}
+        />
+      )}
+      {queue.data !== undefined && (
+        <Stack gap="md">
+          <SimpleGrid cols={{ base: 3 }} spacing="md">
+            <Stat label="Pending" value={formatCount(queue.data.pending)} />
+            <Stat label="Reserving quota" value={formatCount(queue.data.reserving)} />
+            <Stat label="Admitted" value={formatCount(queue.data.admitted)} />
+          </SimpleGrid>
+          {workloads}
+          {history}
+        </Stack>
+      )}
+    </>
+  );
+}
+
+function Facts({ queue }: { queue: LocalQueue }) {
+  const active = queue.conditions.find((condition) => condition.type === "Active");
+  return (
+    <Group gap="xs" c="var(--kw-muted)" fz="sm">
+      {active !== undefined && (
+        <BadgeDot
+          label={active.status === "True" ? "Active" : `Not active: ${active.reason}`}
+          color={active.status === "True" ? "teal" : "orange"}
+          hint={active.message}
+        />
+      )}
+      {queue.stop_policy !== "None" && <BadgeDot label={`Stopped: ${queue.stop_policy}`} color="orange" />}
+      <span>
+        leads to <ClusterQueueLink name={queue.cluster_queue} />
+      </span>
+      <span>fair weight {queue.fair_weight}</span>
+    </Group>
+  );
+}

@@ -1,0 +1,33 @@
+/** The workloads of one LocalQueue, the newest first. */
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useCluster } from "@/api/cluster";
+import { workloadsQuery } from "@/api/workloads";
+import { EmptyState } from "@/components/empty-state";
+import { TextLink } from "@/components/link";
+import { PagedTable } from "@/components/paged-table";
+import { WORKLOAD_COLUMNS } from "./workload-columns";
+
+const COLUMNS = WORKLOAD_COLUMNS.filter((column) => column.id !== "namespace" && column.id !== "queue");
+
+export function WorkloadsOfQueue({ namespace, queue }: { namespace: string; queue: string }) {
+  const navigate = useNavigate();
+  const list = useInfiniteQuery(workloadsQuery(useCluster(), { namespace, local_queue: queue }));
+  return (
+    <PagedTable
+      title="Workloads"
+      aside={
+        <TextLink to="/workloads" search={{ namespace, local_queue: queue }} fz="sm">
+          Filter them
+        </TextLink>
+      }
+      label={`Workloads of ${namespace}/${queue}`}
+      list={list}
+      columns={COLUMNS}
+      rowKey={(row) => row.uid}
+      onOpen={({ name }) => void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })}
+      height="440px"
+      empty={<EmptyState icon="workloads" title="Nothing was submitted to it" />}
+    />
+  );
+}

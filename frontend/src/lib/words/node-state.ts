@@ -1,0 +1,39 @@
+/** The states of a node: labels, colours and meaning, defined here and nowhere else. */
+import type { StatusLook } from "./workload-status";
+
+export const NODE_STATES = ["ready", "cordoned", "draining", "not-ready"] as const;
+export type NodeState = (typeof NODE_STATES)[number];
+
+export const NODE_STATE_LOOKS: Record<NodeState, StatusLook> = {
+  ready: { label: "Ready", color: "teal", meaning: "Takes new pods." },
+  cordoned: {
+    label: "Cordoned",
+    color: "yellow",
+    meaning: "Takes no new pods; those that run keep running.",
+  },
+  draining: {
+    label: "Draining",
+    color: "orange",
+    meaning: "Takes no new pods; what was placed here is evicted.",
+  },
+  "not-ready": {
+    label: "Not ready",
+    color: "red",
+    meaning: "The cluster says that the node does not answer.",
+  },
+};
+
+export interface NodeFlags {
+  ready: boolean;
+  /** The cluster's own cordon. */
+  unschedulable: boolean;
+  cordoned: boolean;
+  draining: boolean;
+}
+
+/** What matters most of it: a node that does not answer, then one that is emptied, then one that is closed. */
+export function nodeState({ ready, unschedulable, cordoned, draining }: NodeFlags): NodeState {
+  if (!ready) return "not-ready";
+  if (draining) return "draining";
+  return cordoned || unschedulable ? "cordoned" : "ready";
+}

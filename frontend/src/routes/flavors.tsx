@@ -1,0 +1,5 @@
+import { FlavorsPage } from "@/features/flavors/flavors-page";
+
+export function FlavorsRoute() {
+  return <FlavorsPage />;
+}
