@@ -1,4 +1,4 @@
-"""Letting a workload hold quota, and telling one to stop: what changes in the state."""
+"""Carries out decisions on the state: reserves quota for a workload, or tells one to stop."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from scheduling.state.state import State
 
 
 class Admitter:
-    """Writes the decisions of a cycle into the state."""
+    """Applies the decisions of a cycle to the state."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def admit(self, entry: Entry) -> Admit:
-        """Let the entry's workload hold what its assignment says; its usage is charged already."""
+        """Reserve quota for the entry's workload as assigned. The cells are charged already."""
         state, info, cq = self._state, entry.info, entry.cq
         assignment = entry.assignment
         pod_sets = tuple(
@@ -55,7 +55,7 @@ class Admitter:
         admission, placement, now = info.admission, info.placement, state.now
         waits, required = state.configuration.wait_for_pods_ready is not None, _required_checks(entry)
         info.change(lambda workload: _reserve(workload, admission, placement, required, waits, now))
-        if assignment.delayed and waits_for_topology(info.current()):  # its checks were Ready before
+        if assignment.delayed and waits_for_topology(info.current()):  # the checks were Ready before
             state.second_pass[info.key] = first_attempt(info, now)
         replaces = entry.replaced.key if entry.replaced is not None else None
         return Admit(
@@ -63,7 +63,7 @@ class Admitter:
         )
 
     def place(self, entry: Entry) -> Admit:
-        """Give a workload that holds quota the topology and the devices that had waited for its checks."""
+        """Place a workload that holds quota: the topology and devices that were delayed until its checks were Ready."""
         state, info = self._state, entry.info
         assert info.admission is not None  # it holds quota
         found = {result.name: result.topology for result in entry.assignment.pod_sets}
@@ -90,7 +90,8 @@ class Admitter:
         return Admit(info.key, entry.cq.name, pod_sets, True, state.cycle, placement=placement, second_pass=True)
 
     def _is_admitted_at_once(self, entry: Entry) -> bool:
-        """Whether no admission check is left: its flavors' are all in its list, and all of the list are Ready."""
+        """Whether no admission check is outstanding: the workload lists all checks of its flavors, and all listed
+        checks are Ready."""
         if entry.assignment.delayed:
             return False
         states = {check.name: check.state for check in entry.info.workload.admission_checks}
@@ -98,7 +99,7 @@ class Admitter:
         return ready and states.keys() >= set(_required_checks(entry))
 
     def mark_preempted(self, target: Target, message: str) -> None:
-        """Tell a target to stop; it keeps its quota until it has stopped."""
+        """Tell a workload to stop. It keeps its quota until it has stopped."""
         info = target.info
         self._state.journal.note_once(info)
         info.evicted = True

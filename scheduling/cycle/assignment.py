@@ -1,5 +1,4 @@
-"""What the flavor assigner found for a workload: a flavor per resource of each pod set, how well it fits, and why
-not."""
+"""Results of the flavor assigner: a flavor per resource of each pod set, how well it fits, and why not."""
 
 from __future__ import annotations
 
@@ -18,21 +17,21 @@ from scheduling.state.workload_info import PodSetRequests, TopologyCharge, Workl
 
 
 class Mode(IntEnum):
-    """How a flavor (or a workload) fits, the better the greater."""
+    """How well a flavor or a workload fits; greater is better."""
 
     NO_FIT = 0
     NO_CANDIDATES = 1
-    """Preemption would be allowed, but there is nobody to preempt."""
+    """Preemption is allowed, but there are no candidates."""
     PREEMPT = 2
     RECLAIM = 3
-    """Preemption of others only, none of the own ClusterQueue."""
+    """Preemption in other ClusterQueues only, none in its own."""
     DEFERRED_FIT = 4
-    """It fits once the workloads that others preempted in this cycle are gone."""
+    """Fits once the workloads that others preempted in this cycle have stopped."""
     FIT = 5
 
 
 class RefusalKind(IntEnum):
-    """What a refusal is about; decides its wording."""
+    """What a refusal is about; selects its wording."""
 
     MISMATCH = 0
     UNAVAILABLE = 1
@@ -41,17 +40,19 @@ class RefusalKind(IntEnum):
     TOPOLOGY = 4
     DEVICES = 5
     NAMESPACE_QUOTA = 6
-    """The namespace's ResourceQuota leaves too little of the devices."""
+    """The namespace's ResourceQuota does not leave enough devices."""
     NO_TOPOLOGY = 7
     NODES = 8
     """No node takes pods that ask for no devices."""
-    """A pod set needs one flavor with a topology, and got none or several."""
+    """A pod set needs exactly one flavor with a topology, and got none or several."""
 
 
 class Refusal(NamedTuple):
-    """Why one flavor (or one resource of it) does not fit. Amounts are in base units: `wanted` includes what earlier
-    pod sets of the workload take, `limit` is the most that could be had (EXCEEDS_MAXIMUM) or is free now (LACKS).
-    `preemptible`: preemption may help."""
+    """Why one flavor, or one resource of it, does not fit. Amounts are in base units.
+
+    `wanted` includes what earlier pod sets of the workload take. `limit` is the highest possible amount
+    (EXCEEDS_MAXIMUM) or what is free now (LACKS). `preemptible`: preemption may help.
+    """
 
     kind: RefusalKind
     reason: PendingReason
@@ -71,16 +72,17 @@ SEVERITY = {
     PendingReason.WAITING_FOR_DEVICES: 1,
     PendingReason.WAITING_FOR_NODES: 1,
 }
-"""How bad a reason is."""
+"""Pending reasons by severity."""
 
 
 class Choice:
-    """The flavor of one resource of a pod set. `cell` is None where the flavor does not limit the resource."""
+    """The flavor chosen for one resource of a pod set. `cell` is None where the flavor does not limit the resource."""
 
     __slots__ = ("cell", "flavor", "level", "mode", "tried")
 
     def __init__(self, flavor: str, cell: Cell | None, mode: Mode, level: int, tried: int) -> None:
-        """`level` is the borrowing level, `tried` the index to go on from (-1: the group's last flavor was tried)."""
+        """`level` is the borrowing level. `tried` is the index to continue from; -1 if it was the group's last
+        flavor."""
         self.flavor = flavor
         self.cell = cell
         self.mode = mode
@@ -89,7 +91,7 @@ class Choice:
 
 
 class PodSetResult:
-    """What was found for one pod set. `fits`: every resource group found a flavor whose worst resource fits."""
+    """The result for one pod set. `fits`: for every resource group there is a flavor in which all its resources fit."""
 
     __slots__ = ("delayed", "fits", "flavors", "gained", "kept", "leaving", "name", "pod_set", "requests", "topology")
 
@@ -102,14 +104,15 @@ class PodSetResult:
         self.fits = True
         self.topology: TopologyAssignment | None = None
         self.kept: TopologyAssignment | None = None
-        """The part of `topology` where pods are already: of the slice that it replaces, or since the first
+        """The part of `topology` that running pods occupy: pods of the slice that it replaces, or placed in the first
         pass."""
         self.leaving: TopologyAssignment | None = None
-        """Where pods of that slice are still that are to go: no part of `topology`, and not free yet."""
+        """Domains of pods of the replaced slice that are to be removed. They are not part of `topology`, and not free
+        yet."""
         self.gained: TopologyAssignment | None = None
-        """The part of `topology` where pods are to come."""
+        """The part of `topology` for new pods."""
         self.delayed = False
-        """Whether its pods are placed in a second pass, after the admission checks."""
+        """Whether the pods are placed in a second pass, after the admission checks."""
 
     @property
     def mode(self) -> Mode:
@@ -123,7 +126,7 @@ class PodSetResult:
 
 
 class Assignment:
-    """The assignment of a whole workload. `usage` is per cell of the ClusterQueue, `level` the highest borrowing
+    """The assignment of a whole workload. `usage` is per cell of the ClusterQueue; `level` is the highest borrowing
     level."""
 
     __slots__ = ("checks", "level", "mode", "placement", "pod_sets", "refusals", "topology_usage", "usage")
@@ -134,7 +137,7 @@ class Assignment:
         self.level = 0
         self.mode = Mode.FIT
         self.refusals: list[list[Refusal]] = []
-        """Per pod set group and resource group that does not simply fit."""
+        """The refusals for each pair of pod set group and resource group that does not fit."""
         self.topology_usage: list[TopologyCharge] = []
         self.placement: Placement | None = None
         self.checks: tuple[AdmissionCheckState, ...] = ()
@@ -142,19 +145,22 @@ class Assignment:
 
     @property
     def tried(self) -> list[dict[str, int]]:
-        """Per pod set, the index of the last flavor tried of each resource (`LastAssignment.tried`)."""
+        """Per pod set, the index of the last flavor tried for each resource (`LastAssignment.tried`)."""
         return [{name: choice.tried for name, choice in ps.flavors.items()} for ps in self.pod_sets]
 
     @property
     def delayed(self) -> bool:
-        """Whether pods are placed in a second pass: then all of them are, a gang is placed whole."""
+        """Whether pods are placed in a second pass. If some are, all are, because a gang is placed whole."""
         return any(ps.delayed for ps in self.pod_sets)
 
     @property
     def no_fit_reason(self) -> PendingReason:
-        """Why it can't be admitted as things are: the worst over resource groups of the mildest over flavors, a flavor
-        being as bad as its worst resource. Flavors that only need preemption do not count. What the topology can never
-        hold has that reason, whatever else is short: no quota that becomes free would help."""
+        """Why the workload cannot be admitted now.
+
+        A flavor is as bad as its worst resource, a resource group as good as its best flavor, the workload as bad as
+        its worst resource group. Flavors that only need preemption do not count. A topology that can never hold the
+        pods goes before any lack of quota, since no freed quota would help.
+        """
         reasons = [reason for refusals in self.refusals if (reason := _mildest_flavor(refusals)) is not None]
         if PendingReason.TOPOLOGY_PLACEMENT_FAILED in reasons:
             return PendingReason.TOPOLOGY_PLACEMENT_FAILED
@@ -162,8 +168,8 @@ class Assignment:
 
     @property
     def reason_without_victims(self) -> PendingReason:
-        """Why a workload waits that only preemption could let in, and that finds no victim: for devices, or for nodes,
-        where nothing else is short."""
+        """The pending reason of a workload that needs preemption but has no victims: devices or nodes if nothing else
+        is short."""
         kinds = {refusal.kind for refusals in self.refusals for refusal in refusals}
         if kinds == {RefusalKind.NODES}:
             return PendingReason.WAITING_FOR_NODES
@@ -185,7 +191,7 @@ class Assignment:
 
 
 def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
-    """The reason of the flavor that is closest to fitting; None where preemption may help all of them."""
+    """The reason of the flavor that comes closest to fitting; None if preemption may help with all of them."""
     by_flavor: dict[str, PendingReason] = {}
     for refusal in refusals:
         known = by_flavor.get(refusal.flavor)
@@ -195,7 +201,7 @@ def _mildest_flavor(refusals: Sequence[Refusal]) -> PendingReason | None:
 
 
 def reserved_assignment(info: WorkloadInfo, node: QuotaNode) -> Assignment:
-    """The assignment of a workload that holds quota: every flavor fits, and pod sets that were not delayed have their
+    """The assignment of a workload that holds quota. Every flavor fits, and pod sets that were not delayed have their
     topology."""
     assert info.admission is not None  # it holds quota
     pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}

@@ -33,7 +33,7 @@ _BULK = frozenset({RequeueReason.NO_FIT, RequeueReason.NO_CANDIDATES})
 
 
 class Cycle:
-    """One cycle over a state's live numbers; `run` once."""
+    """One cycle on a state's live usage. Call `run` once."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Cycle:
         self._devices = devices
         self._admitter = admitter
         self._claimed: dict[int, dict[str, WorkloadInfo]] = {}
-        """Per tree of cohorts, who is preempted in this cycle."""
+        """The workloads preempted in this cycle, by cohort tree."""
         self._taken_back: list[tuple[CellAmounts, list[TopologyCharge]]] = []
         self._lowered: list[tuple[Cell, int]] = []
         self._admissions: list[Admit] = []
@@ -57,18 +57,18 @@ class Cycle:
         self._outcomes: list[Outcome] = []
         self._failures: list[SecondPassFailed] = []
         self._not_reached: list[Entry] = []
-        """Those that come after one that waits for ready pods, and with it."""
+        """Entries that wait for admitted pods to be ready, and all entries after the first of them."""
         self._moved = False
         self._placed: set[str] = set()
-        """Who holds quota and got a place, or another one, in this cycle."""
+        """The keys of workloads that hold quota and were placed, or moved, in this cycle."""
         self._reserved = False
-        """Whether devices were given away in this cycle, so that places found before may be gone."""
+        """Whether devices were reserved in this cycle, so that placements found before may not fit any more."""
 
     def run(self, *, blocked: bool = False, placed: Iterable[str] = ()) -> CycleResult:
-        """Run it; the state's time and its inadmissible workloads are up to date.
+        """Run the cycle. The state's time must be set, and its inadmissible workloads woken.
 
-        `blocked`: only workloads that hold quota already are looked at, in a second pass. `placed` are those that got
-        other topology domains in this cycle.
+        `blocked`: only second passes of workloads that hold quota are decided. `placed`: the keys of workloads that
+        were moved to other topology domains before, in this cycle.
         """
         self._placed.update(placed)
         entries = self._nominate_second_passes()
@@ -126,7 +126,7 @@ class Cycle:
         return [nominate(info, cq, cycle) for info, cq in heads]
 
     def in_order(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """The order in which the heads are decided on."""
+        """The entries in the order in which they are decided. Lazy: the next one depends on what was decided before."""
         if self._state.configuration.fair_sharing is not None:
             return fair_order(entries)
         return classical_order(entries)
@@ -134,9 +134,9 @@ class Cycle:
     # -- step 5 --------------------------------------------------------------------------------------------------------
 
     def _decide(self, entry: Entry) -> None:
-        """What to do with one head."""
+        """Decide one entry: admit, preempt or skip."""
         if entry.is_after_its_slice(self._placed):
-            self._skip(entry, "the slice that it is to replace was decided on in this cycle")
+            self._skip(entry, "the slice that this workload replaces was decided on in this cycle")
             return
         fits = self._recompute_if_needed(entry)
         if not fits or entry.assignment.mode is not Mode.FIT:
@@ -165,7 +165,7 @@ class Cycle:
         elif self._overlaps(entry):
             self._skip(entry, "the workloads that it would preempt are already being preempted for another workload")
         elif not fits:
-            self._skip(entry, "another workload took the room in this cycle")
+            self._skip(entry, "the workload no longer fits after another workload was processed in this cycle")
         else:
             self._preempt(entry)
 
@@ -174,7 +174,7 @@ class Cycle:
         entry.reason = reason
 
     def _leave_without_candidates(self, entry: Entry) -> None:
-        """It finds nobody to preempt, or may preempt nobody for now; a pause says nothing about its equals."""
+        """Skip an entry that has no preemption candidates or is paused. A pause does not concern equal workloads."""
         until = self._state.preemption_loops.paused_until(entry.info.key, self._state.now)
         if until is not None:
             entry.message = f"{describe_refusals(entry.assignment)}; {describe_pause(until)}"
@@ -200,8 +200,8 @@ class Cycle:
         return self._claimed.setdefault(id(entry.cq.node.root), {})
 
     def _victims(self, entry: Entry) -> dict[str, WorkloadInfo]:
-        """The preempted workloads that count as gone for the entry: those of its tree of cohorts, and those of all
-        trees where it has a topology, since trees share nodes."""
+        """The preempted workloads that count as gone for the entry: those of its cohort tree; with a topology those
+        of all trees, because trees share nodes."""
         if not entry.assignment.topology_usage:
             return self._claims(entry)
         return {key: info for claims in self._claimed.values() for key, info in claims.items()}
@@ -210,8 +210,8 @@ class Cycle:
         return bool(entry.targets) and any(target.info.key in self._claims(entry) for target in entry.targets)
 
     def _recompute_if_needed(self, entry: Entry) -> bool:
-        """Whether the entry still fits; its assignment is recomputed, with the nominated flavors pinned, when its
-        targets were claimed by an earlier entry, or when only its topology domains were taken."""
+        """Whether the entry still fits. Its assignment is computed again in the nominated flavors if an earlier entry
+        claimed its victims or its topology domains."""
         if entry.assignment.mode is Mode.NO_FIT:
             return False
         if self._overlaps(entry):
@@ -240,8 +240,8 @@ class Cycle:
         entry.assignment, entry.targets = self._nominator.find_assignment(entry.info, entry.cq, pins)
 
     def _fits(self, entry: Entry) -> tuple[bool, bool]:
-        """Whether the entry fits once its own targets and those of the cycle's other entries are gone, and whether its
-        quota alone does."""
+        """Whether the entry fits once its own victims and those of the other entries are gone, and whether its quota
+        alone fits."""
         if self._fits_now(entry) == (True, True):
             return True, True
         gone = {**self._victims(entry), **{target.info.key: target.info for target in entry.targets}}
@@ -269,7 +269,7 @@ class Cycle:
         return True, True
 
     def _use(self, entry: Entry) -> None:
-        """Charge an assignment until the end of the cycle."""
+        """Charge an assignment's usage until the end of the cycle."""
         self._charge(entry.net_usage(), entry.assignment.topology_usage)
 
     def _charge(self, usage: CellAmounts, topology: list[TopologyCharge]) -> None:
@@ -287,7 +287,7 @@ class Cycle:
                 self._state.topology_flavors.remove_usage(flavor, charge)
 
     def _reserve(self, entry: Entry) -> None:
-        """Keep room for a head that could preempt but finds nobody, unless it may reclaim anything."""
+        """Reserve quota for an entry that may preempt but has no candidates, unless it can reclaim without limit."""
         if entry.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY:
             return
         assignment = entry.assignment
@@ -295,12 +295,12 @@ class Cycle:
         usage = [(cell, cell.reservable(amount, borrows)) for cell, amount in entry.net_usage()]
         self._charge(tuple(part for part in usage if part[1] >= 0), assignment.topology_usage)
         for cell, amount in usage:
-            if amount < 0:  # more is used than the limit allows: Kueue then counts less here, and nothing above
+            if amount < 0:  # usage is above the limit: Kueue then reserves a negative amount here and nothing above
                 cell.usage += amount
                 self._lowered.append((cell, amount))
 
     def _preempt(self, entry: Entry) -> None:
-        """Tell the targets to stop; the preemptor waits, and keeps the room for itself until the end of the cycle."""
+        """Tell the victims to stop. The preemptor waits, and its usage stays charged until the end of the cycle."""
         self._use(entry)
         claims = self._claims(entry)
         for target in entry.targets:
@@ -318,7 +318,7 @@ class Cycle:
         self._leave(entry, RequeueReason.PENDING_PREEMPTION, PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
     def _wait_for_pods_ready(self, entry: Entry) -> None:
-        """Nothing is admitted until the pods of all admitted workloads are ready; every head keeps its place."""
+        """Admit nothing until the pods of all admitted workloads are ready. Every head keeps its place in its queue."""
         self._state.readiness.stop()
         entry.status = Status.SKIPPED
         entry.message = "waiting for the pods of all admitted workloads to be ready"
@@ -341,7 +341,7 @@ class Cycle:
     # -- step 6 --------------------------------------------------------------------------------------------------------
 
     def _requeue(self, entry: Entry) -> None:
-        """Back to the queue: active when trying again at once makes sense, else inadmissible."""
+        """Put an entry back into its queue: active if another attempt makes sense at once, else inadmissible."""
         if entry.is_second_pass:
             self._try_again_later(entry)
             return
@@ -364,7 +364,7 @@ class Cycle:
             if entry.reason in _FOR_ROOM or (
                 reason is RequeueReason.NO_CANDIDATES
                 and (state.places_all_pods or (state.has_devices and info.asks_for_devices))
-            ):  # nobody is preempted for quota either while there would be no place
+            ):  # without a place for the pods nobody is preempted for quota either
                 state.waiting_for_devices.add(cq.name)
             if reason in _BULK and not cq.strict:
                 self._set_equals_inadmissible(entry)
@@ -373,7 +373,7 @@ class Cycle:
             self._outcomes.append(state.refuse(info, cq.name, kind, entry.reason, message))
 
     def _try_again_later(self, entry: Entry) -> None:
-        """The workload keeps its reservation, and gets another second pass later."""
+        """Keep the workload's reservation and schedule another second pass."""
         info, now = entry.info, self._state.now
         info.last_assignment = None
         self._state.second_pass[info.key] = self._state.second_pass[info.key].again(now)
@@ -384,10 +384,11 @@ class Cycle:
             self._failures.append(SecondPassFailed(info.key, entry.cq.name, message, self._state.cycle))
 
     def _set_equals_inadmissible(self, entry: Entry) -> None:
-        """Make all equal workloads inadmissible. Each is told once: a new text with the same reason tells nothing new.
+        """Make all equal workloads inadmissible.
 
-        The text names no workload: the equal one may be another tenant's.
+        Each gets the message once; a new message with the same reason is not written. The message does not name the
+        refused workload, which may belong to another tenant.
         """
-        text = f"{describe_refusals(entry.assignment)}; a workload that asks for the same was refused in this cycle"
+        text = f"{describe_refusals(entry.assignment)}; an equal workload was refused in this cycle"
         verdict = (entry.reason, text)
         self._outcomes += self._state.refuse_equals(entry.cq, entry.info.scheduling_hash, verdict)

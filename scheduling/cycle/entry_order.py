@@ -1,4 +1,4 @@
-"""The order in which the heads of a cycle are decided: classical, or by fair shares."""
+"""The order in which a cycle decides its entries: classical, or by fair sharing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FairKey = tuple[bool, Share, EntryOrder]
 
 
 class _Contender:
-    """An entry with its rank among the children of each cohort above its ClusterQueue."""
+    """An entry with its rank at each cohort above its ClusterQueue."""
 
     __slots__ = ("entry", "key")
 
@@ -34,11 +34,11 @@ class _Contender:
 
 
 class _Arena:
-    """The contest in one cohort: its own queues' entries in a heap, and the arenas of its child cohorts.
+    """The tournament in one cohort: a heap of its own queues' entries, and the arenas of its child cohorts.
 
-    An entry's share at a child depends on that child's usage only. Deciding an entry changes usage on its own path to
-    the root, where no other entry of its ClusterQueue is left: so the heap stays right, and only the winners on that
-    path are compared anew. The tournament is updated, not replayed.
+    An entry's share at a child depends only on that child's usage. Deciding an entry changes usage only on its own
+    path to the root, and no other entry of its ClusterQueue is left there. So the heap stays valid, and only the
+    winners on that path are compared again.
     """
 
     __slots__ = ("children", "cohort", "contenders", "winner")
@@ -50,7 +50,7 @@ class _Arena:
         self.winner: Entry | None = None
 
     def refresh(self) -> None:
-        """Find the winner anew; the winners of the children are right."""
+        """Find the winner again. The winners of the child cohorts must be up to date."""
         best: Entry | None = self.contenders[0].entry if self.contenders else None
         key: FairKey | None = self.contenders[0].key if self.contenders else None
         for child in self.children.values():
@@ -63,7 +63,7 @@ class _Arena:
 
 
 def fair_order(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Winners of the tournament, one after the other; each is decided before the next is asked for."""
+    """The winner of the tournament, repeatedly. Each entry is decided before the next is drawn."""
     arenas: dict[int, _Arena] = {}
     roots: list[_Arena] = []
     lone: list[Entry] = []
@@ -102,8 +102,8 @@ def _arena(cohort: CohortNode, arenas: dict[int, _Arena], roots: list[_Arena]) -
 
 
 def _fair_key(entry: Entry, node: QuotaNode) -> FairKey:
-    """Not borrowing what the entry asks for first, then the smaller share, both as if the entry were admitted; then the
-    order within a queue."""
+    """Sort key: entries that need not borrow first, then the smaller share (both as if the entry were admitted), then
+    queue order."""
     amounts = entry.net_usage()
     add_usage(amounts)
     share = dominant_resource_share(node)

@@ -1,4 +1,4 @@
-"""Why a workload waits, whom a preemption makes room for: decisions in words for people."""
+"""Words for decisions: why a workload waits, and for whom a workload was preempted."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def describe_refusal(refusal: Refusal) -> str:
     match refusal.kind:
         case RefusalKind.EXCEEDS_MAXIMUM:
             limit = amount_in_words(refusal.resource, refusal.limit)
-            amounts = f"{wanted} asked for, at most {limit} could ever be had"
+            amounts = f"{wanted} requested, at most {limit} possible"
         case RefusalKind.LACKS:
             lacks = amount_in_words(refusal.resource, refusal.wanted - refusal.limit)
             free = amount_in_words(refusal.resource, max(0, refusal.limit))
-            amounts = f"{lacks} more needed ({wanted} asked for, {free} free)"
+            amounts = f"{lacks} more needed ({wanted} requested, {free} free)"
         case _:
             return refusal.text
     note = f"; {refusal.text}" if refusal.text else ""
@@ -37,10 +37,10 @@ def describe_refusal(refusal: Refusal) -> str:
 
 
 def describe_refusals(assignment: Assignment) -> str:
-    """Why an assignment does not fit: every refusal once, pod set groups and resource groups apart."""
+    """Why an assignment does not fit: each distinct refusal, separated by pod set group and resource group."""
     parts: list[str] = []
     for refusals in assignment.refusals:
-        # Those of devices are whole sentences; within a list they lose their full stop.
+        # Refusals about devices are whole sentences. Within a list they lose their full stop.
         text = "; ".join(dict.fromkeys(describe_refusal(refusal).removesuffix(".") for refusal in refusals))
         if text and text not in parts:
             parts.append(text)
@@ -54,9 +54,10 @@ def hierarchy_path(node: QuotaNode) -> str:
 
 
 def describe_preemption(info: WorkloadInfo, cq: ClusterQueueState, target: Target, state: State) -> str:
-    """Whom a workload had to make room for, why, and where both stand in the tree.
+    """For which workload the target was preempted, why, and where both are in the tree.
 
-    The victim's tenant reads it: as in Kueue, a workload of another namespace has a uid there and no name.
+    The victim's tenant reads this message. As in Kueue, a workload of another namespace appears with its uid but
+    without its name.
     """
     victim = state.cluster_queues[target.info.cluster_queue]
     preemptor = f"workload {info.key}" if info.workload.namespace == target.info.workload.namespace else "a workload"

@@ -1,8 +1,8 @@
-"""Which flavor for each resource of each pod set: fit, reclaim, preempt or no fit, and why.
+"""Kueue's flavor assigner: chooses a flavor for each resource of each pod set, as fit, reclaim, preempt or no fit.
 
-The rules are Kueue's flavor assigner's. Pod sets are taken group by group (those that must share flavors together), and
-what earlier groups of the workload take is counted when later ones are tested. Per resource group the flavors are tried
-in order, from where the last attempt stopped, until one is good enough for the ClusterQueue's fungibility.
+Pod sets are assigned group by group (a group shares flavors), and usage of earlier groups of the workload counts for
+later ones. For each resource group, flavors are tried in order, from where the last attempt stopped, until one
+satisfies the ClusterQueue's flavor fungibility.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from scheduling.state.flavor_matching import FlavorMatcher
 from scheduling.state.workload_info import PodSetRequests, WorkloadInfo
 
 Pins = Sequence[Mapping[str, str]]
-"""Per pod set the flavor of each resource that was nominated: a recomputation may use no other."""
+"""Per pod set, the nominated flavor of each resource. A recomputation may use no other."""
 
-MAY_NOT_BORROW = "it is never preempted, so it may not borrow"
+MAY_NOT_BORROW = "a workload that is never preempted may not borrow"
 
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = Mode.NO_FIT, Mode.NO_CANDIDATES, Mode.PREEMPT, Mode.RECLAIM, Mode.FIT
 
 
 class Oracle(Protocol):
-    """Asked whether preemption could make room for one cell."""
+    """Says whether preemption could make room in one cell."""
 
     def __call__(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
     ) -> tuple[Mode, int]:
-        """The mode NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level once the victims are gone."""
+        """NO_CANDIDATES, PREEMPT or RECLAIM, and the borrowing level after the victims are gone."""
 
 
 class FlavorAssigner:
-    """Assigns flavors against the usage as it is now; changes nothing."""
+    """Assigns flavors against the current usage, without changing it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class FlavorAssigner:
         ignore_undeclared: bool,
         fair_sharing: bool,
     ) -> None:
-        """`ignore_undeclared`: a resource that no resource group covers is not checked."""
+        """`ignore_undeclared`: resources that no resource group covers are not checked."""
         self._matcher = matcher
         self._devices = devices
         self._oracle = oracle
@@ -68,7 +68,7 @@ class FlavorAssigner:
         pod_sets: Sequence[PodSetRequests],
         pins: Pins | None = None,
     ) -> Assignment:
-        """Assign flavors to the pod sets (whose counts may be reduced); the first group that fails ends it."""
+        """Assign flavors to the pod sets, whose counts may be reduced. Stops at the first group that does not fit."""
         assignment = Assignment()
         for group in info.groups:
             members = [pod_sets[index] for index in group]
@@ -83,7 +83,7 @@ class FlavorAssigner:
         return assignment
 
     def _require_topologies(self, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """A pod set that is to be placed in a topology needs exactly one flavor that has one."""
+        """Refuse a pod set that needs a topology unless it has exactly one flavor with one."""
         for result in assignment.pod_sets:
             if result.pod_set.count == 0 or not self._matcher.needs_topology(cq, result.pod_set):
                 continue
@@ -96,8 +96,8 @@ class FlavorAssigner:
     def fit(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
     ) -> tuple[Mode, int]:
-        """How an amount fits one cell, and at which borrowing level. Unless it may `ask` whom to preempt, what
-        does not fit counts as without candidates."""
+        """How an amount fits one cell, and at which borrowing level. Without `ask`, an amount that does not fit
+        counts as having no preemption candidates."""
         if not info.may_borrow:
             return self._fit_own_quota(cq, info, cell, wanted, refusals, ask=ask)
         available = max(0, cell.available())
@@ -118,9 +118,11 @@ class FlavorAssigner:
     def _fit_own_quota(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, wanted: int, refusals: list[Refusal], *, ask: bool
     ) -> tuple[Mode, int]:
-        """The same for a workload that is never reclaimed: what it borrowed, its owner would not get back.
+        """`fit` for a workload that is never reclaimed. It must not borrow, because its owner could not get the quota
+        back.
 
-        Then it fits within quota at every level above as well: a cohort's is no less than what its ClusterQueues lend.
+        If the amount fits the ClusterQueue's own quota it also fits every cohort above, which has at least what its
+        ClusterQueues lend.
         """
         available = max(0, cell.room(borrowing=False))
         if wanted <= available:
@@ -143,15 +145,16 @@ class FlavorAssigner:
         return self._fair_sharing and preemption.reclaim_within_cohort is not ReclaimWithinCohortPolicy.NEVER
 
     def with_topology(self, found: Mapping[str, Choice]) -> list[str]:
-        """Those of the chosen flavors that have a topology."""
+        """The chosen flavors that have a topology."""
         return self._matcher.with_topology(choice.flavor for choice in found.values())
 
     def skips(self, amount: int) -> bool:
-        """Whether so much of a resource that no group covers is left out rather than refused."""
+        """Whether an uncovered resource is ignored rather than refused: the amount is 0, or undeclared resources are
+        ignored."""
         return amount == 0 or self._ignore_undeclared
 
     def uncovered(self, cq: ClusterQueueState, requests: Iterable[Mapping[str, int]]) -> list[str]:
-        """The requested resources that refuse a workload because no resource group covers them."""
+        """The requested resources that cause a refusal because no resource group covers them."""
         missing = {
             name: None
             for amounts in requests
@@ -169,8 +172,8 @@ class FlavorAssigner:
         group: GroupState,
         slot: FlavorSlot,
     ) -> NoPlace | None:
-        """Why a flavor that fits the quota has no place for the pods, or None. With a single flavor there is nothing to
-        choose, and the whole assignment is placed afterwards."""
+        """Why a flavor whose quota fits has no place for the pods, or None. A single flavor is not checked here,
+        because the whole assignment is placed afterwards anyway."""
         if not group.last or not slot.selective or not self._devices.concerns(info):
             return None
         return self._devices.refusal_of(info, cq, assignment, results, slot)
@@ -178,7 +181,7 @@ class FlavorAssigner:
     def mismatch(
         self, cq: ClusterQueueState, results: Sequence[PodSetResult], group: GroupState, slot: FlavorSlot
     ) -> str | None:
-        """Why the flavor is not for the pods of one of the pod sets, or None."""
+        """Why the flavor does not suit the pods of one of the pod sets, or None."""
         for result in results:
             problem = self._matcher.mismatch(cq, result.pod_set, group, slot)
             if problem is not None:
@@ -187,8 +190,8 @@ class FlavorAssigner:
 
 
 class _Best(NamedTuple):
-    """The best flavor so far, with the mode and level of its worst resource and of each; `attempted` is the last index
-    looked at."""
+    """The best flavor so far. `mode` and `level` are those of its worst resource; `attempted` is the last index
+    tried."""
 
     slot: FlavorSlot | None
     mode: Mode
@@ -222,7 +225,8 @@ class _GroupSearch:
         self._requests = results[0].requests if len(results) == 1 else _sum([ps.requests for ps in results])
 
     def run(self) -> bool:
-        """Find flavors for every resource of the group, and charge them to the assignment."""
+        """Find flavors for every resource of the group and add their usage to the assignment. False at the first
+        failure."""
         found: dict[str, Choice] = {}
         for resource, amount in self._requests.items():
             if resource in found:
@@ -255,8 +259,8 @@ class _GroupSearch:
         return False
 
     def _share_topology(self, found: dict[str, Choice]) -> None:
-        """A member of a named group that requests nothing covered goes where the others go: it takes the flavors with a
-        topology that they got."""
+        """Give a pod set that requests nothing covered the flavors with a topology of the other pod sets of its named
+        group."""
         names = self._assigner.with_topology(found)
         for result in self._results:
             request = result.pod_set.pod_set.topology_request
@@ -283,10 +287,10 @@ class _GroupSearch:
         return last.tried[first].get(resource, -1) + 1
 
     def _find_flavor(self, group: GroupState, trigger: str, refusals: list[Refusal]) -> tuple[dict[str, Choice], bool]:
-        """The best flavor of a resource group for all its resources: choices, and whether the worst of them fits.
+        """The best flavor of a resource group, and whether its worst resource fits.
 
-        Where every flavor that needs preemption lets the search go on, and a fit beats it, nobody has to know whom it
-        would preempt as long as some flavor fits: then the question is asked only in a second search.
+        If a flavor that fits always wins over one that needs preemption, the victims matter only when none fits. So a
+        first search does not ask for victims, and a second one does.
         """
         fungibility = self._cq.spec.flavor_fungibility
         may_wait = (
@@ -309,7 +313,7 @@ class _GroupSearch:
         return choices, found.mode is FIT
 
     def _search(self, group: GroupState, trigger: str, refusals: list[Refusal], *, ask: bool) -> _Best:
-        """Try the flavors from where the last attempt stopped until one is good enough."""
+        """Try flavors from where the last attempt stopped until one is good enough."""
         fungibility = self._cq.spec.flavor_fungibility
         by_level = fungibility.preference is FungibilityPreference.PREEMPTION_OVER_BORROWING
         requested = {name: self._requests[name] for name in group.covered if name in self._requests}
@@ -332,7 +336,7 @@ class _GroupSearch:
         return best._replace(attempted=attempted)
 
     def _problem(self, group: GroupState, slot: FlavorSlot, trigger: str) -> str | None:
-        """Why a flavor is not for this workload at all, or None."""
+        """Why this workload cannot use the flavor at all, or None."""
         if not self._may_use(slot, trigger):
             return f"flavor {slot.name} may not be used by this workload now"
         if slot.selective or self._info.asks_for_topology:
@@ -342,7 +346,8 @@ class _GroupSearch:
     def _check_devices(
         self, group: GroupState, slot: FlavorSlot, fits: dict[str, tuple[Mode, int]], refusals: list[Refusal]
     ) -> tuple[Mode, dict[str, tuple[Mode, int]]]:
-        """A flavor with quota but no place does not fit; it needs preemption where that is allowed for devices."""
+        """A flavor with quota but no place does not fit, or needs preemption where the ClusterQueue allows that for
+        devices."""
         refused = self._assigner.device_refusal(self._info, self._cq, self._assignment, self._results, group, slot)
         if refused is None:
             return FIT, fits
@@ -361,7 +366,7 @@ class _GroupSearch:
     def _fit_flavor(
         self, slot: FlavorSlot, requested: Mapping[str, int], by_level: bool, refusals: list[Refusal], ask: bool
     ) -> tuple[Mode, int, dict[str, tuple[Mode, int]]]:
-        """Mode and level of the worst resource, and those of each."""
+        """Mode and level of the worst resource, and those of each resource."""
         usage = self._assignment.usage
         worst_mode, worst_level = FIT, 0
         fits: dict[str, tuple[Mode, int]] = {}
@@ -371,7 +376,7 @@ class _GroupSearch:
                 fits[name] = (FIT, 0)
                 continue
             wanted = usage.get(cell, 0) + amount if usage else amount
-            may_fit = worst_mode is not NO_FIT  # else only what else is short matters
+            may_fit = worst_mode is not NO_FIT  # otherwise only the other resources' refusals matter
             mode, level = self._assigner.fit(self._cq, self._info, cell, wanted, refusals, ask=ask and may_fit)
             fits[name] = (mode, level)
             if _is_preferred(worst_mode, worst_level, mode, level, by_level):
@@ -394,7 +399,7 @@ def _sum(requests: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_preempt: FungibilityPolicy) -> bool:
-    """Whether the search goes on after a flavor of this mode and level (shouldTryNext)."""
+    """Whether the search continues after a flavor of this mode and level (Kueue's shouldTryNext)."""
     if mode <= NO_CANDIDATES:
         return True
     if mode is not FIT and when_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR:
@@ -403,7 +408,7 @@ def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_pre
 
 
 def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by_level: bool) -> bool:
-    """Whether the first is strictly better than the other (isPreferred)."""
+    """Whether the first is strictly better than the other (Kueue's isPreferred)."""
     if mode is NO_FIT:
         return False
     if other_mode is NO_FIT:

@@ -1,10 +1,11 @@
-"""Quota and nodes in one decision: a flavor with quota but without a place for the pods does not fit.
+"""Joins quota and nodes in one decision: a flavor with quota but no place for the pods does not fit.
 
-Concerns workloads whose pods ask for devices, while some node has registered devices, and with PlaceAllPods all others
-too, while there are nodes; otherwise quota alone decides. All pods of all pod sets of a workload are placed, or none.
-Left to the cluster's own scheduler are pods without devices in flavors where quota alone is to decide (`quota_only`).
-Those with rules that are not looked at here (`PodTemplate.has_unread_rules`) must find a place as well, and hold none:
-they may have to run elsewhere.
+This concerns workloads whose pods ask for devices while some node has registered devices; with PlaceAllPods all
+workloads, while nodes are known. Otherwise quota alone decides. Either all pods of all pod sets are placed, or none.
+
+Pods without devices in flavors where quota alone decides (`quota_only`) are left to the cluster's own scheduler. Pods
+with rules that we do not read (`PodTemplate.has_unread_rules`) must find a place but do not reserve it, because they
+may have to run elsewhere.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadI
 
 
 class NoPlace(NamedTuple):
-    """Why pods find no place, in words, and what it is about."""
+    """Why pods cannot be placed: a message, and what it is about."""
 
     text: str
     kind: RefusalKind = RefusalKind.DEVICES
 
     def refusal(self, flavor: str = "") -> Refusal:
-        """This as the refusal of a flavor, or of the whole assignment."""
+        """The refusal of a flavor, or of the whole assignment."""
         text = f"flavor {flavor}: {self.text}" if flavor else self.text
         for_nodes = self.kind is RefusalKind.NODES
         reason = PendingReason.WAITING_FOR_NODES if for_nodes else PendingReason.WAITING_FOR_DEVICES
@@ -50,7 +51,7 @@ class NoPlace(NamedTuple):
 
 
 class DeviceAssigner:
-    """Finds nodes and devices for the pods of an assignment, against the reservations as they are now."""
+    """Finds nodes and devices for the pods of an assignment, against current reservations."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -74,23 +75,23 @@ class DeviceAssigner:
         return self._state.has_devices and self._request(pod_set).asks_for_devices
 
     def _by_room(self, pod_set: PodSetRequests) -> bool:
-        """Whether the pods ask for no devices, and are placed all the same."""
+        """Whether the pods ask for no devices but are placed all the same."""
         return self._state.places_all_pods and not self._asks(pod_set)
 
     def _is_left_alone(self, pod_set: PodSetRequests, flavors: Iterable[str]) -> bool:
-        """Whether the cluster's own scheduler finds a node for the pods, and quota alone decides here."""
+        """Whether the cluster's own scheduler places the pods, so that quota alone decides here."""
         specs = self._state.flavors
         return self._by_room(pod_set) and any(name in specs and specs[name].quota_only for name in flavors)
 
     def waits_for_checks(self, info: WorkloadInfo, cq: ClusterQueueState, flavor: str) -> bool:
-        """Whether pods in the flavor are placed in a second pass, after the admission checks. Those of an elastic job
-        that grows are not: its other pods run."""
+        """Whether pods in the flavor are placed in a second pass, after the admission checks. A growing elastic job
+        is placed at once, because its other pods run."""
         if not cq.spec.admission_checks or info.queue_state is QueueState.RESERVING:
             return False
         return is_delayed_in(cq.spec, self._state.checks, flavor) and self._state.replaced_slice(info, cq) is None
 
     def problem(self, info: WorkloadInfo) -> str | None:
-        """What is wrong with a device request: its pods would be turned away, or run without devices. Or None."""
+        """What is wrong with a device request, or None. Such pods would be rejected, or run without devices."""
         if not self._state.has_devices:
             return None
         problems = (problem for ps in info.pod_sets for problem in self._request(ps).problems)
@@ -104,7 +105,7 @@ class DeviceAssigner:
         members: Sequence[PodSetResult],
         slot: FlavorSlot,
     ) -> NoPlace | None:
-        """Why the pod sets, and those before them, find no place on the nodes of a flavor, or None."""
+        """Why these pod sets, together with those before them, find no place on the nodes of a flavor, or None."""
         if self.waits_for_checks(info, cq, slot.name):
             return None
         pod_sets: list[PodSetToPlace] = []
@@ -117,7 +118,8 @@ class DeviceAssigner:
         return describe(found) if isinstance(found, PlacementRefusal) else None
 
     def filters(self, info: WorkloadInfo, flavors: Sequence[str]) -> NodeFilters | None:
-        """What keeps the workload's pods off the nodes of these flavors; None if all have a place. Topology apart."""
+        """What keeps the workload's pods off the nodes of these flavors, apart from topology; None if every pod has a
+        place."""
         pod_sets = [
             self.to_place(info, pod_set, flavors, pod_set.count, None)
             for pod_set in info.pod_sets
@@ -126,7 +128,7 @@ class DeviceAssigner:
         return self._state.fleet.filters(pod_sets)
 
     def device_room(self, assignment: Assignment) -> Room:
-        """The most pods that each node's devices could take, by pod set, for those that ask for devices."""
+        """Upper bound of pods per node, by pod set, for pods that ask for devices."""
         without = list(self._state.simulation.removed)
         return {
             result.name: self._state.fleet.most_pods(self._request(result.pod_set), without=without)
@@ -135,7 +137,7 @@ class DeviceAssigner:
         }
 
     def room_for(self, info: WorkloadInfo, pod_set: PodSetRequests, flavors: Collection[str]) -> dict[str, int] | None:
-        """The most of its pods that each node, or its devices, could take; None for pods that are not placed here."""
+        """Upper bound of the pod set's pods per node; None for pods that are not placed here."""
         without = list(self._state.simulation.removed)
         if self._asks(pod_set):
             return self._state.fleet.most_pods(self._request(pod_set), without=without)
@@ -144,7 +146,7 @@ class DeviceAssigner:
         return self._state.fleet.room(self.to_place(info, pod_set, flavors, 1, None), without=without)
 
     def room(self, info: WorkloadInfo, assignment: Assignment) -> Room:
-        """The most pods that each node could take, by pod set, for those that are placed here."""
+        """Upper bound of pods per node, by pod set, for pods that are placed here."""
         rooms = {
             result.name: self.room_for(info, result.pod_set, [choice.flavor for choice in result.flavors.values()])
             for result in assignment.pod_sets
@@ -152,12 +154,12 @@ class DeviceAssigner:
         return {name: room for name, room in rooms.items() if room is not None}
 
     def unlimited_room(self) -> dict[str, int]:
-        """Room without a limit on every node."""
+        """No limit on any node."""
         return dict.fromkeys(self._state.fleet.nodes, MOST)
 
     def refuse(self, cq: ClusterQueueState, assignment: Assignment, found: NoPlace) -> None:
-        """The assignment finds no place: it does not fit, or needs preemption where the ClusterQueue lets workloads
-        preempt for devices alone."""
+        """Record that the assignment has no place: it does not fit, or needs preemption where the ClusterQueue allows
+        that for devices."""
         assignment.refusals.append([found.refusal()])
         if not cq.spec.preempt_for_devices:
             assignment.mode = Mode.NO_FIT
@@ -169,14 +171,14 @@ class DeviceAssigner:
                 choice.mode = Mode.PREEMPT
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
-        """A test whether the pods find a place with the workloads gone that the simulation has removed then; None when
-        nothing is to be placed."""
+        """A test whether the pods have a place without the workloads that the simulation has removed when it is
+        called; None when no pod is placed here."""
         if assignment.delayed or not self.concerns(info):
             return None
         return lambda: not isinstance(self.find(info, assignment), PlacementRefusal)
 
     def still_fits(self, info: WorkloadInfo, assignment: Assignment) -> bool:
-        """Whether the pods have a place now; a new one is taken when the one found before is gone."""
+        """Whether the pods still have a place. If the one found before is taken, another is searched."""
         if assignment.delayed or not self.concerns(info):
             return True
         placement = assignment.placement
@@ -187,14 +189,14 @@ class DeviceAssigner:
         return not isinstance(found, PlacementRefusal)
 
     def kept_of(self, info: WorkloadInfo, found: Placement) -> Placement | None:
-        """What of a placement is held: not the places of pods without devices that may have to run elsewhere."""
+        """The part of a placement that is reserved: without pods that have no devices and may have to run elsewhere."""
         free = {ps.name for ps in info.pod_sets if ps.pod_set.template.has_unread_rules and self._by_room(ps)}
         pods = tuple(pod for pod in found.pods if pod.pod_set not in free) if free else found.pods
         return (found if len(pods) == len(found.pods) else Placement(pods)) if pods else None
 
     def find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | PlacementRefusal:
-        """A place for every pod, or why there is none. Workloads that the simulation has removed count as gone; but the
-        pods of a slice that this one replaces stay where they are, and only the others are placed."""
+        """A place for every pod, or why there is none. Workloads that the simulation has removed do not count. Pods
+        of a slice that this workload replaces stay where they are, and only the others are placed."""
         kept = self._kept_pods(info)
         pod_sets: list[PodSetToPlace] = []
         for result in assignment.pod_sets:
@@ -221,7 +223,7 @@ class DeviceAssigner:
     def _pod_sets_of(
         self, info: WorkloadInfo, result: PodSetResult, flavors: Sequence[str], first: int = 0
     ) -> list[PodSetToPlace]:
-        """The pods of a pod set from the `first` on: all together, or those of each topology domain on their own."""
+        """The pods of a pod set from number `first`: as one group, or one group per topology domain."""
         if self._is_left_alone(result.pod_set, flavors):
             return []
         found: list[PodSetToPlace] = []
@@ -247,7 +249,8 @@ class DeviceAssigner:
         nodes: frozenset[str] | None,
         first: int = 0,
     ) -> PodSetToPlace:
-        """`count` pods of a pod set, numbered from `first`, for the nodes of its flavors and, of those, for `nodes`."""
+        """`count` pods of a pod set, numbered from `first`, to be placed on nodes of its flavors, restricted to
+        `nodes`."""
         specs = [self._state.flavors[name] for name in dict.fromkeys(flavors) if name in self._state.flavors]
         labels = {key: value for spec in specs for key, value in spec.node_labels.items()}
         tolerations = tuple(toleration for spec in specs for toleration in spec.tolerations)
@@ -273,7 +276,8 @@ class DeviceAssigner:
 
 
 def _without_devices(request: PodDeviceRequest) -> PodDeviceRequest:
-    """The same containers while no node has registered devices: what they ask for are resources as any other."""
+    """The same containers without device requests. Used while no node has registered devices: their resources count
+    like any other."""
     if not request.asks_for_devices:
         return request
     init, containers = len(request.init_containers), len(request.containers)
@@ -281,7 +285,7 @@ def _without_devices(request: PodDeviceRequest) -> PodDeviceRequest:
 
 
 def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
-    """The pods that stay, and the new ones under the lowest numbers that are free."""
+    """The staying pods, and the new ones with the lowest free numbers."""
     numbered: list[PodPlacement] = []
     for name in dict.fromkeys(pod.pod_set for pod in found.pods):
         pods = found.pods_of(name)
@@ -291,7 +295,7 @@ def _beside(kept: Sequence[PodPlacement], found: Placement) -> Placement:
 
 
 def describe(refusal: PlacementRefusal) -> NoPlace:
-    """The refusal as a sentence, with the nearest node's own words."""
+    """The refusal as a sentence, with the reason of the nearest node."""
     kind = RefusalKind.DEVICES if refusal.quota is None else RefusalKind.NAMESPACE_QUOTA
     if refusal.by_room:
         kind = RefusalKind.NODES

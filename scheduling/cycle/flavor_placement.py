@@ -1,8 +1,7 @@
-"""Topology and devices of an assignment, found together: leaves whose devices hold the pods.
+"""Places an assignment in its topology and on devices together.
 
-A topology knows nothing of devices. It is told how many pods each node's devices could take at most; the search for
-devices then has the last word on the leaves that it chose, and a leaf that turns out too small is capped and chosen
-around.
+The topology does not know devices. It gets an upper bound of pods per node, and the device search then checks the
+chosen leaves. A leaf that turns out too small is capped, and leaves are chosen again.
 """
 
 from __future__ import annotations
@@ -18,20 +17,23 @@ from scheduling.state.cluster_queue import ClusterQueueState
 from scheduling.state.workload_info import WorkloadInfo
 
 ATTEMPTS = 16
-"""How often leaves are chosen anew before the workload counts as not placeable now."""
+"""How many times leaves are chosen before the workload counts as not placeable now."""
 
 
 class PlacementAssigner:
     """Places the pod sets of an assignment that fits its quota."""
 
     def __init__(self, topology: TopologyAssigner, devices: DeviceAssigner) -> None:
-        """Both work on the same live numbers."""
+        """Both parts must share the same live usage."""
         self._topology = topology
         self._devices = devices
 
     def place(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Place an assignment that fits the quota. If other workloads are in the way it needs preemption, for devices
-        only where the ClusterQueue allows that; if empty nodes would not hold it either, it does not fit."""
+        """Place an assignment whose quota fits.
+
+        If other workloads are in the way it needs preemption (for devices only where the ClusterQueue allows that).
+        If even empty nodes cannot hold it, it does not fit.
+        """
         self._delay(info, cq, assignment)
         self._topology.place(assignment)
         if assignment.mode is not Mode.FIT or assignment.delayed or not self._devices.concerns(info):
@@ -43,7 +45,7 @@ class PlacementAssigner:
             self._devices.refuse(cq, assignment, found)
 
     def _delay(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """Leave pod sets that wait for admission checks to the second pass, and with devices the whole gang."""
+        """Delay pod sets that wait for admission checks to the second pass; with devices, the whole gang."""
         if not cq.spec.admission_checks:
             return
         waiting = [
@@ -57,7 +59,8 @@ class PlacementAssigner:
             result.delayed = result in waiting or (gang and self._topology.concerns(result))
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
-        """A test whether the pods find their place in the usage as it is then; None when neither is concerned."""
+        """A test whether the pods have a place in the usage at the time of the call; None when neither topology nor
+        devices matter."""
         topology, devices = self._topology.can_place(assignment), self._devices.can_place(info, assignment)
         if topology is None or devices is None:
             return topology or devices
@@ -71,10 +74,10 @@ class PlacementAssigner:
         return isinstance(found, Placement)
 
     def _find(self, info: WorkloadInfo, assignment: Assignment) -> Placement | NoPlace:
-        """A place for every pod, its leaves recorded in the assignment; else why there is none.
+        """A place for every pod, with the leaves recorded in the assignment; or why there is none.
 
-        How much room nodes have for pods without devices is asked when the leaves that the topology knows to be free
-        turn out too small: seldom, and it costs the choice of leaves its memory.
+        Limits for pods without devices are computed only after the leaves chosen without them turn out too small.
+        That is rare, and the limits defeat the cache of leaf capacities.
         """
         knows_all = not self._devices.places_by_room
         rooms = Rooms(self._devices.device_room(assignment)) if self._topology.requests(assignment) else NO_ROOMS
@@ -99,8 +102,8 @@ class PlacementAssigner:
         return refused or NoPlace("")
 
     def _cap(self, rooms: Rooms, assignment: Assignment, refused: PlacementRefusal) -> bool:
-        """Cap the leaf whose pod was refused at the pods that it did take, and only beside the leader where it seats
-        the leader. False if the pod is in no leaf."""
+        """Cap the leaf of the refused pod at the pods that it did take; only beside the leader if the leader is
+        there. False if the pod is in no leaf."""
         result = next(result for result in assignment.pod_sets if result.name == refused.pod_set)
         first = result.kept.count if result.kept else 0
         for domain in result.gained.domains if result.gained else ():
@@ -117,7 +120,7 @@ class PlacementAssigner:
 
 
 def _leader_domains(assignment: Assignment, workers: PodSetResult) -> set[tuple[str, ...]]:
-    """Where the leader of the pod set's group is; empty for the leader itself."""
+    """The domains of the pod set group's leader; empty for the leader itself."""
     request = workers.pod_set.pod_set.topology_request
     return {
         domain.values

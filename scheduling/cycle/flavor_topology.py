@@ -1,4 +1,4 @@
-"""Topology-aware scheduling inside an assignment: which leaves the pods go to, and what a failure means."""
+"""Topology-aware scheduling for an assignment: which leaves the pods get, and what a failure means for the mode."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from scheduling.state.workload_info import PodSetRequests, TopologyCharge
 from scheduling.topology.flavor import TopologyFlavor
 
 Requests = list[tuple[str, list[PodSetTopologyRequest]]]
-"""Per flavor, in the order of first appearance, the pod sets to place in it."""
+"""Flavor -> the pod sets to place in it, in order of first appearance."""
 
 Room = dict[str, dict[str, int]]
-"""Pod set -> node -> the most pods that it can take; nodes left out take none, pod sets left out have no limit."""
+"""Pod set -> node -> the most pods it can take. Missing nodes take none; missing pod sets have no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What limits pods per node beside what topologies know, on all nodes and on those that seat the leader."""
+    """Limits of pods per node beyond what topologies count: on all nodes, and on those that seat the leader."""
 
     pods: Room = field(default_factory=dict)
     beside_leader: Room = field(default_factory=dict)
@@ -47,13 +47,13 @@ class TopologyAssigner:
         simulation: Simulation,
         ignored_resources: Callable[[], frozenset[str]],
     ) -> None:
-        """Works on the live usage of the topologies. `ignored_resources` are those that something else places."""
+        """Reads the live usage of the topologies. `ignored_resources` are placed by something else (devices)."""
         self._topologies = topologies
         self._simulation = simulation
         self._ignored_resources = ignored_resources
 
     def place(self, assignment: Assignment) -> None:
-        """Place what fits the quota; what does not fit the topology needs preemption, or can never fit."""
+        """Place an assignment whose quota fits. If the topology has no room, it needs preemption or never fits."""
         if assignment.mode is Mode.NO_FIT:
             return
         requests = self.requests(assignment)
@@ -80,8 +80,8 @@ class TopologyAssigner:
                 _needs_preemption(result)
 
     def place_despite_preemption(self, assignment: Assignment, targets: Sequence[Target]) -> None:
-        """Place a workload that waits for preemption: with its targets gone, or without targets on empty nodes, to keep
-        that room for it."""
+        """Choose leaves for a workload that waits for preemption, so that the room is kept for it: as if its targets
+        were gone, or, without targets, on empty nodes."""
         if assignment.mode is not Mode.PREEMPT:
             return
         requests = self.requests(assignment)
@@ -96,21 +96,22 @@ class TopologyAssigner:
             self.record(assignment, requests, found)
 
     def can_place(self, assignment: Assignment) -> Callable[[], bool] | None:
-        """A test whether the pods find their place in the usage as it is then; None when no topology is concerned."""
+        """A test whether the pods have a place in the usage at the time of the call; None when no topology is
+        concerned."""
         requests = self.requests(assignment)
         if not requests:
             return None
         return lambda: not isinstance(self.find(requests), TopologyFailure)
 
     def fits(self, charges: Sequence[TopologyCharge]) -> bool:
-        """Whether every domain of an assignment still has its room."""
+        """Whether every domain of an assignment still has room."""
         by_flavor: dict[str, list[TopologyUsage]] = {}
         for flavor, usage in charges:
             by_flavor.setdefault(flavor, []).append(usage)
         return all(self._topologies[flavor].fits(usages) for flavor, usages in by_flavor.items())
 
     def requests(self, assignment: Assignment, rooms: Rooms = NO_ROOMS) -> Requests:
-        """What the assignment's pod sets ask of topologies, in the order of their flavors' names."""
+        """The topology requests of the assignment's pod sets, in the order of their flavors' names."""
         if not self._topologies:
             return []
         ignored = self._ignored_resources()
@@ -134,11 +135,11 @@ class TopologyAssigner:
         return self._topologies[flavor].node_names(domain) if flavor is not None else frozenset()
 
     def concerns(self, result: PodSetResult) -> bool:
-        """Whether the pod set goes to a flavor with a topology."""
+        """Whether the pod set has a flavor with a topology."""
         return result.pod_set.count > 0 and self._topology_flavor(result) is not None
 
     def exists(self, result: PodSetResult, topology: TopologyAssignment) -> bool:
-        """Whether no domain of an earlier assignment is gone from the topology of the pod set's flavor."""
+        """Whether all domains of an earlier assignment still exist in the topology of the pod set's flavor."""
         return all(self.node_names(result, domain) for domain in topology.domains)
 
     def _topology_flavor(self, result: PodSetResult) -> str | None:
@@ -148,7 +149,7 @@ class TopologyAssigner:
     def find(
         self, requests: Requests, *, simulate_empty: bool = False
     ) -> dict[str, TopologyAssignment] | TopologyFailure:
-        """Leaves for every pod set, or the first that finds none."""
+        """Leaves for every pod set, or the failure of the first one without leaves."""
         found: dict[str, TopologyAssignment] = {}
         assumed: list[TopologyUsage] = []
         for flavor, members in requests:
@@ -170,7 +171,7 @@ class TopologyAssigner:
         return found
 
     def record(self, assignment: Assignment, requests: Requests, found: Mapping[str, TopologyAssignment]) -> None:
-        """Write the leaves, and what they are charged, into the assignment."""
+        """Store the leaves and their topology usage in the assignment."""
         results = {result.name: result for result in assignment.pod_sets}
         assignment.topology_usage = []
         for flavor, members in requests:
@@ -201,8 +202,8 @@ def _needs_preemption(result: PodSetResult) -> None:
 def topology_request(
     pod_set: PodSetRequests, ignored_resources: frozenset[str], checks: Sequence[AdmissionCheckState] = ()
 ) -> PodSetTopologyRequest:
-    """A pod set as its topology sees it: what one pod asks of its node, and which nodes it may use; `checks` are those
-    of its workload, which may add to both."""
+    """A pod set as a topology request: what one pod asks of its node, and which nodes it may use. The workload's
+    admission `checks` may add to both."""
     selector, tolerations = added_selection(checks, pod_set.name) if checks else ({}, ())
     template = pod_set.pod_set.template
     requests = pod_set.node_requests

@@ -1,8 +1,8 @@
-"""The second pass for failed nodes: admitted workloads whose topology assignment names one.
+"""The second pass for failed nodes: admitted workloads whose topology assignment names a failed node.
 
-The pods of the failed node get other leaves, and other devices, before the heads of the queues are looked at; quota
-does not change and nobody is preempted for them. What they leave is not free before the cycle ends: the node was
-reported a moment ago. A workload that finds no room, or that lost a second node, is evicted.
+Pods of the failed node get other leaves and devices before the heads of the queues are decided. Quota does not
+change, and nothing is preempted for them. What they leave is not free before the cycle ends, because the node failed
+only a moment ago. A workload is evicted if there is no room, or if a second node failed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from scheduling.topology.usage import LeafUsage
 
 
 def failed_hosts(workload: Workload) -> tuple[str, ...]:
-    """The unhealthy nodes that the workload's topology assignments name or where it was placed, in the order in
-    which they failed."""
+    """The unhealthy nodes that the workload's topology assignments or placement name, in the order in which they
+    failed."""
     if workload.admission is None:
         return ()
     holding = {pod.node for pod in workload.placement.pods} if workload.placement is not None else set()
@@ -43,14 +43,14 @@ def failed_hosts(workload: Workload) -> tuple[str, ...]:
 
 
 class _Found(NamedTuple):
-    """The admission of a workload after its node failed, and per pod set where the pods of the node go."""
+    """The admission after the replacement, and per pod set the new domains of the moved pods."""
 
     admission: Admission
     moved: dict[str, TopologyAssignment]
 
 
 class NodeReplacer:
-    """Decides on the workloads of the second pass; `close` when the cycle is over."""
+    """Decides the workloads with failed nodes. Call `close` at the end of the cycle."""
 
     def __init__(self, state: State, devices: DeviceAssigner) -> None:
         self._state = state
@@ -65,7 +65,7 @@ class NodeReplacer:
         return bool(self.replacements or self.evictions)
 
     def run(self) -> None:
-        """Decide on all of them, in queue order; each is decided on once."""
+        """Decide all of them in queue order, each once."""
         waiting = [found.info for found in self._state.second_pass.values() if found.info.admitted]
         for info in sorted(waiting, key=lambda info: info.order):
             del self._state.second_pass[info.key]
@@ -79,7 +79,7 @@ class NodeReplacer:
                 self._replace(info, hosts[0])
 
     def close(self) -> None:
-        """The cycle is over: what the pods left behind is free, and workloads that wait may have it."""
+        """At the end of the cycle, free what the moved pods left, and wake workloads that may use it."""
         if self._kept_leaves or self._kept_devices:
             self._state.dirty_queues.update(replacement.cluster_queue for replacement in self.replacements)
             self._state.wake_waiting_for_devices()
@@ -97,9 +97,9 @@ class NodeReplacer:
         if isinstance(placement, PlacementRefusal):
             self._evict(info, f"no devices to replace those of the failed node {host}: {describe(placement).text}")
             return
-        admission, message = found.admission, f"the pods of the failed node {host} have another place"
+        admission, message = found.admission, f"the pods of the failed node {host} were moved"
         if admission == info.admission and placement == info.placement:
-            message = f"node {host} is ready again, and the pods that were there stay"
+            message = f"node {host} is ready again; its pods stay"
         self._move(info, admission)
         if placement is not info.placement:
             self._exchange(info, placement)
@@ -108,8 +108,7 @@ class NodeReplacer:
         self.replacements.append(ReplaceNode(info.key, admission.cluster_queue, host, pod_sets, cycle, message))
 
     def _reassign(self, info: WorkloadInfo, host: str) -> _Found | TopologyFailure:
-        """The admission with other leaves for the pods of the host; each pod set sees where the ones before it moved
-        to."""
+        """The admission with other leaves for the pods of the host. Each pod set sees the moves of those before it."""
         assert info.admission is not None  # it holds quota
         pod_sets = {pod_set.name: pod_set for pod_set in info.pod_sets}
         taken = LeafUsage()
@@ -138,7 +137,8 @@ class NodeReplacer:
         return _Found(Admission(info.admission.cluster_queue, tuple(assignments)), moved)
 
     def _place_anew(self, info: WorkloadInfo, found: _Found, host: str) -> Placement | PlacementRefusal | None:
-        """The placement with other devices for the pods of the host; each pod keeps its number."""
+        """The placement with other devices for the pods of the host. Each pod keeps its number. None if no placement
+        is needed."""
         if info.placement is None or all(pod.node != host for pod in info.placement.pods):
             return info.placement
         requests = {pod_set.name: pod_set for pod_set in info.pod_sets}
@@ -166,8 +166,8 @@ class NodeReplacer:
         moved: TopologyAssignment | None,
         lost: Sequence[int],
     ) -> list[tuple[int, frozenset[str] | None]]:
-        """How many of the lost pods, given their numbers, go to which nodes: those of the leaves that they moved to,
-        or, where leaves are wider than a node, of the ones that they were in."""
+        """The lost pods (by number) in groups, each with its allowed nodes: those of the leaves they moved to; where
+        leaves are wider than a node, those of their old leaves."""
         assert info.placement is not None  # pods of it were lost
         flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
         if assignment.topology_assignment is None or flavor is None:
@@ -184,7 +184,7 @@ class NodeReplacer:
         return shares
 
     def _move(self, info: WorkloadInfo, admission: Admission) -> None:
-        """Charge the new leaves; what is left behind stays charged until the cycle ends."""
+        """Charge the new leaves. The old ones stay charged until the cycle ends."""
         assert info.admission is not None  # it holds quota
         flavors = self._state.topology_flavors
         before, after = (topology_charges(info, each, flavors) for each in (info.admission, admission))
@@ -197,7 +197,7 @@ class NodeReplacer:
                 self._kept_leaves.append(charge)
 
     def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:
-        """Hold another placement, undone with the batch; the devices that it leaves stay taken until the cycle ends."""
+        """Replace the placement. The devices that it leaves stay taken until the cycle ends. The batch can undo this."""
         fleet = self._state.fleet
         before = fleet.release(info.key)
         if placement is not None:
@@ -223,7 +223,7 @@ class NodeReplacer:
 
 
 def _beyond(domains: Sequence[TopologyDomain], others: Sequence[TopologyDomain]) -> tuple[TopologyDomain, ...]:
-    """What domains have beyond the others."""
+    """What the domains hold in addition to the others."""
     counts = {domain.values: domain.count for domain in others}
     more = (replace(domain, count=domain.count - counts.get(domain.values, 0)) for domain in domains)
     return tuple(domain for domain in more if domain.count > 0)

@@ -1,4 +1,4 @@
-"""Nomination: what each head could get, judged against the same untouched usage."""
+"""Nomination: what each head could get, judged against the same unchanged usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 
 
 class Status(Enum):
-    """What became of an entry in this cycle."""
+    """The result of an entry in this cycle."""
 
     NOT_NOMINATED = auto()
     SKIPPED = auto()
@@ -34,7 +34,7 @@ class Status(Enum):
 
 
 class RequeueReason(Enum):
-    """Why an entry goes back to its queue; decides whether it stays active."""
+    """Why an entry is requeued; decides whether it stays active."""
 
     GENERIC = auto()
     FAILED_AFTER_NOMINATION = auto()
@@ -46,8 +46,8 @@ class RequeueReason(Enum):
 
 
 class Entry:
-    """A head in a cycle. `refused`: it was not even nominated. `replaced` is the slice of an elastic job that it
-    replaces."""
+    """A head in a cycle. `refused`: it failed a check before nomination. `replaced`: the slice of an elastic job that
+    it replaces."""
 
     __slots__ = ("assignment", "cq", "info", "message", "reason", "refused", "replaced", "requeue", "status", "targets")
 
@@ -65,17 +65,17 @@ class Entry:
 
     @property
     def is_second_pass(self) -> bool:
-        """Whether the workload holds its quota already, and only its topology and devices are to be found."""
+        """Whether the workload holds quota already and only needs topology and devices."""
         return self.replaced is self.info
 
     def is_after_its_slice(self, placed: Container[str]) -> bool:
-        """Whether this cycle decided on the slice that it replaces (in a second pass: on the workload itself), which
-        was told to stop or is among `placed`. A cycle decides once on each workload."""
+        """Whether this cycle has decided the slice that it replaces (in a second pass: the workload itself), which
+        was told to stop or is in `placed`. A cycle decides each workload once."""
         replaced = self.replaced
         return replaced is not None and (replaced.evicted or (replaced is not self.info and replaced.key in placed))
 
     def net_usage(self) -> CellAmounts:
-        """What it would use beyond the usage of the slice that it replaces."""
+        """Its usage beyond that of the slice that it replaces."""
         usage = self.assignment.usage
         if self.replaced is None:
             return tuple(usage.items())
@@ -83,7 +83,7 @@ class Entry:
         return tuple((cell, max(0, amount - held.get(cell, 0))) for cell, amount in usage.items())
 
     def refuse(self, reason: PendingReason, message: str, requeue: RequeueReason = RequeueReason.GENERIC) -> None:
-        """Note why it cannot be nominated."""
+        """Record why it cannot be nominated."""
         self.refused = True
         self.reason = reason
         self.message = message
@@ -91,7 +91,7 @@ class Entry:
 
 
 class Nominator:
-    """Finds assignments and targets for heads, on the state's live numbers."""
+    """Finds assignments and preemption targets for heads, on the state's live usage."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Nominator:
         self._preemptor = preemptor
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState, cycle: int) -> Entry:
-        """Check a head, and find what it could get."""
+        """Check a head and find its assignment."""
         entry = Entry(info, cq)
         workload = info.workload
         if workload.admission_checks and any(
@@ -127,7 +127,7 @@ class Nominator:
             return entry
         exceeded = info.exceeded_limit()
         if exceeded is not None:
-            entry.refuse(PendingReason.MISCONFIGURED, f"the request is above the limit ({exceeded})")
+            entry.refuse(PendingReason.MISCONFIGURED, f"requests must not exceed limits ({exceeded})")
             return entry
         problem = self._devices.problem(info)
         if problem is not None:
@@ -138,20 +138,20 @@ class Nominator:
         entry.replaced = self._state.replaced_slice(info, cq)
         if workload.replaces is not None and entry.replaced is None and self._is_stopping(workload.replaces):
             reason = PendingReason.WAITING_FOR_PREEMPTED_WORKLOADS
-            entry.refuse(reason, f"the slice that it is to replace, {workload.replaces}, has not stopped yet")
+            entry.refuse(reason, f"the slice that this workload replaces, {workload.replaces}, has not stopped yet")
             return entry
         entry.assignment, entry.targets = self.find_assignment(info, cq)
         return entry
 
     def nominate_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
-        """A place for a workload that holds quota, in the flavors that it has."""
+        """Find a place for a workload that holds quota, in its flavors."""
         entry = Entry(info, cq)
         entry.replaced = info
         entry.assignment, entry.targets = self.assign_again(info, cq)
         return entry
 
     def assign_again(self, info: WorkloadInfo, cq: ClusterQueueState) -> tuple[Assignment, list[Target]]:
-        """The assignment of `nominate_again`: as if the workload's own usage were gone."""
+        """The assignment for `nominate_again`, as if the workload's own usage were gone."""
         assignment = reserved_assignment(info, cq.node)
         self._state.simulation.remove(info)
         self._placement.place(info, cq, assignment)
@@ -161,22 +161,22 @@ class Nominator:
         return assignment, targets
 
     def _is_stopping(self, key: str) -> bool:
-        """Whether a slice is evicted and its pods still run."""
+        """Whether a slice is evicted while its pods still run."""
         info = self._state.workloads.get(key)
         return info is not None and info.current().admission is not None
 
     def _not_selected(self, info: WorkloadInfo, cq: ClusterQueueState) -> str:
-        """The message that the namespace is not selected, with what else stands against the workload."""
+        """The message that the namespace is not selected, followed by uncovered resources if there are any."""
         uncovered = self._assigner.uncovered(cq, (pod_set.requests for pod_set in info.pod_sets))
         return f"{NAMESPACE_MISMATCH}, and {not_covered(uncovered)}" if uncovered else NAMESPACE_MISMATCH
 
     def find_assignment(
         self, info: WorkloadInfo, cq: ClusterQueueState, pins: Pins | None = None
     ) -> tuple[Assignment, list[Target]]:
-        """The assignment with full counts, or else with the largest counts that fit.
+        """The assignment with full counts, else with the largest counts that fit (partial admission).
 
-        A slice of an elastic job is assigned as if the slice that it replaces were gone, in its flavors: so only the
-        difference is tested.
+        A slice of an elastic job is assigned as if the slice that it replaces were gone, in the same flavors, so that
+        only the difference is tested.
         """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None:
@@ -210,10 +210,10 @@ class Nominator:
         return assignment
 
     def _keep_domains(self, info: WorkloadInfo, cq: ClusterQueueState, assignment: Assignment) -> None:
-        """The pods of a slice that is replaced stay in their topology domains; only the others are placed.
+        """Keep the pods of a replaced slice in their topology domains, so that only the others are placed.
 
-        Of a pod set that shrinks, the first pods in stored order stay, and those that are to go are still there. Where
-        we placed the pods on devices, all domains stay until somebody sees which pods have gone.
+        When a pod set shrinks, its first pods in stored order stay, and those to be removed still occupy their
+        domains. If we placed the pods on devices, all domains stay until the cluster reports which pods are gone.
         """
         replaced = self._state.replaced_slice(info, cq)
         if replaced is None or replaced.admission is None:
@@ -258,7 +258,7 @@ class Nominator:
 
 
 def _flavors_of(replaced: WorkloadInfo, info: WorkloadInfo) -> Pins:
-    """The flavors of a slice, per pod set of the one that replaces it."""
+    """The flavors of the replaced slice, for each pod set of its replacement."""
     assignments = replaced.admission.pod_set_assignments if replaced.admission is not None else ()
     flavors = {assignment.name: assignment.flavors for assignment in assignments}
     return [flavors.get(pod_set.name, {}) for pod_set in info.pod_sets]
@@ -267,10 +267,10 @@ def _flavors_of(replaced: WorkloadInfo, info: WorkloadInfo) -> Pins:
 def search_reduced(
     pod_sets: Sequence[PodSetRequests], probe: Callable[[Sequence[PodSetRequests]], Found | None]
 ) -> Found | None:
-    """The result of the least reduction whose probe succeeds, assuming that less always fits better.
+    """The result of the smallest reduction whose probe succeeds, assuming that smaller counts always fit better.
 
-    Reduction i of D takes floor((count - minCount) * i / D) pods off each pod set. The search is Go's sort.Search on
-    [0, D+1); its result counts only when the index found is the last one that succeeded.
+    Reduction i of D removes floor((count - minCount) * i / D) pods from each pod set. The search is Go's sort.Search
+    on [0, D+1). Its result counts only if the index found is the last one that succeeded.
     """
     spans = [ps.count - ps.min_count if ps.min_count is not None else 0 for ps in pod_sets]
     total = sum(spans)
@@ -291,7 +291,7 @@ def search_reduced(
 
 
 class PreemptionOracle:
-    """Runs the whole preemption for one cell, on the state's live numbers, to know what preempting there would mean."""
+    """Runs a full preemption search for one cell, on the state's live usage."""
 
     def __init__(self, state: State, preemptor: Preemptor) -> None:
         self._state = state
@@ -300,7 +300,8 @@ class PreemptionOracle:
     def __call__(
         self, cq: ClusterQueueState, info: WorkloadInfo, cell: Cell, amount: int, level: int
     ) -> tuple[Mode, int]:
-        """NO_CANDIDATES, PREEMPT (a victim is in the own queue) or RECLAIM, and the level once the victims are gone."""
+        """NO_CANDIDATES, PREEMPT (a victim is in its own queue) or RECLAIM, and the borrowing level after the victims
+        are gone."""
         request = PreemptionRequest(cq, info, {cell: amount}, frozenset((cell.key,)), None, self._state.now)
         targets = self._preemptor.find_targets(request)
         if not targets:

@@ -1,7 +1,7 @@
 """The search for preemption targets: the common part, and the classical algorithm.
 
-Targets are found by taking candidates' usage away one by one until the workload fits, then putting back whom it does
-not need. The usage is left as it was found.
+Candidates' usage is removed one by one until the workload fits. Then the targets that are not needed are restored.
+The usage is left unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REASONS = {
 
 
 class Preemptor:
-    """Finds targets against the usage as it is now."""
+    """Finds targets against the current usage."""
 
     def __init__(
         self,
@@ -43,15 +43,15 @@ class Preemptor:
         strategies: tuple[PreemptionStrategy, ...] | None,
         preemption_loops: PreemptionLoopGuard,
     ) -> None:
-        """`strategies` are those of fair sharing; None is classical preemption. A workload that
-        `preemption_loops` pauses preempts nothing."""
+        """`strategies` are those of fair sharing; None selects classical preemption. Workloads that
+        `preemption_loops` has paused preempt nothing."""
         self._finder = finder
         self._simulation = simulation
         self._preemption_loops = preemption_loops
         self._fair = FairPreemption(finder, simulation, strategies) if strategies is not None else None
 
     def find_targets(self, request: PreemptionRequest) -> list[Target]:
-        """The workloads to preempt for the request; empty when preemption cannot help."""
+        """The workloads to preempt; empty when preemption cannot help."""
         if not request.cq.can_preempt or self._preemption_loops.paused_until(request.info.key, request.now) is not None:
             return []
         found = self._fair.find_targets(request) if self._fair else self._find_classical_targets(request)
@@ -71,7 +71,7 @@ class Preemptor:
         return []
 
     def _attempts(self, request: PreemptionRequest, has_foreign: bool, has_hierarchy: bool) -> tuple[bool, ...]:
-        """In which attempts borrowing is allowed."""
+        """For each attempt, whether it allows borrowing."""
         if not request.info.may_borrow:
             return (False,)
         forbidden = request.cq.spec.preemption.borrow_within_cohort.policy is BorrowWithinCohortPolicy.NEVER
@@ -105,8 +105,8 @@ class Preemptor:
 def fill_back(
     request: PreemptionRequest, simulation: Simulation, targets: list[Candidate], allow_borrowing: bool
 ) -> list[Candidate]:
-    """Put back targets that turned out not to be needed, from the second last to the first; returns those that
-    stay removed. The last one found is always needed."""
+    """Restore targets that are not needed, from the second last to the first. Returns those that stay removed; the
+    last one found is always needed."""
     kept = list(targets)
     index = len(kept) - 2
     while index >= 0:
@@ -121,7 +121,7 @@ def fill_back(
 
 
 def _is_valid_now(request: PreemptionRequest, candidate: Candidate, allow_borrowing: bool) -> bool:
-    """Whether the candidate's queue, and every cohort up to the common one, still borrows."""
+    """Whether the candidate's queue and every cohort up to the common one still borrow."""
     if candidate.variant is Variant.WITHIN_CLUSTER_QUEUE:
         return True
     if allow_borrowing and candidate.variant is Variant.RECLAIM_WITHOUT_BORROWING:

@@ -1,4 +1,4 @@
-"""Which workloads may be preempted: policies, order, and the walk through the cohort tree."""
+"""Preemption candidates: policies, order, and the walk through the cohort tree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LocalQueueUsage = Callable[[WorkloadInfo], float]
 
 
 class Variant(IntEnum):
-    """Which policy lets the request preempt a candidate."""
+    """The policy that lets the request preempt a candidate."""
 
     WITHIN_CLUSTER_QUEUE = 0
     HIERARCHICAL_RECLAIM = 1
@@ -32,7 +32,7 @@ class Variant(IntEnum):
 
 
 class Candidate(NamedTuple):
-    """A workload that may be preempted. `common` is the lowest cohort above both queues, None within one queue."""
+    """A workload that may be preempted. `common` is the lowest cohort above both queues; None within one queue."""
 
     info: WorkloadInfo
     cq: ClusterQueueState
@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A ClusterQueue where candidates may be; `advantage` is the request's in the hierarchy."""
+    """A ClusterQueue with candidates. `advantage`: the hierarchy gives the preemptor an advantage over it."""
 
     cq: ClusterQueueState
     common: CohortNode
@@ -49,7 +49,7 @@ class Source(NamedTuple):
 
 
 def exceeds_nominal(node: QuotaNode, keys: frozenset[FlavorResource]) -> bool:
-    """Whether the node uses more than its subtree quota of one of them."""
+    """Whether the node uses more than its subtree quota of any of the keys."""
     cells = node.cells
     for key in keys:
         cell = cells.get(key)
@@ -59,7 +59,7 @@ def exceeds_nominal(node: QuotaNode, keys: frozenset[FlavorResource]) -> bool:
 
 
 class CandidateFinder:
-    """Finds candidates among the workloads that hold quota in active ClusterQueues."""
+    """Finds candidates among workloads that hold quota in active ClusterQueues."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class CandidateFinder:
         protected: dict[str, float],
         local_queue_usage: LocalQueueUsage | None,
     ) -> None:
-        """`removed` are the keys of workloads that are taken away already; `protected` is told, per ClusterQueue that
-        asks, when the next workload loses its protection; `local_queue_usage` is admission fair sharing's, None when
-        that is off."""
+        """`removed`: keys of workloads that are removed already. `protected`: receives, per preempting ClusterQueue,
+        when the next candidate loses its protection. `local_queue_usage`: usage for admission fair sharing; None
+        while that is off."""
         self._cluster_queues = cluster_queues
         self._removed = removed
         self._protected = protected
         self._local_queue_usage = local_queue_usage
 
     def order(self, info: WorkloadInfo, own: ClusterQueueState) -> tuple[bool, bool, float, int, float, str]:
-        """The order of candidates: evicted first, other queues before the own one, LocalQueues with more usage
-        first, lower priority, later reservation, uid."""
+        """Sort key of candidates: evicted first, other queues before its own, LocalQueues with more usage first,
+        lower priority, later reservation, uid."""
         is_own = info.cluster_queue == own.name
         usage = 0.0
         if is_own and self._local_queue_usage is not None and own.usage_based:
@@ -86,7 +86,7 @@ class CandidateFinder:
         return (not info.evicted, is_own, usage, info.priority, -info.reserved_at, info.uid)
 
     def own_candidates(self, request: PreemptionRequest) -> list[WorkloadInfo]:
-        """The workloads of the own ClusterQueue that its withinClusterQueue policy lets it preempt, in order."""
+        """The workloads of the preemptor's ClusterQueue that `withinClusterQueue` lets it preempt, in order."""
         policy = request.cq.spec.preemption.within_cluster_queue
         if policy is WithinClusterQueuePolicy.NEVER:
             return []
@@ -106,8 +106,8 @@ class CandidateFinder:
     def foreign_candidates(
         self, request: PreemptionRequest, cq: ClusterQueueState, *, evicted: bool
     ) -> Iterator[WorkloadInfo]:
-        """The workloads of another ClusterQueue that the own reclaimWithinCohort policy lets it preempt, in order:
-        those that are stopping already, or the others."""
+        """The workloads of another ClusterQueue that `reclaimWithinCohort` lets it preempt, in order: those that are
+        stopping, or the others."""
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
         for info in cq.ranking()[0 if evicted else 1]:
@@ -130,7 +130,6 @@ class CandidateFinder:
         return True
 
     def cluster_queue(self, node: QuotaNode) -> ClusterQueueState:
-        """The ClusterQueue of a node of the tree."""
         return self._cluster_queues[node.name]
 
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState:
@@ -138,7 +137,7 @@ class CandidateFinder:
         return self._cluster_queues[info.cluster_queue]
 
     def sources(self, request: PreemptionRequest) -> list[Source]:
-        """The other ClusterQueues with candidates: all that borrow, walking up the tree from the own one."""
+        """The other ClusterQueues that borrow, found by walking up the tree from the preemptor's own."""
         found: list[Source] = []
         node: QuotaNode = request.cq.node
         if node.parent is None or request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.NEVER:
@@ -164,8 +163,8 @@ class CandidateFinder:
     def classical_order(
         self, request: PreemptionRequest, own: list[WorkloadInfo], sources: list[Source]
     ) -> Iterator[Candidate]:
-        """All candidates in the order in which classical preemption tries them: first those that are stopping
-        already, and each time those over which the hierarchy gives an advantage, the other foreign ones, the own."""
+        """All candidates in the order of classical preemption. Stopping ones come first; among equals, those that the
+        hierarchy gives an advantage over, then other foreign ones, then its own queue's."""
         for evicted in (True, False):
             for advantage in (True, False):
                 yield from self._merged(request, [s for s in sources if s.advantage is advantage], evicted)
@@ -189,8 +188,8 @@ def _rank(candidate: Candidate) -> tuple[int, float, str]:
 
 
 def _borrowing_queues(cohort: CohortNode, skipped: QuotaNode, keys: frozenset[FlavorResource]) -> Iterator[QuotaNode]:
-    """The queues below a cohort that exceed their nominal quota, without the subtree that was walked already, and
-    without cohorts that stay within theirs."""
+    """The queues below a cohort that exceed their nominal quota. Skips the subtree visited before, and cohorts within
+    their quota."""
     for child in cohort.cohorts:
         if child is not skipped and exceeds_nominal(child, keys):
             yield from _borrowing_queues(child, skipped, keys)
@@ -212,8 +211,8 @@ def _variant(request: PreemptionRequest, info: WorkloadInfo, advantage: bool) ->
 
 
 def protected_until(info: WorkloadInfo, cq: ClusterQueueState) -> float:
-    """Until when minimum run time and cool-down (ours) protect the workload; one that is stopping is not protected. The
-    time counts from its admission, or from its reservation while it waits for its checks."""
+    """When the protection by minimum run time and cool-down (beyond Kueue) ends. A stopping workload is not
+    protected. Time counts from admission, or from the reservation while checks are pending."""
     if info.evicted:
         return 0.0
     until = 0.0

@@ -1,7 +1,7 @@
 """The search for preemption targets under fair sharing: queues with larger shares give first.
 
-The shares of the preemptor's side count its request already. Each pick chooses a ClusterQueue by walking down from the
-root to the largest share, and compares the shares of the two subtrees below the lowest common cohort.
+Shares on the preemptor's side include its request. Each step walks down from the root to the ClusterQueue with the
+largest share, and compares the shares of the two subtrees below the lowest common cohort.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Found = list[tuple[WorkloadInfo, PreemptionReason]]
 
 
 def passes(strategy: PreemptionStrategy, preemptor: Share, before: Share, after: Share) -> bool:
-    """Whether a strategy lets the candidate go: the preemptor's share (request included) against the target's share
-    before and after."""
+    """Whether a strategy allows the preemption: compares the preemptor's share (with its request) with the target's
+    share before and after."""
     if strategy is PreemptionStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE:
         return preemptor <= after
     return preemptor < before
 
 
 class FairPreemption:
-    """Finds targets by the configured strategies."""
+    """Finds targets with the configured strategies."""
 
     def __init__(
         self, finder: CandidateFinder, simulation: Simulation, strategies: tuple[PreemptionStrategy, ...]
     ) -> None:
-        """The first strategy is tried on all candidates, the second on those that it left."""
+        """The first strategy is tried on all candidates, the second on those it rejected."""
         self._finder = finder
         self._simulation = simulation
         self._strategies = strategies
 
     def find_targets(self, request: PreemptionRequest) -> Found:
-        """The workloads to preempt; empty when that cannot make room. Usage is left as it was."""
+        """The workloads to preempt; empty when preemption cannot help. Usage is left unchanged."""
         for cell, amount in request.requests.items():
             cell.add(amount)
         search = _Search(request, self._finder, self._simulation)
@@ -57,7 +57,7 @@ class FairPreemption:
 
 
 class _Search:
-    """One search, with the request charged to the preemptor's ClusterQueue while the strategies run."""
+    """One search. The request is charged to the preemptor's ClusterQueue while the strategies run."""
 
     def __init__(self, request: PreemptionRequest, finder: CandidateFinder, simulation: Simulation) -> None:
         self._request = request
@@ -68,7 +68,7 @@ class _Search:
         self.targets: Found = []
 
     def first_strategy(self, strategy: PreemptionStrategy) -> bool:
-        """Take candidates of the queues with the largest shares while the strategy lets them go (strategy 1)."""
+        """Preempt in the queues with the largest shares while the strategy allows it (strategy 1)."""
         ordering = _QueueOrdering(self._request, self._finder, self._shares, self._candidates)
         own = self._request.cq
         within_nominal = is_within_nominal(own.node, self._request.needed)
@@ -94,7 +94,7 @@ class _Search:
         return False
 
     def _candidates(self, cq: ClusterQueueState) -> Iterator[WorkloadInfo]:
-        """The candidates of a queue in order; another queue has some only while it borrows."""
+        """The candidates of a queue in order. Another queue has candidates only while it borrows."""
         request, finder = self._request, self._finder
         if cq is request.cq:
             return iter(finder.own_candidates(request))
@@ -105,7 +105,7 @@ class _Search:
         return chain(*(finder.foreign_candidates(request, cq, evicted=evicted) for evicted in (True, False)))
 
     def second_strategy(self, strategy: PreemptionStrategy) -> bool:
-        """At most one more candidate of each queue (strategy 2)."""
+        """Preempt at most one more candidate of each queue (strategy 2)."""
         ordering = _QueueOrdering(
             self._request, self._finder, self._shares, lambda cq: iter(self._retry.get(cq.name, ()))
         )
@@ -126,7 +126,7 @@ class _Search:
         return share
 
     def _take(self, info: WorkloadInfo, reason: PreemptionReason) -> bool:
-        """Remove a target; whether the request fits then."""
+        """Remove a target. Returns whether the request fits then."""
         self._simulation.remove(info)
         self._shares.forget(self._finder.cluster_queue_of(info).node)
         self.targets.append((info, reason))
@@ -138,7 +138,7 @@ class _Search:
         return fits
 
     def fill_back(self) -> Found:
-        """Put back targets that are not needed; the request must not be charged any more."""
+        """Restore targets that are not needed. The request must not be charged any more."""
         kept = list(self.targets)
         for index in range(len(kept) - 2, -1, -1):
             self._simulation.restore(kept[index][0])
@@ -151,7 +151,7 @@ class _Search:
 
 
 class _Shares:
-    """Shares of nodes as they are now, each computed once until its usage changes."""
+    """Current shares of nodes, cached until their usage changes."""
 
     def __init__(self) -> None:
         self._known: dict[int, Share] = {}
@@ -163,14 +163,14 @@ class _Shares:
         return share
 
     def forget(self, queue: QuotaNode) -> None:
-        """The usage of a queue, and so perhaps of every cohort above it, has changed."""
+        """Drop the cached shares of a queue whose usage changed, and of every cohort above it."""
         self._known.pop(id(queue), None)
         for cohort in queue.ancestors():
             self._known.pop(id(cohort), None)
 
 
 class _Waiting:
-    """Candidates of a queue, looked up as far as they are needed. `first` is the next one, None when none is left."""
+    """Candidates of a queue, read lazily. `first` is the next one; None when there are no more."""
 
     __slots__ = ("_rest", "first")
 
@@ -182,7 +182,7 @@ class _Waiting:
         return self.first is not None
 
     def pop(self) -> WorkloadInfo:
-        """Take the first. Raises IndexError when none is left."""
+        """Remove and return the first. Raises IndexError when there are no more."""
         info = self.first
         if info is None:
             raise IndexError("no candidate is left")
@@ -191,9 +191,9 @@ class _Waiting:
 
 
 class _QueueOrdering:
-    """Iterates over the ClusterQueues to take from, chosen anew each time by the shares as they are then.
+    """Iterates over the ClusterQueues to preempt in, chosen each time by current shares.
 
-    The candidates of a queue are listed when it first comes into question.
+    The candidates of a queue are listed when it is first considered.
     """
 
     def __init__(
@@ -212,14 +212,14 @@ class _QueueOrdering:
         self._pruned: set[int] = set()
 
     def waiting(self, queue: QuotaNode) -> _Waiting:
-        """The candidates of a queue that are left."""
+        """The remaining candidates of a queue."""
         found = self._waiting.get(queue.name)
         if found is None:
             found = self._waiting[queue.name] = _Waiting(self._candidates(self._finder.cluster_queue(queue)))
         return found
 
     def drop(self, cq: ClusterQueueState) -> None:
-        """Do not choose the queue any more."""
+        """Exclude a queue from further choices."""
         self._pruned.add(id(cq.node))
 
     def __iter__(self) -> Iterator[ClusterQueueState]:
@@ -284,7 +284,7 @@ class _QueueOrdering:
 
 
 def _below_common_cohort(own: QuotaNode, other: QuotaNode) -> tuple[QuotaNode, QuotaNode]:
-    """The children of the lowest common cohort through which the two ClusterQueues come (the almost-LCA level)."""
+    """The children of the lowest common cohort on the paths to both ClusterQueues (Kueue's almost-LCA)."""
     above: dict[int, QuotaNode] = {}
     below: QuotaNode = own
     for ancestor in own.ancestors():

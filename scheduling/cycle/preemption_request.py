@@ -1,4 +1,4 @@
-"""What a workload asks of preemption."""
+"""The input of a preemption search."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from scheduling.state.workload_info import WorkloadInfo
 
 
 class PreemptionRequest(NamedTuple):
-    """A workload that needs room: what it asks per cell of its ClusterQueue, and in which (flavor, resource) others
-    must go. `can_place` is asked last, when quota fits: topology and devices."""
+    """A workload that needs room: its usage per cell of its ClusterQueue, and the (flavor, resource) pairs in which
+    others must stop.
+
+    `can_place` is called last, once the quota fits: it tests topology and devices.
+    """
 
     cq: ClusterQueueState
     info: WorkloadInfo
@@ -23,7 +26,7 @@ class PreemptionRequest(NamedTuple):
     now: float = 0.0
 
     def fits(self, allow_borrowing: bool) -> bool:
-        """Whether it fits the usage as it is now."""
+        """Whether it fits the current usage."""
         allow_borrowing = allow_borrowing and self.info.may_borrow
         for cell, amount in self.requests.items():
             if not allow_borrowing and cell.usage + amount > cell.subtree:

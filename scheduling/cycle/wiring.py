@@ -1,4 +1,4 @@
-"""The parts of a cycle, wired for a state and its configuration."""
+"""Builds the parts of a cycle for a state and its configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from scheduling.state.workload_info import WorkloadInfo
 
 
 class CycleParts:
-    """Built anew when the configuration changes."""
+    """The parts of a cycle. Built anew when the configuration changes."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -48,7 +48,7 @@ class CycleParts:
             self.queue_usage(cq)
 
     def queue_usage(self, cq: ClusterQueueState) -> None:
-        """Order a ClusterQueue's LocalQueues by their usage, where admission fair sharing says so."""
+        """Order a ClusterQueue's LocalQueues by usage if admission fair sharing is on for it."""
         cq.queue.order_by_usage(self._usage_of() if cq.usage_based else None)
 
     def _usage_of(self) -> UsageOf | None:
@@ -56,11 +56,11 @@ class CycleParts:
         return (lambda info: history.usage(info.queue_key)) if history is not None else None
 
     def is_blocked(self) -> bool:
-        """Whether nothing is admitted until the pods of those admitted are ready."""
+        """Whether no workload may be admitted until the pods of admitted ones are ready."""
         return self._state.readiness.is_stopped
 
     def run_cycle(self) -> CycleResult:
-        """Run one cycle: workloads with failed nodes first, even while no other is admitted."""
+        """Run one cycle. Workloads with failed nodes come first, even while admission is blocked."""
         replacer = NodeReplacer(self._state, self._devices)
         self._state.cycle += 1
         replacer.run()
@@ -77,20 +77,20 @@ class CycleParts:
         )
 
     def nominate(self, info: WorkloadInfo, cq: ClusterQueueState) -> Entry:
-        """What a waiting workload could get now, whatever its flavor search remembers; changes nothing."""
+        """What a pending workload could get now, ignoring where its flavor search stopped. Changes nothing."""
         last, info.last_assignment = info.last_assignment, None
         entry = self._nominator.nominate(info, cq, self._state.cycle)
         info.last_assignment = last
         return entry
 
     def in_order(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Heads in the order in which one cycle would decide on them."""
+        """The heads in the order in which one cycle would decide them."""
         return list(
             Cycle(self._state, self._nominator, self._topology, self._devices, self._admitter).in_order(entries)
         )
 
     def filters(self, info: WorkloadInfo, cq: ClusterQueueState, flavors: Sequence[str]) -> NodeFilters | None:
-        """What keeps a workload's pods off the nodes of these flavors; None if nothing does, or if they ask for no
-        devices, or are placed after the admission checks: then quota alone decides."""
+        """What keeps a workload's pods off the nodes of these flavors. None if nothing does, if they ask for no
+        devices, or if they are placed after admission checks: then quota alone decides."""
         waits = any(self._devices.waits_for_checks(info, cq, flavor) for flavor in flavors)
         return self._devices.filters(info, flavors) if not waits and self._devices.concerns(info) else None

@@ -1,1 +1,1 @@
-"""What is known between cycles: pending queues, usage, hierarchy."""
+"""What the engine knows between cycles: pending queues, usage, the hierarchy of cohorts and queues."""

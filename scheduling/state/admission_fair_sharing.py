@@ -18,8 +18,8 @@ Nanos = dict[str, int]
 
 
 class QueueHistory:
-    """What one LocalQueue consumed: the decayed sum, when it was last sampled, and the penalties of workloads that hold
-    quota but are not admitted yet."""
+    """The usage history of one LocalQueue: its decayed consumption, the time of the last sample, and the penalties of
+    workloads that hold quota but are not admitted yet."""
 
     __slots__ = ("consumed", "penalties", "sampled_at", "weight")
 
@@ -41,14 +41,14 @@ class QueueHistory:
 
 
 class UsageHistory:
-    """The histories of all LocalQueues. Methods that change one return nothing; `snapshot` and `restore` undo."""
+    """The usage histories of all LocalQueues, which `snapshot` copies and `restore` puts back."""
 
     def __init__(self, settings: AdmissionFairSharing) -> None:
         self._settings = settings
         self._queues: dict[str, QueueHistory] = {}
 
     def set_local_queue(self, queue: LocalQueue) -> None:
-        """Take over a LocalQueue's weight, and its stored history where none is known."""
+        """Set a LocalQueue's weight. Its stored consumption is used only where none is known yet."""
         known = self._queues.get(queue.key)
         if known is None:
             known = self._queues[queue.key] = QueueHistory(queue.fair_weight)
@@ -84,8 +84,8 @@ class UsageHistory:
                 history.consumed, history.sampled_at, history.penalties = consumed, sampled_at, penalties
 
     def charge_entry(self, info: WorkloadInfo) -> None:
-        """A workload was given quota: its whole request counts at once with the weight of one sampling interval, until
-        a sample sees it run. An admitted one's penalty becomes consumption."""
+        """Charge a workload that was given quota. Its whole request counts at once, with the weight of one sampling
+        interval, until a sample sees the workload running. The penalty of an admitted workload becomes consumption."""
         history = self._queues.get(info.queue_key)
         if history is None:
             return
@@ -97,14 +97,14 @@ class UsageHistory:
             history.penalties[info.key] = penalty
 
     def admit(self, info: WorkloadInfo) -> None:
-        """A workload that held quota is admitted: its penalty becomes consumption."""
+        """Turn the penalty of a workload into consumption, because it is now admitted."""
         history = self._queues.get(info.queue_key)
         penalty = history.penalties.pop(info.key, None) if history is not None else None
         if history is not None and penalty is not None:
             _add(history.consumed, penalty)
 
     def cancel(self, info: WorkloadInfo) -> None:
-        """A workload lost its quota before it was admitted."""
+        """Drop the penalty of a workload that lost its quota before it was admitted."""
         history = self._queues.get(info.queue_key)
         if history is not None:
             history.penalties.pop(info.key, None)
@@ -139,18 +139,18 @@ class UsageHistory:
         }
 
     def _decay(self, seconds: float) -> float:
-        """The weight of what happened within the last `seconds`: 1 - 0.5^(seconds / half-life)."""
+        """The weight of the last `seconds` of use: 1 - 0.5^(seconds / half-life)."""
         half_life = self._settings.usage_half_life_seconds
         return 1.0 - 0.5 ** (seconds / half_life) if half_life > 0 else 0.0
 
 
 def usage_history(settings: AdmissionFairSharing | None) -> UsageHistory | None:
-    """An empty history where admission fair sharing is on."""
+    """An empty history; None while admission fair sharing is off."""
     return UsageHistory(settings) if settings is not None else None
 
 
 def total_requests(info: WorkloadInfo) -> Nanos:
-    """What all pods of a workload ask for, in nano units."""
+    """The requests of all pods of a workload, in nano units per resource."""
     total: Nanos = {}
     for pod_set in info.pod_sets:
         _add(total, {name: to_nanos(name, amount) for name, amount in pod_set.requests.items()})

@@ -1,4 +1,4 @@
-"""Where a workload belongs by its own state: a queue, quota, or nowhere."""
+"""Tracks each workload in the state that its own status calls for: waiting in a queue, holding quota, or neither."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _REACTIVATING_CONDITIONS = (ConditionType.EVICTED, ConditionType.REQUEUED)
 
 
 class WorkloadTracker:
-    """Puts workloads where they belong and takes them out again."""
+    """Adds workloads to queues and quota usage, and removes them again."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self.stranded: dict[str, None] = {}
-        """Workloads that hold quota of a ClusterQueue that is not there."""
+        """Workloads that hold quota of a ClusterQueue that does not exist."""
 
     def track(self, info: WorkloadInfo) -> None:
-        """Put a workload, which is nowhere, where it belongs."""
+        """Track a workload that is not tracked yet: queue it, charge its quota, or neither."""
         workload = info.workload
         if workload.holds_quota:
             self._track_reserving(info)
@@ -37,7 +37,7 @@ class WorkloadTracker:
             self._state.enqueue(info, cq)
 
     def untrack(self, info: WorkloadInfo) -> None:
-        """Take a workload out of wherever it is."""
+        """Remove a workload from its queue, or discharge its quota."""
         self.stranded.pop(info.key, None)
         if info.queue_state is QueueState.RESERVING:
             self._state.discharge(info)
@@ -45,7 +45,8 @@ class WorkloadTracker:
             self._state.dequeue(info)
 
     def update_reserving(self, before: WorkloadInfo, workload: Workload) -> bool:
-        """Take over a new version of a workload that holds quota and goes on to hold the same; False if it does not."""
+        """Replace a workload that holds quota by a new version that holds the same quota. False if the quota would
+        change; then nothing is replaced."""
         if before.queue_state is not QueueState.RESERVING or not workload.holds_quota:
             return False
         known = before.workload
@@ -57,7 +58,7 @@ class WorkloadTracker:
             return False
         state = self._state
         state.journal.note_once(before)
-        if before.current() != workload:  # any news is a removal and an addition
+        if before.current() != workload:  # any other change is a removal followed by an addition
             cq = state.cluster_queues[before.cluster_queue]
             state.journal.note_once(cq)
             cq.generation += 1
@@ -83,7 +84,7 @@ class WorkloadTracker:
             waiting.pop(info.key, None)
 
     def replace_inadmissible(self, before: WorkloadInfo, info: WorkloadInfo) -> bool:
-        """Exchange an inadmissible workload for its new version when nothing changed that could let it in."""
+        """Replace an inadmissible workload by a new version if nothing changed that could admit it. False otherwise."""
         state = self._state
         if before.queue_state is not QueueState.INADMISSIBLE or _reactivates(before.workload, info.workload):
             return False
@@ -101,7 +102,8 @@ class WorkloadTracker:
         return True
 
     def domain_nodes(self, assignment: PodSetAssignment, domain: TopologyDomain) -> frozenset[str]:
-        """The nodes of a topology domain that a pod set was assigned; none where domain or topology are gone."""
+        """The nodes of a topology domain that a pod set was assigned; empty when the domain or the topology no longer
+        exists."""
         flavor = self._state.topology_flavors.get(topology_flavor(assignment, self._state.topology_flavors) or "")
         return flavor.node_names(domain) if flavor is not None else frozenset()
 
@@ -125,7 +127,7 @@ class WorkloadTracker:
         self._note_second_pass(info)
 
     def _queue_for(self, info: WorkloadInfo) -> ClusterQueueState | None:
-        """The ClusterQueue in whose queue a workload without quota belongs; None when it may not be queued."""
+        """The ClusterQueue in which a workload without quota waits; None when it may not be queued."""
         local_queue = self._state.local_queues.get(info.queue_key)
         if local_queue is None or local_queue.terminating or local_queue.stop_policy is not StopPolicy.NONE:
             return None
@@ -133,19 +135,20 @@ class WorkloadTracker:
 
 
 def _lost_a_node(info: WorkloadInfo) -> bool:
-    """Whether pods of a running workload may move away from a node that failed."""
+    """Whether pods of a running workload may be moved away from a failed node."""
     workload = info.workload
     moves = bool(workload.unhealthy_nodes and info.topology_usage) and not workload.single_pod
     return moves and info.admitted and not info.evicted
 
 
 def _replicas(placement: Placement | None) -> set[tuple[str, int]]:
-    """The pods that hold a place. Where each is follows from decisions alone: only that one is gone can be news."""
+    """The pods that hold a place, as (pod set, replica). Our own decisions set where each pod is, so the only change
+    that can come from outside is that a pod disappeared."""
     return {(pod.pod_set, pod.replica) for pod in placement.pods} if placement is not None else set()
 
 
 def is_queueable(workload: Workload) -> bool:
-    """Whether nothing about the workload itself keeps it out of its queue."""
+    """Whether the workload's own status allows it to be queued."""
     if not workload.active or workload.admission_gates or workload.is_true(ConditionType.WAITING_FOR_REPLACEMENT_PODS):
         return False
     reserved = workload.condition(ConditionType.QUOTA_RESERVED)
@@ -155,7 +158,7 @@ def is_queueable(workload: Workload) -> bool:
 def topology_charges(
     info: WorkloadInfo, admission: Admission, topologies: Collection[str]
 ) -> tuple[TopologyCharge, ...]:
-    """What an admission of the workload uses of the topologies of its flavors; pod sets that are all done use none."""
+    """The topology usage of an admission, per pod set. Pod sets whose pods have all finished use none."""
     requests = {ps.name: ps.node_requests for ps in info.pod_sets}
     charges: list[TopologyCharge] = []
     for assignment in admission.pod_set_assignments:
@@ -167,15 +170,16 @@ def topology_charges(
 
 
 def topology_flavor(assignment: PodSetAssignment, topologies: Collection[str]) -> str | None:
-    """The flavor whose topology a pod set is assigned in: the one that has a topology now, else the first."""
+    """The flavor whose topology the pod set is assigned in: the first one that has a topology now, else the first
+    one."""
     names = assignment.flavors.values()
     return next((name for name in names if name in topologies), next(iter(names), None))
 
 
 def _remaining(info: WorkloadInfo, assignment: PodSetAssignment) -> int:
-    """How many pods of an assignment are charged: those that may still run, and no more than were admitted.
+    """How many pods of an assignment are charged: the pods that may still run, at most the number admitted.
 
-    Pods that were reclaimed before the admission are not in its count; those since then are.
+    Pods that were reclaimed before the admission are not part of its count; pods reclaimed later are.
     """
     counts = (ps.count for ps in info.pod_sets if ps.name == assignment.name)
     return min(assignment.count, next(counts, assignment.count))

@@ -1,4 +1,4 @@
-"""A ClusterQueue as the world holds it: its spec, its quota cells, who uses it and who waits for it."""
+"""The running state of a ClusterQueue: spec, quota cells, admitted workloads and pending workloads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ranking = tuple[list[WorkloadInfo], list[WorkloadInfo]]
 
 
 class FlavorSlot:
-    """A flavor of a resource group with its cells; a covered resource without a cell is not limited.
+    """A flavor of a resource group with its cells. A covered resource without a cell is not limited.
 
     `selective`: the flavor has labels or taints, so that pods must be checked against it.
     """
@@ -33,7 +33,7 @@ class FlavorSlot:
     __slots__ = ("cells", "flavor", "name", "selective", "topology")
 
     def __init__(self, name: str, flavor: ResourceFlavor | None, cells: dict[str, Cell]) -> None:
-        """The flavor object is None while it does not exist."""
+        """`flavor` is None while the ResourceFlavor does not exist."""
         self.name = name
         self.flavor = flavor
         self.cells = cells
@@ -42,12 +42,11 @@ class FlavorSlot:
 
 
 class GroupState:
-    """A resource group with its flavors in order."""
+    """A resource group with its flavors in the order of the spec."""
 
     __slots__ = ("covered", "flavors", "last")
 
     def __init__(self, covered: tuple[str, ...], flavors: list[FlavorSlot]) -> None:
-        """Covered resources and flavors, as in the spec."""
         self.covered = covered
         self.flavors = flavors
         self.last = len(flavors) - 1
@@ -77,7 +76,7 @@ class ClusterQueueState:
     )
 
     def __init__(self, spec: ClusterQueue, journal: Journal) -> None:
-        """A new ClusterQueue without flavors yet (`set_spec` fills them in)."""
+        """Start without flavors; `set_spec` adds them."""
         self.name = spec.name
         self.spec = spec
         self.node = QuotaNode(spec.name)
@@ -96,7 +95,7 @@ class ClusterQueueState:
         self.protections: tuple[PreemptionProtection, ...] = ()
 
     def set_spec(self, spec: ClusterQueue, flavors: Mapping[str, ResourceFlavor]) -> None:
-        """Take over a spec; usage stays. The tree must be rebuilt afterwards."""
+        """Replace the spec and keep the usage. The caller must rebuild the cohort tree afterwards."""
         self.spec = spec
         self.node.weight = spec.fair_weight
         self.strict = spec.queueing_strategy is QueueingStrategy.STRICT_FIFO
@@ -124,23 +123,23 @@ class ClusterQueueState:
 
     @property
     def usage_based(self) -> bool:
-        """Whether its LocalQueues are ordered by their past usage, where the configuration has that on."""
+        """Whether LocalQueues are ordered by past usage (admission fair sharing)."""
         return self.spec.admission_mode is AdmissionMode.USAGE_BASED_ADMISSION_FAIR_SHARING
 
     def ranking(self) -> Ranking:
-        """Who holds quota here in the order of preemption within one queue: those that are stopping already, and
-        the others; by lower priority, later reservation, uid. Kept until `forget_ranking`."""
+        """The workloads that hold quota here, in the order in which preemption considers them: stopping ones apart
+        from the others, each by lower priority, later reservation, uid. Cached until `forget_ranking`."""
         if self._ranking is None:
             ranked = sorted(self.workloads.values(), key=lambda info: (info.priority, -info.reserved_at, info.uid))
             self._ranking = ([info for info in ranked if info.evicted], [info for info in ranked if not info.evicted])
         return self._ranking
 
     def forget_ranking(self) -> None:
-        """A workload came, left, or was told to stop."""
+        """Drop the cached ranking: a workload arrived, left, or was told to stop."""
         self._ranking = None
 
     def snapshot(self) -> int:
-        """The generation; what the queue does it notes itself."""
+        """The generation. The pending queue journals its own changes."""
         return self.generation
 
     def restore(self, generation: int) -> None:

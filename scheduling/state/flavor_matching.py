@@ -1,4 +1,4 @@
-"""May the pods of a pod set run on a flavor at all?"""
+"""Checks whether the pods of a pod set may run on the nodes of a flavor."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scheduling.topology.flavor import TopologyFlavor
 
 
 class FlavorMatcher:
-    """Checks pod sets against flavors and remembers what depends on labels and taints; `clear` when a flavor
-    changes."""
+    """Checks pod sets against flavors. Results that depend on labels and taints are cached; call `clear` when a
+    flavor changes."""
 
     def __init__(self, topologies: Mapping[str, TopologyFlavor]) -> None:
-        """Nothing remembered. `topologies` are the flavors with a topology, as they are at each check."""
+        """`topologies` is a live view of the flavors that have a topology."""
         self._topologies = topologies
         self._answers: dict[tuple[str, Hashable], str | None] = {}
 
@@ -30,13 +30,13 @@ class FlavorMatcher:
         return cq.topology_only or (request is not None and request.asks_for_topology)
 
     def with_topology(self, flavors: Iterable[str]) -> list[str]:
-        """Those of the flavors that have a topology, each once."""
+        """The flavors of the list that have a topology, without duplicates."""
         return [name for name in dict.fromkeys(flavors) if name in self._topologies]
 
     def mismatch(
         self, cq: ClusterQueueState, pod_set: PodSetRequests, group: GroupState, slot: FlavorSlot
     ) -> str | None:
-        """Why the flavor's nodes are not for these pods (topology, taint, selector or affinity), or None."""
+        """Why the flavor's nodes do not accept these pods (topology, taint, selector or affinity), or None."""
         if slot.flavor is None:
             return f"flavor {slot.name} does not exist"
         problem = self._topology_mismatch(cq, pod_set, group, slot)

@@ -1,4 +1,4 @@
-"""Queues, cohorts and flavors: which ClusterQueues are active, and the tree that is built from them all."""
+"""The hierarchy of cohorts, ClusterQueues and flavors: which ClusterQueues are active, and the quota tree."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Root = tuple[str, str]
 
 
 class Hierarchy:
-    """Keeps what follows from configuration objects. Changes are collected; `rebuild` applies them before a number is
-    read."""
+    """Maintains what is derived from configuration objects. It collects changes, and `rebuild` applies them before
+    any number is read."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -23,17 +23,18 @@ class Hierarchy:
         self._roots: dict[str, Root] = {}
 
     def queue_changed(self, name: str) -> None:
-        """A ClusterQueue is new or another: its tree, the old and the new, is computed anew."""
+        """Note that a ClusterQueue was added or changed. Its old and its new cohort tree are both rebuilt."""
         self._dirty = True
         self._changed_queues.add(name)
 
     def cohort_changed(self, name: str) -> None:
-        """A cohort is new or another."""
+        """Note that a Cohort was added, changed or deleted."""
         self._dirty = True
         self._changed_cohorts.add(name)
 
     def references_changed(self) -> None:
-        """Flavors, topologies or checks came, went or changed: ClusterQueues may become active or inactive."""
+        """Note that flavors, topologies or admission checks were added, changed or deleted: ClusterQueues may become
+        active or inactive."""
         self._dirty = True
         self._state.matcher.clear()
         self._changed_queues.update(self._state.cluster_queues)
@@ -57,7 +58,8 @@ class Hierarchy:
         self._touch_changed_trees()
 
     def _touch_changed_trees(self) -> None:
-        """New generations and a chance for the inadmissible ones in every tree that changed, as it was and as it is."""
+        """Give ClusterQueues of every changed tree (as it was and as it is) a new generation and wake their
+        inadmissible workloads."""
         state = self._state
         before, self._roots = self._roots, {}
         for name, cq in state.cluster_queues.items():
@@ -91,14 +93,14 @@ class Hierarchy:
         return cq.active
 
     def _inactive_reason(self, spec: ClusterQueue) -> tuple[ClusterQueueReason, str]:
-        """The first reason that applies, and every problem in words."""
+        """The first reason that applies, and a message with every problem."""
         problems = list(self._problems(spec))
         if not problems:
             return ClusterQueueReason.READY, "Can admit new workloads"
         return problems[0][0], "Can't admit new workloads: " + ", ".join(text for _, text in problems)
 
     def problems(self) -> dict[str, str]:
-        """What is wrong with each inactive ClusterQueue, in words; a stop policy is not."""
+        """The problems of each inactive ClusterQueue as a message. A stop policy is not a problem."""
         found = {}
         for name, cq in self._state.cluster_queues.items():
             if not cq.active:

@@ -1,4 +1,4 @@
-"""How to go back: steps that undo changes, and what was noted of things before they first changed."""
+"""The journal of a batch: undo steps, and snapshots of objects from before their first change."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, Protocol
 
 
 class Undoable(Protocol):
-    """Something that can be copied cheaply and put back."""
+    """An object that can be copied cheaply and restored."""
 
     def snapshot(self) -> Any:
-        """What it is now."""
+        """A copy of the current values."""
 
     def restore(self, values: Any) -> None:
-        """Be that again."""
+        """Put the values of a snapshot back."""
 
 
 class Journal:
-    """Steps back to the last savepoint, the latest last. Notes nothing while it is closed."""
+    """Undo steps since the last savepoint. Records nothing while it is closed."""
 
     __slots__ = ("_noted", "_steps")
 
@@ -27,16 +27,16 @@ class Journal:
 
     @property
     def is_open(self) -> bool:
-        """Whether changes are being noted."""
+        """Whether changes are being recorded."""
         return self._steps is not None
 
     def open(self) -> None:
-        """Note every change from now on."""
+        """Record every change from now on."""
         self._steps = []
         self._noted = set()
 
     def close(self, *, undo: bool) -> None:
-        """Stop; with `undo`, go back first."""
+        """Stop recording; with `undo`, first revert every recorded change, latest first."""
         steps, self._steps = self._steps, None
         if undo:
             for function, arguments in reversed(steps or ()):
@@ -47,7 +47,7 @@ class Journal:
             self._steps.append((function, arguments))
 
     def note_once(self, thing: Undoable) -> None:
-        """Remember a thing as it is, unless that was done since the savepoint."""
+        """Record an object's values, unless they were recorded since the savepoint."""
         if self._steps is not None and id(thing) not in self._noted:
             self._noted.add(id(thing))
             self._steps.append((thing.restore, (thing.snapshot(),)))

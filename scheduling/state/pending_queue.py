@@ -1,8 +1,7 @@
-"""The workloads that wait in one ClusterQueue, active ones in order and inadmissible ones, as in Kueue's queue.
+"""The pending workloads of one ClusterQueue: active ones in order, and inadmissible ones, as in Kueue's queue.
 
-Equal workloads of one LocalQueue (by their scheduling hash) are one `EqualWorkloads`, and change between active and
-inadmissible as one, whatever their number: an event that wakes a queue costs what its kinds of workloads cost, not what
-its workloads do.
+Workloads of one LocalQueue with equal scheduling hashes share one `EqualWorkloads` and change between active and
+inadmissible together. So an event that wakes a queue costs as much as there are distinct hashes, not workloads.
 """
 
 from __future__ import annotations
@@ -21,41 +20,40 @@ BucketKey = tuple[SchedulingHash, str]
 Said = tuple[PendingReason | None, dict[str, WorkloadInfo], dict[str, Verdict]]
 _OTHER = {QueueState.ACTIVE: QueueState.INADMISSIBLE, QueueState.INADMISSIBLE: QueueState.ACTIVE}
 _FEW = 64
-"""Left-over items of a heap that are not worth a rebuild."""
+"""A heap with at most this many items is not rebuilt to drop stale ones."""
 
 
 class EqualWorkloads:
     """Workloads of one LocalQueue with one scheduling hash, all active or all inadmissible.
 
-    `reason` is why they wait, as their status says; those in `unsure` may say another, and those in `untold` do, until
-    somebody tells them the verdict on an equal one.
+    `reason` is the pending reason in their status. Members in `unsure` may have another reason there. Members in
+    `untold` do, until their status gets the verdict that an equal workload received.
     """
 
     __slots__ = ("heap", "queue_key", "reason", "scheduling_hash", "size", "state", "unsure", "untold")
 
     def __init__(self, scheduling_hash: SchedulingHash, queue_key: str, state: QueueState) -> None:
-        """None yet."""
         self.scheduling_hash = scheduling_hash
         self.queue_key = queue_key
         self.state = state
         self.size = 0
         self.heap: list[QueueItem] = []
-        """Its members and what is left of those that went; these stay until they surface."""
+        """Members, and stale items of former members. A stale item is dropped when it reaches the top."""
         self.reason: PendingReason | None = None
         self.unsure: dict[str, WorkloadInfo] = {}
         self.untold: dict[str, Verdict] = {}
 
     def is_member(self, item: QueueItem) -> bool:
-        """Whether an item of the heap still stands for a member."""
+        """Whether an item of the heap belongs to a current member, rather than being stale."""
         info = item[2]
         return info.bucket is self and info.ticket == item[1]
 
     def members(self) -> Iterator[WorkloadInfo]:
-        """All of them, in no order."""
+        """All members, in no particular order."""
         return (item[2] for item in self.heap if self.is_member(item))
 
     def first(self) -> QueueItem | None:
-        """The first in order."""
+        """The first member in queue order."""
         heap = self.heap
         if len(heap) > _FEW and len(heap) > 4 * self.size:
             heap = self.heap = list(filter(self.is_member, heap))
@@ -65,7 +63,7 @@ class EqualWorkloads:
         return heap[0] if heap else None
 
     def add(self, info: WorkloadInfo, ticket: int) -> QueueItem:
-        """One more."""
+        """Add a member and return its heap item."""
         item = (info.order, ticket, info)
         heappush(self.heap, item)
         info.bucket, info.ticket = self, ticket
@@ -78,7 +76,7 @@ class EqualWorkloads:
         return item
 
     def remove(self, info: WorkloadInfo) -> None:
-        """One fewer."""
+        """Remove a member; its heap item becomes stale."""
         info.bucket = None
         self.size -= 1
         self.unsure.pop(info.key, None)
@@ -108,7 +106,7 @@ class PendingQueue:
     )
 
     def __init__(self, journal: Journal | None = None) -> None:
-        """An empty queue; `journal` notes how to take its changes back."""
+        """`journal` records how to undo changes of the queue."""
         self._journal = journal or Journal()
         self._waiting: dict[str, WorkloadInfo] = {}
         self._buckets: dict[QueueState, dict[SchedulingHash, dict[str, EqualWorkloads]]] = {
@@ -121,30 +119,29 @@ class PendingQueue:
         self._sticky = ""
         self._usage_of: UsageOf | None = None
         self._heaps: dict[str, list[QueueItem]] = {}
-        """The first of each bucket that is active, per LocalQueue where these are told apart. An item is void once its
-        workload is not active any more; it stays until it surfaces."""
+        """The first item of each active bucket; one heap per LocalQueue where LocalQueues are ordered by usage. An
+        item is stale once its workload is not active any more, and is dropped when it reaches the top."""
         self._ticket = 0
         self.active_count = 0
 
-    # -- who is here ---------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     @property
     def inadmissible_count(self) -> int:
-        """How many are inadmissible."""
         return len(self._waiting) - self.active_count
 
     def equals(self, state: QueueState) -> list[EqualWorkloads]:
-        """Those of that state, equal ones together."""
+        """The groups of equal workloads in that state."""
         return [found for by_queue in self._buckets[state].values() for found in by_queue.values() if found.size]
 
     @property
     def may_wake(self) -> bool:
-        """Whether an event could change anything."""
+        """Whether an event could make any workload active or change what is known of inadmissible hashes."""
         return bool(self._refused or self.inadmissible_count)
 
     @property
     def sticky(self) -> str:
-        """The key of the preemptor that goes first, wherever it is; "" without one."""
+        """The key of the preemptor that goes first, in whatever state it is; "" without one."""
         return self._sticky
 
     @sticky.setter
@@ -156,11 +153,11 @@ class PendingQueue:
         self._sticky = key
 
     def keys(self) -> list[str]:
-        """Everyone who waits."""
+        """The keys of all pending workloads."""
         return list(self._waiting)
 
     def in_order(self) -> list[WorkloadInfo]:
-        """The waiting workloads, inadmissible ones included, in the order of the queue."""
+        """All pending workloads in queue order, inadmissible ones included."""
         usage_of = self._usage_of
         return sorted(
             self._waiting.values(),
@@ -170,13 +167,13 @@ class PendingQueue:
     # -- one workload --------------------------------------------------------------------------------------------------
 
     def push(self, info: WorkloadInfo) -> None:
-        """Make it active."""
+        """Make a workload active."""
         self._put(info, QueueState.ACTIVE)
         self._journal.note(self._take, info)
 
     def push_unless_inadmissible(self, info: WorkloadInfo) -> Verdict | None:
-        """Make it active, unless a workload with its scheduling hash was found inadmissible since the last event: then
-        it is inadmissible at once, and the verdict on that one is returned."""
+        """Make a workload active, unless an equal one was found inadmissible since the last event. In that case it
+        becomes inadmissible, and the verdict on the equal one is returned."""
         verdict = self._refused.get(info.scheduling_hash) if self._refused else None
         if verdict is None:
             self.push(info)
@@ -185,7 +182,8 @@ class PendingQueue:
         return verdict
 
     def set_inadmissible(self, info: WorkloadInfo, *, delayed: bool = False) -> None:
-        """Set it aside until an event wakes it; `delayed`: and until its back-off is over. It must not be here yet."""
+        """Add a workload as inadmissible until an event wakes it. With `delayed` its back-off must have ended as
+        well. It must not be in the queue yet."""
         if delayed:
             self._delay(info)
         else:
@@ -193,7 +191,7 @@ class PendingQueue:
         self._journal.note(self._take, info)
 
     def discard(self, info: WorkloadInfo) -> None:
-        """Take it out, wherever it is, and forget that it was sticky: it left the ClusterQueue."""
+        """Remove a workload that left the ClusterQueue, in whatever state it is, and forget that it was sticky."""
         if info.key in self._waiting:
             self._remove(info)
         if self._sticky == info.key:
@@ -201,7 +199,7 @@ class PendingQueue:
         info.queue_state = QueueState.NOWHERE
 
     def pop(self) -> WorkloadInfo | None:
-        """Take out the head; None when no workload is active."""
+        """Remove and return the head; None when no workload is active."""
         item = self._first()
         if item is None:
             return None
@@ -217,7 +215,8 @@ class PendingQueue:
         self._take(info)
 
     def _put_back(self, info: WorkloadInfo, state: QueueState, untold: Verdict | None) -> None:
-        """Undo that it was taken. What its status says is put back later, so that it has to be asked again."""
+        """Undo a removal. The reason in its status may be restored after this step, so it must be compared again
+        later."""
         self._put(info, state)
         self._unsay(info, untold)
 
@@ -254,8 +253,8 @@ class PendingQueue:
     # -- equal workloads -----------------------------------------------------------------------------------------------
 
     def set_hash_inadmissible(self, scheduling_hash: SchedulingHash, verdict: Verdict) -> None:
-        """Make every active workload with a scheduling hash inadmissible, and those that come until the next event.
-        Those whose status says another reason are to be told the verdict (`next_untold`)."""
+        """Make all active workloads with a scheduling hash inadmissible, and later arrivals too until the next event.
+        Those whose status has another reason become due in `next_untold`."""
         self._journal.note(self._set_refused, scheduling_hash, self._refused.get(scheduling_hash))
         self._refused[scheduling_hash] = verdict
         for bucket in [*self._buckets[QueueState.ACTIVE].get(scheduling_hash, {}).values()]:
@@ -263,7 +262,7 @@ class PendingQueue:
             self._change_state(bucket)
 
     def wake(self, now: float, selects: Callable[[str], bool]) -> None:
-        """Make the inadmissible workloads active whose namespace is selected and whose back-off is over."""
+        """Activate the inadmissible workloads whose namespace is selected and whose back-off is over."""
         self._journal.note(self._set_all_refused, self._refused)
         self._refused = {}
         for info in [*self._delayed.values()]:
@@ -274,7 +273,8 @@ class PendingQueue:
                 self._change_state(bucket)
 
     def next_untold(self) -> tuple[WorkloadInfo, Verdict] | None:
-        """A workload that is to be told the verdict on an equal one; it was, once `said` is called."""
+        """A workload whose status lacks the verdict on an equal one, with that verdict; None when there is none. Call
+        `said` once its status has it."""
         while self._untold:
             bucket = next(iter(self._untold))
             if bucket.untold:
@@ -284,12 +284,12 @@ class PendingQueue:
         return None
 
     def outcome(self, info: WorkloadInfo) -> Verdict | None:
-        """Why a workload waits, as its status says or is about to."""
+        """The verdict in a workload's status, or the one that its status is about to get."""
         untold = info.bucket.untold.get(info.key) if info.bucket is not None else None
         return untold or info.outcome
 
     def said(self, info: WorkloadInfo) -> None:
-        """The status of a workload says another reason now."""
+        """Note that the reason in a workload's status changed."""
         bucket = info.bucket
         if bucket is None:
             return
@@ -326,8 +326,8 @@ class PendingQueue:
             self._untold[bucket] = None
 
     def _change_state(self, bucket: EqualWorkloads) -> None:
-        """Make all of them active if they are inadmissible, and the other way round: as one, or, where some are so
-        already, by moving the fewer."""
+        """Activate the bucket, or make it inadmissible. Where equal workloads are in the other state already, the
+        smaller group is merged into the larger one."""
         state = _OTHER[bucket.state]
         there = self._buckets[state].get(bucket.scheduling_hash, {}).get(bucket.queue_key)
         if there is not None and there.size >= bucket.size:
@@ -340,7 +340,7 @@ class PendingQueue:
         self._turn(bucket.scheduling_hash, bucket.queue_key, bucket.state)
 
     def _turn(self, scheduling_hash: SchedulingHash, queue_key: str, state: QueueState) -> None:
-        """Let equal workloads of one state be of the other."""
+        """Move equal workloads of one state to the other."""
         bucket = self._buckets[state][scheduling_hash][queue_key]
         self._drop(bucket)
         bucket.state = _OTHER[state]
@@ -391,7 +391,7 @@ class PendingQueue:
     # -- the order -----------------------------------------------------------------------------------------------------
 
     def order_by_usage(self, usage_of: UsageOf | None) -> None:
-        """Order LocalQueues by their usage from now on (admission fair sharing), or, with None, not any more."""
+        """Order LocalQueues by their usage (admission fair sharing); with None, stop doing so."""
         if usage_of is None and self._usage_of is None:
             return
         self._usage_of = usage_of
@@ -400,7 +400,7 @@ class PendingQueue:
             self._show_first(bucket)
 
     def _heap_of(self, bucket: EqualWorkloads) -> list[QueueItem]:
-        """The heap of its LocalQueue where these are told apart, else the only one."""
+        """The heap of the bucket's LocalQueue where LocalQueues are ordered by usage, else the only heap."""
         return self._heaps.setdefault(bucket.queue_key if self._usage_of is not None else "", [])
 
     def _show_first(self, bucket: EqualWorkloads) -> None:
@@ -422,7 +422,7 @@ class PendingQueue:
         return min(firsts, key=lambda item: (usage_of(item[2]), item[2].key != self._sticky, item))
 
     def _first_of(self, key: str) -> QueueItem | None:
-        """The first active item of a heap; an empty heap is dropped."""
+        """The first active item of a heap. Empty heaps are removed."""
         heap = self._heaps[key]
         if len(heap) > _FEW and len(heap) > 4 * len(self._buckets[QueueState.ACTIVE]):
             heap = self._heaps[key] = [*{item[1]: item for item in heap if _is_first(item)}.values()]
@@ -441,6 +441,6 @@ def _is_active(item: QueueItem) -> bool:
 
 
 def _is_first(item: QueueItem) -> bool:
-    """Whether it is active and the first of its equals: no other is needed in a heap."""
+    """Whether an item is active and the first of its bucket. A heap needs only such items."""
     bucket = item[2].bucket
     return bucket is not None and _is_active(item) and bucket.heap[0][1] == item[1]

@@ -1,4 +1,4 @@
-"""Pods that must be ready before anybody else is admitted (`blockAdmission`)."""
+"""WaitForPodsReady with `blockAdmission`: admitted pods must be ready before another workload is admitted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from scheduling.state.workload_info import WorkloadInfo
 
 
 class Readiness:
-    """Who holds quota and is not ready. The first workload that fits meanwhile stops the whole scheduler, not only its
-    ClusterQueue, until all are ready; what does not fit, or must preempt first, is decided on until then."""
+    """The workloads that hold quota without being ready.
+
+    The first workload that fits meanwhile stops the whole scheduler, not only its ClusterQueue, until all of them are
+    ready. Until then, workloads that do not fit or must preempt first are still decided.
+    """
 
     __slots__ = ("_stopped", "_waited_for")
 
@@ -19,20 +22,20 @@ class Readiness:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether a workload that fits must wait."""
+        """Whether some admitted workload is not ready, so that a workload that fits must wait."""
         return bool(self._waited_for)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a workload that fits waits, and all others with it."""
+        """Whether a workload that fits is waiting, which stops admission everywhere."""
         return self._stopped
 
     def stop(self) -> None:
-        """Note that a workload fits and must wait."""
+        """Stop admission: a workload fits and must wait."""
         self._stopped = True
 
     def watch(self, info: WorkloadInfo, configuration: Configuration) -> None:
-        """Note whether a workload that holds quota is waited for."""
+        """Track a workload that holds quota until its pods are ready."""
         ready = configuration.wait_for_pods_ready
         if ready is not None and ready.block_admission and not info.workload.is_true(ConditionType.PODS_READY):
             self._waited_for.add(info.key)
@@ -40,12 +43,12 @@ class Readiness:
             self.forget(info.key)
 
     def forget(self, key: str) -> None:
-        """It is ready, or holds quota no more."""
+        """Stop tracking a workload that is ready or holds no quota any more."""
         self._waited_for.discard(key)
         self._stopped = self._stopped and bool(self._waited_for)
 
     def snapshot(self) -> tuple[set[str], bool]:
-        """What is known, to undo to."""
+        """A copy of all fields."""
         return set(self._waited_for), self._stopped
 
     def restore(self, values: tuple[set[str], bool]) -> None:

@@ -1,8 +1,8 @@
-"""Preemption in circles: seen by counting, and given a pause that grows.
+"""Detects preemption loops by counting, and pauses the workloads in them for growing times.
 
-H preempts L; the room goes to X; L reclaims it from X and is admitted; that wakes H, which preempts L again: every step
-is right, and together they never end. Whoever goes round preempts nobody for a while, as if it had found no candidates,
-until something changes in its tree of cohorts or the pause is over.
+Example: H preempts L. The freed quota goes to X. L reclaims it from X and is admitted. That wakes H, which preempts L
+again. Each step follows the rules, but together they never end. A workload in such a loop is treated as if it had no
+preemption candidates, until something changes in its cohort tree or the pause ends.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from scheduling.model.workload import Workload
 from scheduling.state.workload_info import owner_fields
 
 PREEMPTIONS_PER_WORKLOAD = 16
-"""How often one workload may be preempted, with nothing else changing, before that counts as going in circles."""
+"""A workload that is preempted this often, while nothing else changes, is in a loop."""
 PREEMPTIONS_ONCE_SEEN = 2
-"""The same for one that went in circles before: it has to show less."""
+"""The same limit for a workload that was in a loop before."""
 FIRST_PAUSE_SECONDS = 60.0
 MAX_PAUSE_SECONDS = 3600.0
 
 
 class Pause(NamedTuple):
-    """How often in a row the workload was paused, and until when; a lifted pause is over."""
+    """How many pauses the workload had in a row, and when the last one ends. A lifted pause ends in the past."""
 
     times: int
     until: float
@@ -43,7 +43,7 @@ class PreemptionLoopGuard:
         return bool(self._preempted or self._pauses)
 
     def snapshot(self) -> tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]:
-        """What is known, to undo to."""
+        """A copy of all counts and pauses."""
         return self._preempted.copy(), dict(self._preemptors), dict(self._pauses)
 
     def restore(self, values: tuple[Counter[str], dict[str, frozenset[str]], dict[str, Pause]]) -> None:
@@ -55,12 +55,12 @@ class PreemptionLoopGuard:
         self._preemptors[victim] = self._preemptors.get(victim, frozenset()) | {preemptor}
 
     def paused_until(self, key: str, now: float) -> float | None:
-        """Until when the workload may not preempt; None when it may."""
+        """When the pause of a workload ends; None if it may preempt."""
         pause = self._pauses.get(key)
         return pause.until if pause is not None and not pause.lifted and pause.until > now else None
 
     def close(self, now: float) -> dict[str, float]:
-        """Pause those that go in circles, if any do: key -> until. They count anew."""
+        """Pause the workloads that are in a loop, if any. Returns key -> end of the pause; their counts start again."""
         if all(count < self._limit(key) for key, count in self._preempted.items()):
             return {}
         victims = {key for key, count in self._preempted.items() if 2 * count > self._limit(key)}
@@ -75,7 +75,7 @@ class PreemptionLoopGuard:
         return PREEMPTIONS_ONCE_SEEN if key in self._pauses else PREEMPTIONS_PER_WORKLOAD
 
     def _next_pause(self, key: str, now: float) -> Pause:
-        """Twice as long as the one before; one that is long over does not count any more."""
+        """Twice the previous pause. A pause that ended long ago does not count."""
         before = self._pauses.get(key)
         times = before.times if before is not None and now < before.until + MAX_PAUSE_SECONDS else 0
         seconds = min(FIRST_PAUSE_SECONDS * 2**times, MAX_PAUSE_SECONDS)
@@ -87,7 +87,7 @@ class PreemptionLoopGuard:
         self._pauses.pop(key, None)
 
     def lift(self, keys: Iterable[str]) -> list[str]:
-        """These count anew, and those of them that are paused may preempt again: returns them."""
+        """Restart the counts of these workloads and end their pauses. Returns the keys of those that were paused."""
         lifted: list[str] = []
         for key in keys:
             self._preempted.pop(key, None)
@@ -99,12 +99,12 @@ class PreemptionLoopGuard:
         return lifted
 
     def known(self) -> list[str]:
-        """All workloads of which something is known."""
+        """The keys of all workloads with a count or a pause."""
         return [*{**self._preempted, **self._pauses}]
 
 
 def is_news(before: Workload, after: Workload) -> bool:
-    """Whether the workload's owner or the cluster changed something; a decision of ours is no news."""
+    """Whether the workload's owner or the cluster changed something. Our own decisions do not count."""
     return _news_fields(before) != _news_fields(after)
 
 
@@ -113,9 +113,9 @@ def _news_fields(workload: Workload) -> tuple[object, ...]:
 
 
 def describe_pause(until: float) -> str:
-    """What is said on a workload that has a pause."""
+    """The message on a paused workload."""
     at = rfc3339(until, whole_seconds=True)
     return (
-        f"workloads preempt each other in circles: it preempts nobody until {at}, unless something else changes in its "
-        "tree of cohorts before that"
+        f"workloads preempt each other in a loop: this one may not preempt until {at}, unless something else "
+        "changes in its cohort tree first"
     )

@@ -1,13 +1,13 @@
-"""Workloads that are decided on again while they hold quota.
+"""Second scheduling passes: decisions about workloads that hold quota already.
 
-* A topology that had to wait for admission checks: a ProvisioningRequest makes the nodes, MultiKueue finds the
-  cluster. The first pass reserves quota and notes `delayedTopologyRequest: Pending`; once all checks are Ready
-  the second one places the pods, in their topology and on devices, and they are admitted. Tried after 1, 2, 4 ... 30
-  seconds.
-* A failed node (`node_replacement`).
+* Delayed topology. The nodes come from a ProvisioningRequest, or MultiKueue chooses the cluster. The first pass
+reserves quota and sets `delayedTopologyRequest: Pending`. Once all checks are Ready, the second pass places the pods,
+in their topology and on devices, and the workload is admitted. Attempts come after 1, 2, 4 ... 30 seconds.
 
-Beyond Kueue: where devices are registered, pods that ask for them wait for provisioned nodes as well, with or without a
-topology, since there is nothing to place them on before.
+* A failed node (see `node_replacement`).
+
+Beyond Kueue: where devices are registered, pods that ask for devices also wait for provisioned nodes, with or without
+a topology, because there are no nodes to place them on before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Everything that the cycle reads and changes, and the journal that takes changes back.
+"""Everything that a cycle reads and changes, with the journal that undoes changes.
 
-`State` knows how a workload moves between its places (queue, inadmissible, quota); `scheduling.world.World` is the door
-for everyone else.
+`State` moves a workload between waiting, inadmissible and holding quota. Other packages use it through
+`scheduling.world.World`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from scheduling.state.workloads import Workloads
 from scheduling.topology.flavor import TopologyFlavors
 
 _MAX_TOLD_AT_ONCE = 100
-"""Equal workloads that are told why they wait in one step; each is a row to write."""
+"""How many equal workloads get the verdict in one step. Each costs a row to write."""
 
 
 class State:
-    """The data behind a World."""
+    """The mutable data behind a World."""
 
     def __init__(self, configuration: Configuration, vendors: Sequence[DeviceVendor]) -> None:
         self.configuration = configuration
@@ -70,35 +70,36 @@ class State:
         self.has_devices = False
         self.now, self.cycle = 0.0, 0
         self.ready: dict[str, ClusterQueueState] = {}
-        """ClusterQueues that may have active workloads."""
+        """ClusterQueues that may have active workloads, by name."""
         self.dirty_queues: set[str] = set()
         """ClusterQueues in whose cohort tree something changed: the next cycle wakes its inadmissible workloads."""
         self.waiting_for_devices: set[str] = set()
-        """ClusterQueues with workloads that lack devices: any device that becomes free may be theirs."""
+        """ClusterQueues with workloads that lack devices. Any device that becomes free may let them in."""
         self.untold_queues: dict[str, None] = {}
-        """ClusterQueues that may have workloads to be told that an equal one was refused."""
+        """ClusterQueues that may have workloads whose status lacks the verdict on an equal one."""
         self.readiness = Readiness()
-        self.second_pass: dict[str, SecondPass] = {}  # holding quota, and decided on first
+        self.second_pass: dict[str, SecondPass] = {}  # workloads that hold quota and are decided before the heads
         self.history = usage_history(configuration.admission_fair_sharing)
-        """Past usage of LocalQueues; None without admission fair sharing."""
+        """Past usage of LocalQueues; None while admission fair sharing is off."""
         self.wake_at: dict[str, float] = {}
-        """Per ClusterQueue whose workloads may not preempt (all are protected, or they have a pause): until when."""
+        """Per ClusterQueue, when to look again at workloads that may not preempt now (every candidate is protected,
+        or they are paused)."""
         self.preemption_loops = PreemptionLoopGuard()
         self.out_of_cycle_outcomes: list[Outcome] = []
-        """What was said outside of a cycle and nobody has taken yet."""
+        """Outcomes decided outside of a cycle that nobody has drained yet."""
         self.journal = Journal()
 
     # -- the journal ------------------------------------------------------------------------------------------------
 
     def start_journal(self) -> None:
-        """Remember from now on how to go back."""
+        """Start recording how to undo changes."""
         self.journal.open()
         for thing in (self, self.preemption_loops, self.readiness, self.history):
             if thing is not None:
                 self.journal.note_once(thing)
 
     def snapshot(self) -> tuple[Any, ...]:
-        """The small things that a cycle changes."""
+        """A copy of the scalar fields and small collections that a cycle changes."""
         return (
             self.now,
             self.cycle,
@@ -123,7 +124,7 @@ class State:
         self.now = max(self.now, now)
 
     def set_configuration(self, configuration: Configuration) -> None:
-        """Take over a configuration while no workload is known."""
+        """Replace the configuration. Only allowed while no workload is known."""
         self.configuration = configuration
         self.history = usage_history(configuration.admission_fair_sharing)
         if self.history is not None:
@@ -137,7 +138,7 @@ class State:
         self.simulation = Simulation(self.topology_flavors)
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
-        """Read device requests by these rows from now on; what is held stays held."""
+        """Read device requests by these vendors from now on. Devices that are held stay held."""
         self.vendors = tuple(vendors)
         self.fleet = self.fleet.with_vendors(self.vendors)
         for info in self.workloads.values():
@@ -145,7 +146,7 @@ class State:
                 pod_set.devices = None
 
     def sync_topology_flavor(self, name: str) -> None:
-        """Let the flavor's topology tree follow the flavor and its topology; usage stays."""
+        """Update the flavor's topology tree after the flavor or its topology changed, and keep its usage."""
         holders = [
             charge.usage for info in self.workloads.values() for charge in info.topology_usage if charge.flavor == name
         ]
@@ -161,7 +162,7 @@ class State:
             self.topology_flavors.add_usage(name, usage)
 
     def set_node(self, node: Node) -> None:
-        """Add or replace a node. Workloads that wait for a flavor that reaches it become active again."""
+        """Add or replace a node, and wake the workloads that wait for a flavor with that node."""
         before = self.fleet.nodes.get(node.name)
         if before != node:
             self.fleet.set_node(node)
@@ -170,11 +171,12 @@ class State:
 
     @property
     def places_all_pods(self) -> bool:
-        """Whether pods without devices are placed on nodes too: so configured, and there are nodes."""
+        """Whether pods without devices are placed on nodes too: so configured, and nodes are known."""
         return self.configuration.places_all_pods and bool(self.fleet.nodes)
 
     def device_resources(self) -> frozenset[str]:
-        """The resources that are placed as devices, not counted per node: none while no node has a device."""
+        """The resources that are placed as devices instead of being counted per node. Empty while no node has a
+        device."""
         return self.fleet.settings.device_resources if self.has_devices else frozenset()
 
     def delete_node(self, name: str) -> None:
@@ -185,14 +187,14 @@ class State:
             self._node_changed(before, None)
 
     def _node_changed(self, before: Node | None, after: Node | None) -> None:
-        """Give those a chance whose flavors reach a node that offers more than before, and everyone when devices, or
-        nodes, begin or cease to count: they do while there are any."""
+        """Wake workloads whose flavors include a node that offers more than before. When the first node or device
+        appears or the last one disappears, wake all: placement begins or ceases to matter."""
         had_devices, self.has_devices = self.has_devices, self.fleet.has_devices
         first_or_last = not self.fleet.nodes or (before is None and len(self.fleet.nodes) == 1)
         if had_devices != self.has_devices or (self.configuration.places_all_pods and first_or_last):
             self.dirty_queues.update(self.cluster_queues)
         if before is not None and before.external_usage != (after.external_usage if after is not None else {}):
-            self.wake_waiting_for_devices()  # a ResourceQuota may have come free, on whatever node
+            self.wake_waiting_for_devices()  # a ResourceQuota may allow more devices now, on any node
         if after is None or (before is not None and not after.offers_more_than(before)):
             return
         reached = {
@@ -208,8 +210,8 @@ class State:
     # -- preemption loops ----------------------------------------------------------------------------------------------
 
     def clear_pauses(self, queues: Iterable[str]) -> None:
-        """Something that may change decisions happened in these ClusterQueues: workloads of their cohort trees that
-        went in a preemption loop may preempt again."""
+        """End preemption pauses in the cohort trees of these ClusterQueues, because something changed that may change
+        decisions."""
         guard = self.preemption_loops
         if not guard:
             return
@@ -222,18 +224,18 @@ class State:
                 self.dirty_queues.add(info.cluster_queue)
 
     def wake_queue_at(self, cluster_queue: str, until: float) -> None:
-        """Look at the inadmissible workloads of a ClusterQueue again at that time."""
+        """Schedule the next look at the inadmissible workloads of a ClusterQueue."""
         self.wake_at[cluster_queue] = min(until, self.wake_at.get(cluster_queue, until))
 
     # -- workloads come and go -----------------------------------------------------------------------------------------
 
     def insert(self, info: WorkloadInfo) -> None:
-        """Know a workload (placed nowhere yet)."""
+        """Add a workload to the known ones, without queueing or charging it."""
         self._insert_again(info)
         self.journal.note(self._forget, info)
 
     def forget(self, info: WorkloadInfo) -> None:
-        """Do not know it any more; it must have left its place."""
+        """Remove a workload from the known ones. It must not be queued or charged any more."""
         self._forget(info)
         self.journal.note(self._insert_again, info)
 
@@ -246,25 +248,26 @@ class State:
         self.by_local_queue.setdefault(info.queue_key, {})[info.key] = None
 
     def rank_changed(self, info: WorkloadInfo) -> None:
-        """A workload that holds quota was told to stop, or changed its priority."""
+        """Update rankings: a workload that holds quota was told to stop, or changed its priority."""
         cq = self.cluster_queues[info.cluster_queue]
         cq.forget_ranking()
         self.journal.note(cq.forget_ranking)
 
     def replaced_slice(self, info: WorkloadInfo, cq: ClusterQueueState) -> WorkloadInfo | None:
-        """The slice of an elastic job that a workload replaces and that holds quota in its ClusterQueue."""
+        """The slice of an elastic job that this workload replaces, if it holds quota in the ClusterQueue."""
         replaced = cq.workloads.get(info.workload.replaces) if info.workload.replaces is not None else None
         return replaced if replaced is not None and not replaced.evicted else None
 
     def cluster_queue_of(self, info: WorkloadInfo) -> ClusterQueueState | None:
-        """The ClusterQueue of a workload: where it holds quota, else where its LocalQueue leads; None if missing."""
+        """The ClusterQueue in which a workload holds quota, else the one of its LocalQueue; None if it does not
+        exist."""
         if info.queue_state is QueueState.RESERVING and info.admission is not None:
             return self.cluster_queues.get(info.admission.cluster_queue)
         local_queue = self.local_queues.get(info.queue_key)
         return self.cluster_queues.get(local_queue.cluster_queue) if local_queue else None
 
     def enqueue(self, info: WorkloadInfo, cq: ClusterQueueState) -> None:
-        """Put a workload into a queue: inadmissible while it backs off or when an equal one is, else active."""
+        """Queue a workload: inadmissible while it backs off or while an equal one is inadmissible, else active."""
         self.journal.note_once(cq)
         self.journal.note_once(info)
         info.cluster_queue = cq.name
@@ -278,7 +281,7 @@ class State:
             self.ready[cq.name] = cq
 
     def dequeue(self, info: WorkloadInfo) -> None:
-        """Take a waiting workload out of its queue."""
+        """Remove a pending workload from its queue."""
         cq = self.cluster_queues.get(info.cluster_queue)
         if cq is None or info.queue_state not in (QueueState.ACTIVE, QueueState.INADMISSIBLE):
             return
@@ -287,7 +290,7 @@ class State:
         cq.queue.discard(info)
 
     def charge(self, info: WorkloadInfo, cq: ClusterQueueState, usage: CellAmounts, *, charged: bool = False) -> None:
-        """Let a workload hold quota; `charged`: the cells have been charged already."""
+        """Let a workload hold quota. `charged`: its cells were charged already."""
         self.journal.note_once(cq)
         self.journal.note_once(info)
         if not charged:
@@ -316,7 +319,7 @@ class State:
         cq.forget_ranking()
 
     def discharge(self, info: WorkloadInfo) -> None:
-        """Give back what a workload holds, and note that its tree was touched."""
+        """Release the quota, topology and devices of a workload, and note that its cohort tree changed."""
         cq = self.cluster_queues[info.cluster_queue]
         self.journal.note_once(cq)
         self.journal.note_once(info)
@@ -339,7 +342,7 @@ class State:
             self.history.cancel(info)
 
     def move(self, info: WorkloadInfo, admission: Admission, topology: tuple[TopologyCharge, ...]) -> None:
-        """Let a workload that holds quota use other topology domains for it."""
+        """Charge a workload that holds quota for other topology domains instead."""
         cq = self.cluster_queues[info.cluster_queue]
         self.journal.note_once(cq)
         self.journal.note_once(info)
@@ -368,7 +371,7 @@ class State:
             self.topology_flavors.add_usage(flavor, charge)
 
     def refuse(self, info: WorkloadInfo, cq: str, kind: DecisionKind, reason: PendingReason, message: str) -> Outcome:
-        """Note why a workload waits."""
+        """Record in a workload's status why it waits."""
         self.journal.note_once(info)
         info.outcome = (reason, message)
         now = self.now
@@ -379,14 +382,15 @@ class State:
         return Outcome(info.key, cq, kind, reason, message, self.cycle)
 
     def refuse_equals(self, cq: ClusterQueueState, scheduling_hash: SchedulingHash, verdict: Verdict) -> list[Outcome]:
-        """Make all equal workloads inadmissible, and tell the first of those that wait for another reason so far."""
+        """Make all equal workloads inadmissible, and write the verdict to the first ones whose status has another
+        reason."""
         cq.queue.set_hash_inadmissible(scheduling_hash, verdict)
         self.untold_queues[cq.name] = None
         return self.tell_equals()
 
     def tell_equals(self) -> list[Outcome]:
-        """Tell workloads the verdict on an equal one: as many as one cycle may, so that the next need not wait until
-        all of a flood are told."""
+        """Write the verdict on an equal workload to those that lack it, at most `_MAX_TOLD_AT_ONCE` per step: a flood
+        of equal workloads must not delay the next cycle."""
         told: list[Outcome] = []
         for name in [*self.untold_queues]:
             cq = self.cluster_queues.get(name)
@@ -402,17 +406,17 @@ class State:
     # -- queues --------------------------------------------------------------------------------------------------------
 
     def wake_waiting_for_devices(self) -> None:
-        """Devices became free, or what a namespace may have of them grew."""
+        """Wake workloads that lack devices: devices became free, or a namespace's quota of devices grew."""
         self.dirty_queues |= self.waiting_for_devices
         self.waiting_for_devices = set()
 
     def tree_of(self, cq: ClusterQueueState) -> list[ClusterQueueState]:
-        """Every ClusterQueue of the tree of cohorts, or the lone ClusterQueue."""
+        """All ClusterQueues of the cohort tree; without a cohort the ClusterQueue alone."""
         root = cq.node.root
         return [cq] if root is cq.node else self.members.get(id(root), [cq])
 
     def wake_inadmissible(self) -> None:
-        """Make the workloads of changed cohort trees active again."""
+        """Activate the inadmissible workloads of cohort trees that changed."""
         due = [name for name, until in self.wake_at.items() if until <= self.now]
         for name in due:
             del self.wake_at[name]
@@ -432,8 +436,8 @@ class State:
         return {name for name in self.namespaces if self.selects_namespace(cq, name)}
 
     def wake_deselected(self, cq: ClusterQueueState, namespaces: AbstractSet[str]) -> None:
-        """These namespaces are not selected any more. `wake_inadmissible` passes their workloads over; they are looked
-        at this once, or the reason that they name would stay the one from before."""
+        """Wake the workloads of namespaces that are not selected any more. `wake_inadmissible` skips them. Without
+        this one look they would keep the pending reason from before."""
         if not namespaces or not cq.queue.inadmissible_count:
             return
         cq.queue.wake(self.now, namespaces.__contains__)
@@ -445,7 +449,7 @@ class State:
         return self.selects_namespace(cq, info.workload.namespace)
 
     def selects_namespace(self, cq: ClusterQueueState, namespace: str) -> bool:
-        """Whether the ClusterQueue selects the namespace; one that is not known is never selected."""
+        """Whether the ClusterQueue selects the namespace. An unknown namespace is never selected."""
         labels = self.namespaces.get(namespace)
         selector = cq.spec.namespace_selector
         return labels is not None and selector is not None and selector.matches(labels)

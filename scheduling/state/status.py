@@ -1,4 +1,4 @@
-"""Numbers to show: usage of ClusterQueues and cohorts, and the waiting workloads in order."""
+"""Figures to show: usage of ClusterQueues and Cohorts, and pending workloads in order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from scheduling.state.workload_info import QueueState
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One row of a usage table, in base units. `subtree_quota` is what the node and those below it may lend and use
-    together (for a ClusterQueue: its nominal quota). `listed`: the node gives it a quota; what it uses without one is
-    what workloads hold since the quota was taken off."""
+    """One row of a usage table, in base units.
+
+    `subtree_quota` is what the node and its descendants may lend and use together (for a ClusterQueue: its nominal
+    quota). `listed`: the node has a quota for this resource. Usage without one belongs to workloads that were
+    admitted before the quota was removed.
+    """
 
     flavor: str
     resource: str
@@ -31,8 +34,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueueStatus:
-    """A ClusterQueue now. `weighted_share` is not rounded, may be infinite, and is computed without fair sharing
-    too."""
+    """The figures of a ClusterQueue. `weighted_share` is not rounded, may be infinite, and is computed without fair
+    sharing too."""
 
     name: str
     cohort: str
@@ -49,8 +52,8 @@ class ClusterQueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingCounts:
-    """Who waits in a ClusterQueue, counted as (active, inadmissible): by LocalQueue (its key), and how many distinct
-    scheduling hashes there are."""
+    """The pending workloads of a ClusterQueue as (active, inadmissible) per LocalQueue key, and the number of
+    distinct scheduling hashes."""
 
     local_queues: Mapping[str, tuple[int, int]]
     hashes: tuple[int, int]
@@ -58,7 +61,7 @@ class PendingCounts:
 
 @dataclass(frozen=True, slots=True)
 class CohortStatus:
-    """A Cohort now (implicit ones too)."""
+    """The figures of a Cohort, implicit ones included."""
 
     name: str
     parent: str
@@ -68,7 +71,7 @@ class CohortStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingPosition:
-    """A waiting workload: its 0-based place in the ClusterQueue, whether it is inadmissible, and why it waits."""
+    """A pending workload: its 0-based position in the ClusterQueue, whether it is inadmissible, and why it waits."""
 
     workload: str
     position: int
@@ -78,7 +81,7 @@ class PendingPosition:
 
 
 def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
-    """The usage of every (flavor, resource) that the node lists or uses, in the order of its spec."""
+    """The usage of every (flavor, resource) for which the node has a quota or usage, in the order of its spec."""
     return tuple(
         Usage(
             key.flavor,
@@ -97,7 +100,7 @@ def usage_of(node: QuotaNode) -> tuple[Usage, ...]:
 
 
 def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
-    """A ClusterQueue's numbers. While it is inactive, each waiting workload counts as inadmissible."""
+    """The figures of a ClusterQueue. While it is inactive, all its pending workloads count as inadmissible."""
     active, inadmissible = cq.queue.active_count, cq.queue.inadmissible_count
     return ClusterQueueStatus(
         cq.name,
@@ -115,7 +118,7 @@ def cluster_queue_status(cq: ClusterQueueState) -> ClusterQueueStatus:
 
 
 def pending_counts(cq: ClusterQueueState) -> PendingCounts:
-    """Who waits, by LocalQueue. While the ClusterQueue is inactive, everyone counts as inadmissible."""
+    """Pending workloads by LocalQueue. While the ClusterQueue is inactive, all of them count as inadmissible."""
     active, inadmissible = (cq.queue.equals(state) for state in (QueueState.ACTIVE, QueueState.INADMISSIBLE))
     if not cq.active:
         active, inadmissible = [], active + inadmissible
@@ -135,7 +138,7 @@ def cohort_status(node: CohortNode) -> CohortStatus:
 
 
 def pending_positions(cq: ClusterQueueState) -> tuple[PendingPosition, ...]:
-    """The waiting workloads, in the order of the queue."""
+    """The pending workloads in queue order."""
     return tuple(
         PendingPosition(
             info.key,

@@ -1,4 +1,4 @@
-"""Taking usage away and putting it back: what-if on the live numbers, undone by its exact inverse."""
+"""What-if on the live usage: removes workloads for a moment and restores them exactly."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scheduling.topology.flavor import TopologyFlavors
 
 
 class Simulation:
-    """Removes and restores whole workloads. `removed` holds those whose devices count as free meanwhile."""
+    """Removes and restores whole workloads. The devices of those in `removed` count as free."""
 
     def __init__(self, topologies: TopologyFlavors) -> None:
         self._topologies = topologies
         self.removed: dict[str, WorkloadInfo] = {}
 
     def remove(self, info: WorkloadInfo) -> None:
-        """As if the workload had stopped."""
+        """Remove the usage of a workload, as if it had stopped."""
         remove_usage(info.usage)
         for flavor, usage in info.topology_usage:
             self._topologies.remove_usage(flavor, usage)

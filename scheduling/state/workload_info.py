@@ -1,4 +1,4 @@
-"""What the core keeps about a workload while it lives: requests as integers, its place, its last assignment."""
+"""The engine's record of a workload: integer requests, queue state, last flavor assignment."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _PENDING_REASONS = frozenset(reason.value for reason in PendingReason)
 
 
 class QueueState(Enum):
-    """Where the world holds a workload."""
+    """Where a workload is tracked."""
 
     NOWHERE = auto()
-    """Not queueable now: gated, deactivated, without a LocalQueue or ClusterQueue, finished."""
+    """Cannot be queued now: gated, deactivated, finished, or without a LocalQueue or ClusterQueue."""
     ACTIVE = auto()
     INADMISSIBLE = auto()
     RESERVING = auto()
@@ -60,13 +60,15 @@ class TopologyCharge(NamedTuple):
 
 
 class PodSetRequests:
-    """A pod set with the amounts it asks for. `count` is after reclaimable pods; `per_pod` are quota amounts of one pod
-    (transformed), `requests` those of all pods."""
+    """A pod set with its requests.
+
+    `count` leaves out reclaimable pods. `per_pod` are quota amounts of one pod after resource transformations;
+    `requests` are those of all pods.
+    """
 
     __slots__ = ("_node_requests", "count", "devices", "min_count", "name", "per_pod", "pod_set", "requests")
 
     def __init__(self, pod_set: PodSet, count: int, per_pod: dict[str, int]) -> None:
-        """Requests of `count` pods."""
         self.pod_set = pod_set
         self.name = pod_set.name
         self.count = count
@@ -78,7 +80,7 @@ class PodSetRequests:
 
     @property
     def node_requests(self) -> dict[str, int]:
-        """What one pod asks of its node, in base units: from the pod's spec, not transformed."""
+        """What one pod asks of its node, in base units: from the pod's spec, without resource transformations."""
         if self._node_requests is None:
             effective = self.pod_set.template.effective_requests()
             self._node_requests = {name: to_amount(name, value) for name, value in effective.items()}
@@ -90,7 +92,7 @@ class PodSetRequests:
         return self.node_requests.keys()
 
     def scaled_to(self, count: int) -> PodSetRequests:
-        """The same pods, `count` of them (partial admission)."""
+        """The same pod set with `count` pods (partial admission)."""
         if count == self.count:
             return self
         scaled = PodSetRequests(self.pod_set, count, self.per_pod)
@@ -99,37 +101,38 @@ class PodSetRequests:
 
 
 class LastAssignment:
-    """Kueue's LastAssignment: how far the search through the flavors came, to go on from there.
+    """Kueue's LastAssignment: where the flavor search stopped, so that the next attempt goes on from there.
 
-    `tried` holds per pod set and resource the index of the last flavor tried, -1 when it was the last of its group.
+    `tried` holds per pod set and resource the index of the last flavor tried; -1 if it was the last of its group.
     """
 
     __slots__ = ("cycle", "generation", "tried")
 
     def __init__(self, cycle: int, generation: int, tried: list[dict[str, int]]) -> None:
-        """Made in that cycle, against that generation of the ClusterQueue."""
         self.cycle = cycle
         self.generation = generation
         self.tried = tried
 
     def is_outdated(self, cycle: int, generation: int) -> bool:
-        """Whether the search starts over. (A workload with another hash starts without one.)"""
+        """Whether the flavor search must start over. (A workload with another hash has no last assignment.)"""
         return cycle - self.cycle > 1 and generation > self.generation
 
     @property
     def has_flavors_left(self) -> bool:
-        """Whether some group stopped before its last flavor."""
+        """Whether the search stopped before the last flavor of some group."""
         return any(index != -1 for resources in self.tried for index in resources.values())
 
 
 class SchedulingHash:
-    """Equal for workloads of one ClusterQueue that every cycle treats alike: Kueue's scheduling-equivalence hash, as a
-    value whose hash is computed once.
+    """Kueue's scheduling-equivalence hash: equal for workloads of one ClusterQueue that every cycle treats alike. It
+    is kept as a value whose hash is computed once.
 
-    Kueue compares, per pod set, its name, counts, requests and topology request, and of the pod spec what its
-    `SpecShape` keeps: the containers' requests and ports, and `_COMPARED_FIELDS`; labels, annotations, images and
-    limits do not count. Pods that ask for devices are told apart by more: their annotations say which devices will do,
-    and in a namespace with a quota of devices they are equal among themselves only.
+    As in Kueue it covers, per pod set, the name, counts, requests and topology request, and of the pod spec what
+    `SpecShape` keeps: the containers' requests and ports, and `_COMPARED_FIELDS`. Labels, annotations, images and
+    limits do not count.
+
+    Beyond Kueue: pods that ask for devices also compare their annotations, which select devices. In a namespace with
+    a quota of devices they equal only pods of the same namespace.
     """
 
     __slots__ = ("_hash", "_value")
@@ -146,11 +149,11 @@ class SchedulingHash:
 
 
 QueueItem = tuple[tuple[int, float, str, str], int, "WorkloadInfo"]
-"""In a queue: order, ticket, workload."""
+"""An item of a queue: its order, its ticket, the workload."""
 
 
 class WorkloadInfo:
-    """The core's own record of a workload. Fields other than those set in `__init__` follow its place."""
+    """The engine's record of a workload. Fields that `__init__` does not set change with its queue state."""
 
     __slots__ = (
         "_exceeded",
@@ -195,15 +198,15 @@ class WorkloadInfo:
         *,
         has_namespace_device_quota: bool = False,
     ) -> None:
-        """The record of a workload in no queue yet; its pod sets are as `pod_defaults` completes them.
-        `has_namespace_device_quota`: equal workloads of other namespaces may fare otherwise."""
+        """`pod_defaults` completes the pod sets. `has_namespace_device_quota`: equal workloads of other namespaces
+        may be decided differently."""
         self.workload = workload
         self.key = workload.key
         self.uid = workload.uid
         self.queue_key = workload.queue_key
         self.cluster_queue = ""
         self.bucket: EqualWorkloads | None = None
-        """Its equals in the queue where it waits; written by the queue, like `ticket`."""
+        """The group of equal pending workloads that it belongs to. The queue sets this and `ticket`."""
         self.ticket = 0
         self._place = QueueState.NOWHERE
         self.priority = workload.effective_priority
@@ -218,13 +221,14 @@ class WorkloadInfo:
         self._scheduling_hash: SchedulingHash | None = None
         self._exceeded: str | None = None
         self.may_borrow = not workload.never_reclaimed
-        """Whether it may use quota beyond that of its ClusterQueue: what is never reclaimed would never go back."""
+        """Whether it may use more than the quota of its ClusterQueue. A workload that is never reclaimed may not:
+        borrowed quota would never be returned."""
         self.last_assignment: LastAssignment | None = None
         self.changes: tuple[Callable[[Workload], Workload], ...] = ()
         self.outcome = _last_outcome(workload)
         self.usage: CellAmounts = ()
         self.keys: frozenset[FlavorResource] = frozenset()
-        """The (flavor, resource) pairs that it holds quota of."""
+        """The (flavor, resource) pairs of which it holds quota."""
         self.topology_usage: tuple[TopologyCharge, ...] = ()
         self.placement: Placement | None = None
         self.admission: Admission | None = None
@@ -246,7 +250,7 @@ class WorkloadInfo:
         self._place = place
 
     def set_status(self, workload: Workload, configuration: Configuration) -> None:
-        """Take over the status of a version of the workload that holds quota."""
+        """Replace the status of a workload that holds quota."""
         self.workload = workload
         self.priority = workload.effective_priority
         self.timestamp = queue_order_timestamp(workload, configuration)
@@ -257,16 +261,16 @@ class WorkloadInfo:
         self.evicted = workload.is_true(ConditionType.EVICTED)
 
     def leave_eviction_behind(self) -> None:
-        """It holds quota: from now on its age counts again, not the time of an eviction that it had before."""
+        """Forget an earlier eviction, because the workload holds quota again: its age counts in queue order."""
         self.timestamp = self.workload.created_at
         self.order = (-self.priority, self.timestamp, self.uid, self.key)
 
     def change(self, change: Callable[[Workload], Workload]) -> None:
-        """Note a change of the workload's status, which is applied when the workload is read."""
+        """Add a status change. It is applied when the workload is read."""
         self.changes += (change,)
 
     def current(self) -> Workload:
-        """The workload with every decision in its status."""
+        """The workload with all decided status changes applied."""
         if self.changes:
             for change in self.changes:
                 self.workload = change(self.workload)
@@ -274,7 +278,7 @@ class WorkloadInfo:
         return self.workload
 
     def snapshot(self) -> tuple[object, ...]:
-        """The record as it is, to undo to."""
+        """A copy of the fields in `_NOTED`."""
         return _SNAPSHOT(self)
 
     def restore(self, values: tuple[object, ...]) -> None:
@@ -283,18 +287,18 @@ class WorkloadInfo:
             setattr(self, name, value)
 
     def backoff_expired(self, now: float) -> bool:
-        """Whether it may be queued: not Requeued=False, and past `requeueAt`."""
+        """Whether it may be queued: Requeued is not False, and `requeueAt` has passed."""
         return not self.requeued_false and (self.requeue_at is None or now >= self.requeue_at)
 
     def exceeded_limit(self) -> str | None:
-        """The first request of a pod that is above its limit, or None; computed once."""
+        """The first request of a pod that exceeds its limit, or None; computed once."""
         if self._exceeded is None:
             found = (ps.pod_set.template.exceeded_limit() for ps in self.pod_sets)
             self._exceeded = next(filter(None, found), "")
         return self._exceeded or None
 
     def place_as_stated(self) -> None:
-        """Take over where its pods are from its status, with what they ask of their nodes once they are completed."""
+        """Take the placement from the status, and complete it by what its pods ask of their nodes."""
         stated = self.workload.placement
         pairs = zip(self.pod_sets, self.workload.pod_sets, strict=True)
         requests = {ps.name: ps.node_requests for ps, as_written in pairs if ps.pod_set is not as_written}
@@ -304,17 +308,17 @@ class WorkloadInfo:
         self.placement = stated
 
     def can_be_reduced(self) -> bool:
-        """Whether some pod set may be admitted with fewer pods."""
+        """Whether some pod set may be admitted with fewer pods (partial admission)."""
         return any(ps.min_count is not None and ps.min_count < ps.count for ps in self.pod_sets)
 
     @property
     def asks_for_devices(self) -> bool:
-        """Whether its pods were found to ask for devices; False before anybody has looked."""
+        """Whether its pods are known to ask for devices; False until they were checked."""
         return any(ps.devices is not None and ps.devices.asks_for_devices for ps in self.pod_sets)
 
     @property
     def scheduling_hash(self) -> SchedulingHash:
-        """Equal for workloads of one ClusterQueue that every cycle would treat alike; computed once."""
+        """The scheduling hash, computed once."""
         if self._scheduling_hash is None:
             pod_sets = tuple(_pod_set_hash(requests) for requests in self.pod_sets)
             workload = self.workload
@@ -327,12 +331,12 @@ class WorkloadInfo:
 
 
 _NOTED = tuple(name for name in WorkloadInfo.__slots__ if name not in ("bucket", "ticket"))
-"""What a snapshot holds: the place in a queue is put back by the queue."""
+"""What a snapshot holds. The queue journals its own fields."""
 _SNAPSHOT = attrgetter(*_NOTED)
 
 
 def owner_fields(workload: Workload) -> tuple[object, ...]:
-    """What the workload's owner and the cluster say of it that may change how it is decided on."""
+    """The fields set by the workload's owner or the cluster that may change a decision about it."""
     return (
         workload.pod_sets,
         workload.queue_name,
@@ -361,7 +365,7 @@ def queue_order_timestamp(workload: Workload, configuration: Configuration) -> f
 
 
 def _last_outcome(workload: Workload) -> tuple[PendingReason, str] | None:
-    """Why it waited, as its status says."""
+    """The pending reason and message in its status."""
     verdict = workload.condition(ConditionType.QUOTA_RESERVED)
     if verdict is None or verdict.status is not ConditionStatus.FALSE or verdict.reason not in _PENDING_REASONS:
         return None
@@ -381,7 +385,7 @@ def _pod_sets(
 
 
 def _groups(workload: Workload) -> tuple[tuple[int, ...], ...]:
-    """Indexes of pod sets that must share their flavors, in the order of first appearance."""
+    """Indexes of pod sets that must share their flavors, in order of first appearance."""
     if len(workload.pod_sets) == 1:
         return ((0,),)
     groups: dict[str, list[int]] = {}
@@ -411,7 +415,7 @@ def _pod_set_hash(requests: PodSetRequests) -> Hashable:
 
 
 def _spec_fields(template: PodTemplate) -> str:
-    """The fields of the pod spec that the template does not hold in another form, as JSON; "" without any."""
+    """The fields of the pod spec that the template does not hold in another form, as JSON; "" if there are none."""
     spec = template.manifest.get("spec") or {}
     fields = {name: spec[name] for name in _COMPARED_FIELDS if spec.get(name)}
     for kind in ("initContainers", "containers"):
@@ -422,7 +426,7 @@ def _spec_fields(template: PodTemplate) -> str:
 
 
 def _device_hash(template: PodTemplate, containers: tuple[Container, ...]) -> Hashable:
-    """What else decides which devices will do; nothing for pods that ask for no extended resource."""
+    """What else selects devices; empty for pods that ask for no extended resource."""
     if not any("/" in resource for container in containers for resource in container.requests):
         return ()
     return (

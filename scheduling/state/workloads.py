@@ -1,4 +1,4 @@
-"""The workloads that are known, and which pods are typical of them."""
+"""All known workloads, and the typical shapes of their pods."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduling.state.workload_info import WorkloadInfo
 
 
 class Workloads(dict[str, WorkloadInfo]):
-    """Workloads by key, waiting or running. What is typical of their pods is counted once somebody asks, and from then
-    on by what came and went."""
+    """Known workloads by key, waiting or running. Shapes of pods are counted on first use and updated incrementally
+    afterwards."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class Workloads(dict[str, WorkloadInfo]):
             self._changed[key] = None
 
     def typical_pods(self, vendors: Sequence[DeviceVendor]) -> tuple[TypicalPod, ...]:
-        """The most frequent shapes of the pods that are there now, read by these vendors' rows.
+        """The most frequent pod shapes among the known workloads, read by these vendors' rules.
 
-        A function of the workloads alone, not of how they came to be here. Their numbers are rounded, so that most
+        A function of the set of workloads, whatever the order in which they came. Counts are rounded, so that most
         arrivals change nothing; the same tuple is returned until something does.
         """
         if vendors is not self._vendors:
@@ -70,7 +70,7 @@ class Workloads(dict[str, WorkloadInfo]):
 
 
 def _shapes(info: WorkloadInfo, vendors: Sequence[DeviceVendor]) -> Counter[PodShape]:
-    """How many pods of each shape a workload has."""
+    """The number of pods of each shape in a workload."""
     shapes: Counter[PodShape] = Counter()
     for pod_set in info.pod_sets:
         if pod_set.devices is None:

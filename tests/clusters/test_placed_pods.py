@@ -43,7 +43,7 @@ def test_what_no_node_takes_is_not_admitted_and_says_why(system: System) -> None
     system.turn()
     large, picky = system.workload("large"), system.workload("picky")
     assert (large.status, large.reason) == ("Pending", "WaitingForNodes")
-    assert "2 have too little cpu (50 asked for, 8 on the largest)" in large.message
+    assert "2 have too little cpu (50 requested, 8 on the largest)" in large.message
     assert (picky.status, picky.reason) == ("Pending", "WaitingForNodes")
     assert "2 are not among those that its flavor, selector and affinity ask for" in picky.message
 
@@ -57,7 +57,7 @@ def test_a_node_is_held_told_and_given_back(system: System) -> None:
     assert hosts(system, "two") == {"node-02": 1}
     waiting = system.workload("three")
     assert (waiting.status, waiting.reason) == ("Pending", "WaitingForNodes")
-    assert "2 have too little cpu (6 asked for, at most 2 free on a node)" in waiting.message
+    assert "2 have too little cpu (6 requested, at most 2 free on a node)" in waiting.message
     system.engine = Engine(system.cluster, "next", clock=system.now)  # what is held survives a restart
     system.advance(30)
     system.turn()

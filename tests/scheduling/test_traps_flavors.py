@@ -106,7 +106,7 @@ def test_t18_earlier_pod_sets_of_the_workload_count() -> None:
     builder.pending("w", "a", [pod_set(6, name="one"), pod_set(6, name="two")])
     result = cycle(builder.world)
     assert outcomes(result) == {"w": "ExceedsMaxQuota"}
-    assert "12 cores asked for, at most 10 cores" in messages(result)["w"]
+    assert "12 cores requested, at most 10 cores" in messages(result)["w"]
 
 
 @pytest.mark.parametrize(("grouped", "admitted"), [(True, []), (False, ["w"])])

@@ -23,6 +23,8 @@ from tests.scheduling.world_helpers import (
 
 RECLAIM = preemption(within="LowerPriority", reclaim="Any")
 
+NO_LONGER_FITS = "the workload no longer fits after another workload was processed in this cycle"
+
 
 def test_t25_preemption_needs_room_under_nominal_unless_borrowing_may_preempt() -> None:
     builder = Builder().queue("alpha", {"default": 2}, "all", preemption=RECLAIM).queue("beta", {"default": 2}, "all")
@@ -171,7 +173,7 @@ def test_t34_the_second_keeps_room_for_itself_when_no_other_victim_is_left() -> 
         "third": "WaitingForQuota",
     }
     assert "1 core more needed" in messages(result)["second"]
-    assert messages(result)["third"] == "another workload took the room in this cycle"
+    assert messages(result)["third"] == NO_LONGER_FITS
 
 
 def test_t35_a_preemptor_that_no_longer_fits_spares_its_victim() -> None:
@@ -183,7 +185,7 @@ def test_t35_a_preemptor_that_no_longer_fits_spares_its_victim() -> None:
     result = cycle(builder.world)
     assert preemptions(result) == {"alpha-low": "InClusterQueue"}
     assert outcomes(result) == {"first": "WaitingForPreemptedWorkloads", "second": "WaitingForQuota"}
-    assert messages(result)["second"] == "another workload took the room in this cycle"
+    assert messages(result)["second"] == NO_LONGER_FITS
 
 
 def test_candidates_of_other_queues_by_priority_then_later_reservation_then_uid() -> None:
@@ -220,7 +222,7 @@ def test_an_entry_whose_worst_resource_fits_by_borrowing_is_skipped_not_preempti
     result = cycle(builder.world)
     assert not result.decided
     assert outcomes(result) == {"w": "WaitingForQuota"}
-    assert messages(result)["w"] == "another workload took the room in this cycle"
+    assert messages(result)["w"] == NO_LONGER_FITS
 
 
 def test_preempted_workloads_keep_their_quota_until_they_have_stopped() -> None:

@@ -211,8 +211,8 @@ class TestT80WhatIsNeverPreemptedDoesNotBorrow:
         result = cycle(builder.world)
         assert outcomes(result) == {"large": "ExceedsMaxQuota"}
         assert messages(result)["large"] == (
-            "cpu in flavor default: 5 cores asked for, at most 4 cores could ever be had; "
-            "it is never preempted, so it may not borrow"
+            "cpu in flavor default: 5 cores requested, at most 4 cores possible; "
+            "a workload that is never preempted may not borrow"
         )
         assert admissions(cycle(builder.pending("other", "a", 5, at=1.0).world)) == ["other"]
 
@@ -221,7 +221,7 @@ class TestT80WhatIsNeverPreemptedDoesNotBorrow:
         builder.running("own", "a", 3).pending("w", "a", 2, never_reclaimed=True)
         result = cycle(builder.world)
         assert outcomes(result) == {"w": "WaitingForQuota"}
-        assert "1 core more needed (2 cores asked for, 1 core free); it is never preempted" in messages(result)["w"]
+        assert "1 core more needed (2 cores requested, 1 core free); a workload" in messages(result)["w"]
         builder.world.finish_workload("team/own", 1001.0)
         assert admissions(cycle(builder.world, 1001.0)) == ["w"]
 

@@ -222,9 +222,9 @@ def test_why_a_workload_waits_names_what_lacks_and_who_holds_it() -> None:
     builder = Builder().queue("a", {"default": 4}, "all").queue("b", {"default": 4}, "all")
     builder.running("r", "b", 7).pending("w", "a", 3)
     result = cycle(builder.world)
-    assert messages(result) == {"w": "cpu in flavor default: 2 cores more needed (3 cores asked for, 1 core free)"}
+    assert messages(result) == {"w": "cpu in flavor default: 2 cores more needed (3 cores requested, 1 core free)"}
     found = builder.world.explain("team/w")
-    assert found.message == "Cpu in flavor default: 2 cores more needed (3 cores asked for, 1 core free)."
+    assert found.message == "Cpu in flavor default: 2 cores more needed (3 cores requested, 1 core free)."
     assert [(holder.cluster_queue, holder.used) for holder in found.queue_holders] == [("b", 7000)]
     assert builder.world.explain("team/r").state == "HoldsQuota"
 

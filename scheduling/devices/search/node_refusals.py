@@ -64,9 +64,9 @@ def _shortage(table: DeviceTable, resource: str, asked: int, rows: Integers) -> 
         return f"{some} no {resource}"
     wanted = format_amount(resource, asked)
     if offered < asked:
-        return f"{some} too little {resource} ({wanted} asked for, {format_amount(resource, offered)} on the largest)"
+        return f"{some} too little {resource} ({wanted} requested, {format_amount(resource, offered)} on the largest)"
     free = format_amount(resource, table.most_free(resource, rows))
-    return f"{some} too little {resource} ({wanted} asked for, at most {free} free on a node)"
+    return f"{some} too little {resource} ({wanted} requested, at most {free} free on a node)"
 
 
 def _most(amounts: Sequence[int]) -> int:

@@ -288,7 +288,7 @@ class TestPreemption:
         engine = Engine(cluster, "test", clock=lambda: NOW, batch_seconds=0.0)
         run = engine.run(run_seconds=30)
         assert (run.more, run.preempted) == (False, 31)
-        assert "in circles" in " ".join(Workload.objects.values_list("message", flat=True))
+        assert "in a loop" in " ".join(Workload.objects.values_list("message", flat=True))
 
     def test_circles_rest_from_tick_to_tick_until_something_changes(self, cluster: Cluster) -> None:
         circling(cluster)

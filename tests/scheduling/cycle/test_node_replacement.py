@@ -169,7 +169,7 @@ def test_t72_pods_stay_on_a_node_that_is_ready_again() -> None:
     made.set_workload(replace(current(made, "team/job"), unhealthy_nodes=("r0-n0",)), NOW)
     result = made.run_cycle(NOW)
     (kept,) = result.replacements
-    assert kept.message == "node r0-n0 is ready again, and the pods that were there stay"
+    assert kept.message == "node r0-n0 is ready again; its pods stay"
     assert places(made, "team/job") == {"set-0": {"r0-n0": 2}}
     assert current(made, "team/job").unhealthy_nodes == ()
 

@@ -53,7 +53,7 @@ def nodes_of(world: World, name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("asked", "spec", "message"),
     [
-        ({"cpu": 500}, {}, "2 have too little cpu (500 asked for, 4 on the largest)"),
+        ({"cpu": 500}, {}, "2 have too little cpu (500 requested, 4 on the largest)"),
         ({"cpu": 1, "example.com/fpga": 1}, {}, "2 have no example.com/fpga"),
         (
             {"cpu": 1},
@@ -83,7 +83,7 @@ def test_each_filter_is_counted() -> None:
     cycle(builder.world)
     result = cycle(builder.pending("w", "q", 2).world)
     assert messages(result)["w"] == (
-        "None of 4 nodes takes pod 0 of pod set main: 1 has too little cpu (2 asked for, at most 1 free on a node), "
+        "None of 4 nodes takes pod 0 of pod set main: 1 has too little cpu (2 requested, at most 1 free on a node), "
         "1 is not ready, 1 has a taint that the pod does not tolerate, 1 is cordoned"
     )
 

@@ -1,4 +1,4 @@
-"""Preemption in circles: it ends, is said, and those concerned preempt nobody until something changes."""
+"""Preemption loops end: the workloads in one get a message and may not preempt until something changes."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def test_it_is_bounded_and_said_on_those_who_wait() -> None:
     counts = preempted(results)
     assert set(counts) == {"l", "x"}
     assert max(counts.values()) == PREEMPTIONS_PER_WORKLOAD
-    told = {name: text for result in results for name, text in messages(result).items() if "in circles" in text}
+    told = {name: text for result in results for name, text in messages(result).items() if "in a loop" in text}
     assert set(told) >= waiting(builder.world)
-    assert all("in circles" in said(builder.world, name) for name in waiting(builder.world))
+    assert all("in a loop" in said(builder.world, name) for name in waiting(builder.world))
     assert "until 1970-01-01T00:17:40Z" in said(builder.world, waiting(builder.world).pop())
 
 
@@ -165,7 +165,7 @@ def test_circles_at_the_speed_of_pods_are_seen_too() -> None:
         count += len(victims)
     # 31 until it is seen; in the 2000 s after that pauses of 60, 120, 240 ... s with few in between.
     assert count < 31 + 5 * 4
-    assert "in circles" in said(world, waiting(world).pop())
+    assert "in a loop" in said(world, waiting(world).pop())
 
 
 def test_an_undone_batch_leaves_no_trace() -> None:
@@ -208,4 +208,4 @@ def test_preemptions_that_lead_somewhere_are_no_circle() -> None:
         builder.pending(f"high-{number}", "q", 1, priority=1, at=float(number))
     results = settled(builder.world)
     assert len([name for result in results for name in admissions(result)]) == 40
-    assert not any("in circles" in text for result in results for text in messages(result).values())
+    assert not any("in a loop" in text for result in results for text in messages(result).values())
