@@ -114,7 +114,7 @@ def _read_policy(holder: FieldReader, key: str, known: Sequence[str]) -> str:
     """A policy's words, separated by commas for devices. HAMi takes a misspelt one for its default, silently."""
     text = holder.text(key)
     if any(word.strip() not in known for word in text.split(",")):
-        holder.error(key, f"must be of {', '.join(known)}", "Write one of these words.")
+        holder.error(key, f"must be one of {', '.join(known)}", "Write one of these values.")
     return text
 
 

@@ -197,7 +197,7 @@ class NodeReplacer:
                 self._kept_leaves.append(charge)
 
     def _exchange(self, info: WorkloadInfo, placement: Placement | None) -> None:
-        """Replace the placement. The devices that it leaves stay taken until the cycle ends. The batch can undo this."""
+        """Replace the placement. The devices that it leaves stay taken until the cycle ends. A batch can undo it."""
         fleet = self._state.fleet
         before = fleet.release(info.key)
         if placement is not None:

@@ -1,1 +1,1 @@
-"""Devices: what a pod asks for, what fits on a node, which node and devices are best."""
+"""Devices: what a pod requests, what fits on a node, and which node and devices are best."""

@@ -1,4 +1,4 @@
-"""numpy's array types by the names that the devices' rules use."""
+"""Names for numpy's array types."""
 
 import numpy as np
 from numpy.typing import NDArray

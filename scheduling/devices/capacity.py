@@ -1,4 +1,4 @@
-"""What the nodes of a flavor have, beside what quota promises of them."""
+"""Compares the quota of a flavor with what its nodes have."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scheduling.model.vendor import DeviceVendor
 
 @dataclass(frozen=True, slots=True)
 class FlavorCapacity:
-    """One resource of a flavor, in base units: the sum of its nominal quotas, what its nodes have of it, and what pods
-    of others ask for there."""
+    """One resource of a flavor, in base units: the sum of its nominal quotas, the capacity of its nodes, and what
+    foreign pods request there."""
 
     resource: str
     promised: int
@@ -25,7 +25,7 @@ class FlavorCapacity:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether more is promised than there is."""
+        """Whether quota promises more than the nodes have."""
         return self.promised > self.allocatable
 
 
@@ -36,9 +36,9 @@ def flavor_capacity(
     vendors: Sequence[DeviceVendor],
     transformations: Sequence[Transformation] = (),
 ) -> list[FlavorCapacity]:
-    """Every resource of which something is promised, by name. Nodes count whether or not they are in service: what is
-    cordoned today is there tomorrow. A node that states no amount of a resource has none of it; of what only
-    transformations make, the nodes have as much as their resources make."""
+    """Every resource with a quota, sorted by name. Nodes out of service count too, because a cordon is temporary. A
+    node that does not state a resource has none of it; a resource that only transformations produce has what the
+    nodes' own resources produce of it."""
     reached = [node for node in nodes if matches_node_selector(flavor.node_labels, node.selectable_labels)]
     of_devices = _device_amounts(reached, vendors)
 
@@ -57,14 +57,15 @@ def flavor_capacity(
 
 
 def _made_of(resource: str, stated: Callable[[str], int], transformations: Iterable[Transformation]) -> int:
-    """What transformations make of the nodes' resources. Where one multiplies by a number of devices, the sum over all
-    devices is that product already."""
+    """What transformations produce of the nodes' resources. If one multiplies by the number of devices, the sum over
+    all devices is that product already."""
     made = ((rule.outputs.get(resource, 0), rule.input) for rule in transformations)
     return sum(factor * stated(source) // NANOS for factor, source in made if factor)
 
 
 def _device_amounts(nodes: Iterable[Node], vendors: Sequence[DeviceVendor]) -> dict[str, int]:
-    """What registered devices have of their vendors' resources: slots, memory in its unit, percent of cores."""
+    """The amounts of registered devices under their vendors' resource names: slots, memory in the vendor's unit,
+    percent of cores."""
     rows = {vendor.common_word: vendor.resources for vendor in vendors}
     amounts: dict[str, int] = {}
     for device in (device for node in nodes for device in node.devices):

@@ -1,6 +1,6 @@
-"""All devices of all nodes as integer arrays, so that one scan asks every device at once.
+"""All devices of all nodes as integer arrays, so that one vectorised scan tests them all.
 
-Rows are nodes in the order of their names, columns the devices of a node in inventory order, padded to the widest node.
+Rows are nodes sorted by name. Columns are the devices of a node in inventory order, padded to the widest node.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _MAX_CHANGES = 100_000
 
 
 _FOR_ONE = (FitKind.ENFLAME_GCU, FitKind.KUNLUN_XPU)
-"""The kinds whose devices one container has at a time, whatever else is asked for."""
+"""The kinds whose devices serve one container at a time."""
 
 
 def filtering(request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints) -> DeviceConstraints:
-    """The constraints that the vendor looks at for the request."""
+    """The constraints that the vendor's fit applies to the request."""
     if rules.uuid_filter and not ignores_filters(request, rules):
         return constraints
     return replace(constraints, use_uuids=(), nouse_uuids=())
 
 
 def ignores_filters(request: DeviceRequest, rules: FitRules) -> bool:
-    """Whether UUIDs and `mutex` are not looked at: HAMi does so for several Neuron devices."""
+    """Whether UUID lists and `mutex` are ignored. HAMi ignores them for requests of several Neuron devices."""
     return rules.as_hami and rules.kind is FitKind.AWS_NEURON and request.count > 1
 
 
 class ChangeLog:
-    """Which rows changed, in order, so that what is derived from them can be brought up to date by the row."""
+    """The numbers of changed rows in order, so that derived data can be updated row by row."""
 
     def __init__(self) -> None:
         self._rows: list[int] = []
@@ -54,7 +54,7 @@ class ChangeLog:
 
     @property
     def mark(self) -> int:
-        """Where the log ends now."""
+        """The current end of the log."""
         return self._dropped + len(self._rows)
 
     def note(self, row: int) -> None:
@@ -64,7 +64,7 @@ class ChangeLog:
         self._rows.append(row)
 
     def since(self, mark: int) -> Integers | None:
-        """The rows that changed since that mark, each once; None if that is no longer known."""
+        """The rows that changed since that mark, without repetitions; None if the log does not reach back that far."""
         if mark < self._dropped:
             return None
         return np.unique(np.array(self._rows[mark - self._dropped :], dtype=np.int64))
@@ -108,7 +108,7 @@ class DeviceTable:
         return free
 
     def replace_node(self, node: Node) -> bool:
-        """Take a changed node in place, its devices' usage kept; False if that needs a new table."""
+        """Replace a changed node in place and keep its devices' usage. False if the change needs a new table."""
         row = self.rows.get(node.name)
         if row is None or node.devices != self.nodes[row].devices:
             return False
@@ -144,7 +144,7 @@ class DeviceTable:
             self.cordoned[row, column] = device.cordoned
 
     def add_requests(self, node: str, requests: Mapping[str, int], pods: int) -> None:
-        """Take so many pods, and what each asks of its node, or give them back (less than 0)."""
+        """Add so many pods and their requests to a node; negative numbers remove them."""
         row = self.rows.get(node)
         if row is None:
             return
@@ -156,10 +156,10 @@ class DeviceTable:
         self.changes.note(row)
 
     def add_slices(self, node: str, slices: Iterable[DeviceSlice], sign: int) -> None:
-        """Take (sign 1) or give back (-1) slices of a node's devices; devices that are not there are passed over.
+        """Add (sign 1) or remove (-1) slices of a node's devices. Unknown devices are skipped.
 
-        A device is unhealthy while it holds a slice of another mode: in MIG mode one without a MIG instance, else one
-        with it.
+        A device counts as unhealthy while it holds a slice of the other mode: in MIG mode a slice without a MIG
+        instance, otherwise one with it.
         """
         row = self.rows.get(node)
         if row is None:
@@ -195,7 +195,8 @@ class DeviceTable:
         self.base_scores[row] = np.float32(10) * (shares[SLOTS] + shares[CORES] + shares[MEMORY_MIB])
 
     def scores_with(self, requests: Sequence[DeviceRequest]) -> Floats:
-        """Node scores as if the requests were already placed on each node (what HAMi documents, not what it does)."""
+        """Node scores as if the requests were already placed on each node. This is what HAMi documents, not what it
+        does."""
         used, totals = self.used.sum(axis=2), self.totals.sum(axis=2)
         devices = np.maximum((self.totals[SLOTS] > 0).sum(axis=1), 1)
         for request in requests:
@@ -230,7 +231,7 @@ class DeviceTable:
         return list(self.mig.get(uuid, ()))
 
     def device_mask(self, vendor: str, constraints: DeviceConstraints, type_filter: bool) -> Booleans:
-        """The devices of a vendor that the pod's constraints let through, whatever their health and usage."""
+        """The devices of a vendor that the pod's constraints allow, whatever their health and usage."""
         key = (vendor, constraints, type_filter)
         mask = self._device_masks.get(key)
         if mask is None:
@@ -255,10 +256,10 @@ class DeviceTable:
         mutex: bool,
         rows: slice | Integers,
     ) -> Booleans:
-        """Which devices of the rows could serve the request as they are now, shape (rows, devices).
+        """Which devices of the rows could serve the request now, shape (rows, devices).
 
-        Exact but for what looks beyond one device: NUMA groups, namespace quota, MIG places and vendor rules, where it
-        may say yes too often, never no.
+        Checks that look beyond one device (NUMA groups, namespace quota, MIG places, vendor rules) are not made here.
+        So the result may be True too often, but never False too often.
         """
         used_slots: Integers = self.used[SLOTS, rows]
         mask = self.device_mask(request.vendor, filtering(request, rules, constraints), rules.type_filter)
@@ -275,7 +276,7 @@ class DeviceTable:
         return serving
 
     def total_cores(self, rules: FitRules, constraints: DeviceConstraints, rows: slice | Integers) -> Integers | None:
-        """The cores that the devices have for a pod; None where its vendor does not look at cores."""
+        """The cores that each device has for a pod; None if its vendor ignores cores."""
         if rules.slots_only or rules.hardware_profiles or constraints.app_class == ONLINE:
             return None
         totals: Integers = self.totals[CORES, rows]
@@ -316,14 +317,14 @@ class DeviceTable:
         mutex: bool,
         rows: slice | Integers,
     ) -> Booleans:
-        """Which of the rows have enough serving devices for the request (a MIG device may serve several times)."""
+        """Which rows have enough devices that can serve the request. A MIG device may serve several times."""
         serving = self.serving_devices(request, rules, constraints, mutex, rows)
         count: Integers = serving.sum(axis=1)
         enough: Booleans = count >= request.count
         return enough | (self.has_mig[rows] & (count > 0))
 
     def rows_with_room(self, requests: Mapping[str, int], rows: slice | Integers) -> Booleans:
-        """Which of the rows have the resources (beside devices) that one pod asks for."""
+        """Which rows have room for one pod's requests other than devices."""
         room: Booleans = self.free[self._columns[PODS], rows] >= 1
         for name, amount in requests.items():
             if amount <= 0 or name == PODS:
@@ -335,7 +336,7 @@ class DeviceTable:
         return room
 
     def pods_per_row(self, requests: Mapping[str, int], rows: slice | Integers) -> Integers:
-        """How many pods that ask for so much (devices apart) each of the rows has room for."""
+        """For each row, how many pods with these requests it has room for, devices aside."""
         room: Integers = self.free[self._columns[PODS], rows]
         for name, amount in requests.items():
             if amount <= 0 or name == PODS:
@@ -347,17 +348,17 @@ class DeviceTable:
         return np.maximum(room, 0)
 
     def is_overfull(self, node: str) -> bool:
-        """Whether more is taken of a node than it has, devices apart; a node that is not known is."""
+        """Whether more is used of a node than it has, devices aside. True for an unknown node."""
         row = self.rows.get(node)
         return row is None or bool((self.free[:, row] < 0).any())
 
     def most_free(self, resource: str, rows: Integers) -> int:
-        """The most that one of the rows has left of a resource; 0 where none has any."""
+        """The largest free amount of a resource on any of the rows; 0 if none has it."""
         column = self._columns.get(resource)
         return max(0, int(self.free[column, rows].max())) if column is not None and len(rows) else 0
 
     def missing_resources(self, requests: Mapping[str, int], rows: Integers) -> tuple[list[str], Integers]:
-        """Resource names, and per row the number of the first, by name, that it has too little of, or -1."""
+        """Resource names, and for each row the index of the first one (by name) that it lacks, or -1."""
         names = sorted({**requests, PODS: 1})
         missing: Integers = np.full(len(rows), -1, dtype=np.int64)
         for number, name in reversed(list(enumerate(names))):
@@ -375,9 +376,9 @@ def _resource_names(nodes: Sequence[Node]) -> frozenset[str]:
 
 
 def _limit(node: Node, name: str) -> int:
-    """What is there for our own pods: allocatable less what others use; unlimited where nothing is stated.
+    """What a node offers to our pods: allocatable minus foreign usage; unlimited if the node does not state it.
 
-    Anyone may make a pod that asks for more than an array's integers hold.
+    The result is clamped to what an int64 holds, because any user can create a pod that requests more.
     """
     if name not in node.allocatable:
         return UNLIMITED if name in _NOT_LIMITING_IF_MISSING else 0

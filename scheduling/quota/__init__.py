@@ -1,1 +1,1 @@
-"""Quota from a queue's cell to the root of its cohort tree, and dominant shares."""
+"""Quota arithmetic from a ClusterQueue's cell to the root of its cohort tree, and dominant resource shares."""

@@ -57,7 +57,7 @@ class Cell:
         self.lending_limit = quota.lending_limit if quota else None
 
     def available(self) -> int:
-        """What may still be used here; negative when quota was cut below usage (clamped by the caller)."""
+        """What may still be used here; negative (the caller clamps it) when quota was cut below usage."""
         parent = self.parent
         usage = self.usage
         if parent is None:
@@ -71,12 +71,13 @@ class Cell:
         return found + local - usage if local > usage else found
 
     def room(self, *, borrowing: bool) -> int:
-        """What may still be used here, with borrowing or within the own quota alone; negative as in `available`."""
+        """What may still be used here, with borrowing or within its own quota alone; may be negative, as in
+        `available`."""
         found = self.available()
         return found if borrowing else min(found, self.subtree - self.usage)
 
     def add(self, amount: int) -> None:
-        """Use more; what exceeds the local part is used at the parent too."""
+        """Add usage. The part that exceeds the local quota is added at the parent too."""
         cell: Cell | None = self
         while cell is not None:
             free = cell.local - cell.usage
@@ -88,7 +89,7 @@ class Cell:
             cell = cell.parent
 
     def remove(self, amount: int) -> None:
-        """Use less; exactly undoes `add` of the same amount."""
+        """Remove usage: the exact inverse of `add` with the same amount."""
         cell: Cell | None = self
         while cell is not None:
             stored = cell.usage - cell.local
@@ -99,8 +100,8 @@ class Cell:
             cell = cell.parent
 
     def borrow_level(self, amount: int) -> tuple[int, bool]:
-        """How high in the tree the room for `amount` more is found, 0 being the node itself; and whether that place is
-        smaller than the whole tree."""
+        """How many levels up the room for `amount` more is found (0: the node itself), and whether the subtree there
+        is smaller than the whole tree."""
         if self.parent is None:
             return 0, False
         if self.usage + amount <= self.subtree:
@@ -115,8 +116,8 @@ class Cell:
         return cell.node.height, cell.parent is not None
 
     def reservable(self, amount: int, borrows: bool) -> int:
-        """What a head that waits for preemption keeps of an amount: within the nominal quota, or within the borrowing
-        limit where it borrows. Negative where more than that is used already."""
+        """The part of an amount that a waiting preemptor reserves: within the nominal quota, or within the borrowing
+        limit if it borrows. Negative where usage is above that."""
         if not borrows:
             return max(0, min(amount, self.nominal - self.usage))
         if self.borrowing_limit is None:
@@ -124,13 +125,13 @@ class Cell:
         return min(amount, self.nominal + self.borrowing_limit - self.usage)
 
     def link(self) -> None:
-        """Compute subtree and local part from the quota, once those of the children have been added to `subtree`."""
+        """Compute subtree and local quota. The children's lendable quota must have been added to `subtree`."""
         self.subtree += self.nominal
         limited = self.parent is not None and self.lending_limit is not None
         self.local = max(0, self.subtree - (self.lending_limit or 0)) if limited else 0
 
     def compute_potential(self) -> None:
-        """The most that the node could ever use; the parent's comes first."""
+        """Compute the most that the node could ever use. The parent must be computed first."""
         if self.parent is None:
             self.potential = self.subtree
             return
@@ -152,10 +153,10 @@ class QuotaNode:
         self.depth = 0
         self.weight = 1.0
         self.share_rows: list[tuple[str, int, list[Cell]]] = []
-        """Per resource, by name: what the parent could ever lend of it, and the node's own cells."""
+        """Per resource, sorted by name: the most that the parent can lend of it, and the node's own cells."""
 
     def cell(self, key: FlavorResource) -> Cell:
-        """The cell of (flavor, resource), made when missing together with those above it."""
+        """The cell of (flavor, resource). A missing one is created, and those above it."""
         found = self.cells.get(key)
         if found is None:
             found = self.cells[key] = Cell(key, self)
@@ -174,7 +175,7 @@ class QuotaNode:
 
     @property
     def root(self) -> QuotaNode:
-        """The root of the tree; the node itself without a cohort."""
+        """The root of the tree; the node itself if it has no cohort."""
         node: QuotaNode = self
         while node.parent is not None:
             node = node.parent
@@ -182,7 +183,7 @@ class QuotaNode:
 
 
 class CohortNode(QuotaNode):
-    """A cohort: `cohorts` and `queues` are its children (queues that are inactive left out)."""
+    """A cohort. `cohorts` and `queues` are its children, without inactive queues."""
 
     __slots__ = ("cohorts", "queues")
 
@@ -195,7 +196,7 @@ class CohortNode(QuotaNode):
 def fits_without_borrowing(
     node: QuotaNode, requests: Iterable[tuple[FlavorResource, int]]
 ) -> tuple[bool, list[tuple[FlavorResource, int]]]:
-    """Whether the node holds the requests in its own subtree quota, and what it would have to ask of its parent."""
+    """Whether the subtree quota of the node holds the requests, and what it would request from its parent."""
     fits = True
     rest: list[tuple[FlavorResource, int]] = []
     for key, amount in requests:

@@ -1,4 +1,4 @@
-"""Dominant resource share, and the tournament that orders the heads of a cohort tree by it."""
+"""Dominant resource share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scheduling.quota.cells import QuotaNode
 
 
 class Share(NamedTuple):
-    """A dominant resource share, comparable as Kueue compares: a borrower of weight 0 is above every other one, and two
-    of them compare by their ratios."""
+    """A dominant resource share with Kueue's order: a borrower of weight 0 is above every other one, and two of them
+    compare by their unweighted ratios."""
 
     infinite: bool
     value: float
@@ -25,7 +25,7 @@ NO_SHARE = Share(False, 0.0)
 
 
 def dominant_resource_share(node: QuotaNode) -> Share:
-    """What the node borrows of its dominant resource, in thousandths of what could be lent, over its weight."""
+    """What the node borrows of its dominant resource, in thousandths of what can be lent, divided by its weight."""
     if node.parent is None:
         return NO_SHARE
     ratio = 0.0
@@ -44,7 +44,8 @@ def dominant_resource_share(node: QuotaNode) -> Share:
 
 
 def is_borrowing(node: QuotaNode) -> bool:
-    """Whether the node uses more than its subtree quota of anything it lists, lendable or not (T53)."""
+    """Whether the node uses more than its subtree quota of any resource that it has a quota for, lendable or not
+    (T53)."""
     if node.parent is None:
         return False
     return any(cell.usage > cell.subtree for _, _, cells in node.share_rows for cell in cells)

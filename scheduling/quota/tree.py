@@ -1,4 +1,4 @@
-"""The tree of cohorts and ClusterQueues: built whole from names, with every derived number."""
+"""Builds the tree of cohorts and ClusterQueues from their names, with all derived figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduling.quota.cells import Cell, CohortNode, QuotaNode
 
 
 def set_quotas(node: QuotaNode, groups: Iterable[ResourceGroup]) -> None:
-    """Give the node the quotas of its resource groups; cells that are no longer listed keep their usage."""
+    """Set the node's quotas from its resource groups. Cells without a quota any more keep their usage."""
     quotas = {
         FlavorResource(flavor.name, resource): quota
         for group in groups
@@ -24,7 +24,7 @@ def set_quotas(node: QuotaNode, groups: Iterable[ResourceGroup]) -> None:
 
 
 def cohorts_in_cycles(parents: Mapping[str, str]) -> set[str]:
-    """The cohorts whose chain of parents never ends: those in a cycle, and those below one."""
+    """The cohorts whose chain of parents never ends: those in a cycle and their descendants."""
     cyclic: set[str] = set()
     settled: set[str] = set()
     for start in parents:
@@ -40,21 +40,21 @@ def cohorts_in_cycles(parents: Mapping[str, str]) -> set[str]:
 
 
 class CohortTree:
-    """All cohorts, declared or implicit. `rebuild` is called after any change of structure or quota."""
+    """All cohorts, declared or implicit. Call `rebuild` after any change of structure or quota."""
 
     def __init__(self) -> None:
         self.cohorts: dict[str, CohortNode] = {}
         self.cyclic: set[str] = set()
 
     def find_cycles(self, declared: Mapping[str, Cohort]) -> None:
-        """Note the cohorts in or below a cycle; ClusterQueues there are inactive."""
+        """Record the cohorts in or below a cycle. ClusterQueues there are inactive."""
         self.cyclic = cohorts_in_cycles({cohort.name: cohort.parent_name for cohort in declared.values()})
 
     def rebuild(self, declared: Mapping[str, Cohort], queues: Iterable[tuple[QuotaNode, str, bool]]) -> None:
-        """Build the forest. `queues` are (node with its own quotas set, name of its cohort, whether it is active).
+        """Build the forest. Each of `queues` is (node with its own quotas, name of its cohort, whether it is active).
 
-        `find_cycles` comes first: a cohort in a cycle gets no parent here. Inactive queues lend and consume, but
-        are no children: nobody looks for victims there and they do not count in a cohort's height.
+        Call `find_cycles` first: a cohort in a cycle gets no parent here. An inactive queue lends and uses quota, but
+        is not a child: preemption finds no victims there, and it does not count in a cohort's height.
         """
         members = list(queues)
         parents = {cohort.name: cohort.parent_name for cohort in declared.values()}
@@ -129,7 +129,7 @@ def _compute_shares(queues: list[QuotaNode], cohorts: list[CohortNode]) -> None:
 
 
 def _lendable(node: CohortNode) -> dict[str, int]:
-    """Per resource what the cohort could ever give to one child: its potential over all flavors of its root."""
+    """Per resource, the most that the cohort can ever give to one child: its potential over all flavors of its root."""
     total: dict[str, int] = {}
     for key, cell in node.root.cells.items():
         if cell.listed:

@@ -1,1 +1,1 @@
-"""One flavor's tree of topology domains: what fits where."""
+"""Topology-aware scheduling in one flavor's tree of domains."""

@@ -23,7 +23,7 @@ from scheduling.topology.tree import TopologyTree
 
 @dataclass(frozen=True, slots=True)
 class _Balance:
-    """Siblings of the preferred level, the counts without the domains below the threshold, and how many of them a
+    """Siblings on the preferred level, the counts without domains below the threshold, and how many domains the
     greedy choice takes."""
 
     siblings: Sequence[int]
@@ -34,9 +34,11 @@ class _Balance:
 
 @dataclass(frozen=True, slots=True)
 class _Greedy:
-    """How many domains hold the group, filled one after the other, the largest first and the leader's before them;
-    `threshold` is the largest share that each of them can have, `beside_leader` what the last one holds beside the
-    leader where it is not the leader's."""
+    """The domains that hold the group when filled one after the other, largest first, the leader's before them.
+
+    `threshold` is the largest share that each of them can have. `beside_leader` is what the last one holds beside the
+    leader, if it does not seat the leader.
+    """
 
     count: int
     threshold: int
@@ -44,7 +46,7 @@ class _Greedy:
 
 
 def place_balanced(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Placed | None:
-    """Choose leaves for a preferred group evenly; None when best fit decides."""
+    """Choose leaves for a preferred group, spread evenly; None when best fit decides."""
     if not plan.preferred or plan.wanted < 1:
         return None
     best: _Balance | None = None
@@ -73,7 +75,7 @@ def _rank(balance: _Balance) -> tuple[int, int]:
 def _balance(
     plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, siblings: Sequence[int], least: int
 ) -> _Balance | None:
-    """The siblings with their threshold; None where they do not hold the group with one of at least `least`."""
+    """The siblings with their threshold; None if they cannot hold the group with a threshold of at least `least`."""
     level, numbers = plan.level, siblings
     if level < plan.slices.level:
         level, numbers = level + 1, _children(tree, level, siblings)
@@ -82,7 +84,7 @@ def _balance(
         return None
     thresholds = [greedy.threshold]
     if greedy.beside_leader < greedy.threshold:
-        thresholds.append(greedy.beside_leader)  # leaves room for the leader in the last domain
+        thresholds.append(greedy.beside_leader)  # leave room for the leader in the last domain
     for threshold in thresholds:
         if threshold < least:
             return None
@@ -98,7 +100,7 @@ def _children(tree: TopologyTree, level: int, numbers: Iterable[int]) -> list[in
 
 
 def _fill_greedily(plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int]) -> _Greedy | None:
-    """How many domains hold the group, the fullest taken first; None where all of them do not."""
+    """Fill the fullest domains first; None if all of them together do not hold the group."""
     if plan.leaders:
         return _fill_beside_leader(plan, capacities, level, numbers)
     slices = capacities.slices[level]
@@ -135,8 +137,8 @@ def _fill_beside_leader(
 def _without_smaller(
     plan: PlacementPlan, tree: TopologyTree, capacities: Capacities, siblings: Sequence[int], threshold: int
 ) -> Capacities:
-    """The counts without the domains that hold less than the threshold; a domain that holds it only without the leader
-    seats none."""
+    """The counts without domains that hold less than the threshold. A domain that reaches it only without the leader
+    seats no leader."""
     if plan.level < tree.last_level:
         children = _children(tree, plan.level, siblings)
         capacities = _pruned(plan, tree, capacities, plan.level + 1, children, threshold)
@@ -174,8 +176,8 @@ def _pruned(
 
 
 def _chosen_level(plan: PlacementPlan, tree: TopologyTree, best: _Balance) -> tuple[int, Sequence[int]]:
-    """The level whose domains share the group, and those of them that may: below the smallest set of siblings, of equal
-    ones the most evenly free."""
+    """The level whose domains share the group, and the candidates on it: those below the smallest set of siblings;
+    among equal sets, the one with the most even free room."""
     if plan.level >= plan.slices.level:
         return plan.level, best.siblings
     capacities, level = best.capacities, plan.level
@@ -198,8 +200,8 @@ def _evenness(tree: TopologyTree, capacities: Capacities, level: int, number: in
 def _smallest_set(
     plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int], rank: Callable[[int], Any]
 ) -> list[int]:
-    """As few domains as hold the group, of these the ones with the least room left over; where that is equal, those of
-    a lower rank. Empty where no set holds it."""
+    """The fewest domains that hold the group; among those the set with the least room left over, then the lowest
+    rank. Empty if no set holds it."""
     held = _fill_greedily(plan, capacities, level, numbers)
     if held is None:
         return []
@@ -228,10 +230,10 @@ def _smallest_domain(
 def _smallest_combination(
     plan: PlacementPlan, capacities: Capacities, level: int, order: Sequence[int], need: int, size: int
 ) -> list[int]:
-    """The same for several domains, in this order.
+    """`_smallest_set` for several domains, taken in this order.
 
-    The numbers of pods that sets of domains hold are kept as the bits of an integer, by the number of domains and of
-    leaders seated; `reached[i]` is what the first i domains reach. A set that holds the group takes no other domain.
+    The sums of pods that sets of domains can hold are bits of an integer, indexed by the number of domains and of
+    seated leaders. `reached[i]` is what the first i domains reach. A set that holds the group is not extended.
     """
     sums = [[0] * (plan.leaders + 1) for _ in range(size + 1)]
     sums[0][0] = 1
@@ -251,7 +253,7 @@ def _smallest_combination(
 
 
 def _ways(plan: PlacementPlan, capacities: Capacities, level: int, number: int) -> list[tuple[int, int, int]]:
-    """How a domain can be taken: the leaders seated with it and without it, and the pods that it holds then."""
+    """The ways to take a domain: (leaders seated, pods held) with and without a leader."""
     ways: list[tuple[int, int, int]] = []
     if capacities.slices[level][number]:
         ways += [(seated, seated, capacities.pods[level][number]) for seated in range(plan.leaders, -1, -1)]
@@ -261,7 +263,7 @@ def _ways(plan: PlacementPlan, capacities: Capacities, level: int, number: int) 
 
 
 def _unfinished(plan: PlacementPlan, sums: Sequence[Sequence[int]], count: int, seated: int, need: int) -> int:
-    """The sums of sets that do not hold the group yet."""
+    """The sums of sets that do not hold the group yet, as bits."""
     row = sums[count][seated]
     return row & ((1 << need) - 1) if seated == plan.leaders else row
 
@@ -274,7 +276,7 @@ def _trace(
     reached: Sequence[Sequence[Sequence[int]]],
     total: int,
 ) -> list[int]:
-    """The set that came to the total first: its last domain is the first one with which the total is reached."""
+    """The first set that reached the total: its last domain is the first one with which the total was reached."""
     chosen: list[int] = []
     need, seated = plan.wanted * plan.slices.size, plan.leaders
     for count in range(len(reached[0]) - 1, 0, -1):
@@ -291,8 +293,8 @@ def _trace(
 
 
 def _share_out(plan: PlacementPlan, best: _Balance, level: int, numbers: Sequence[int]) -> list[Candidate]:
-    """The threshold for each domain of the smallest set, and what is left over for the first ones; empty where that
-    does not add up to the group."""
+    """Give each domain of the smallest set the threshold, and the rest to the first ones; empty if that does not add
+    up to the group."""
     chosen = _smallest_set(plan, best.capacities, level, numbers, lambda number: number)
     extra = plan.wanted - best.threshold * len(chosen)
     if not chosen or extra < 0:

@@ -1,10 +1,10 @@
-"""Topology-aware scheduling: choosing the leaves that a group of pods goes to.
+"""Topology-aware scheduling: chooses the leaves for a group of pods.
 
-Two steps, after the capacities of all domains are counted (`topology_capacities`). First a level and the domains
-on it that together hold the group are chosen: one domain if any holds it all, else, unless the level is required,
-wider levels are tried, and at the widest several domains are combined. Then the pods are handed down level by level,
-over as few domains as possible (best fit), or over the fullest ones first (least free capacity, for unconstrained
-groups). A leader takes a seat in the first domain that can spare it.
+Capacities of all domains are counted first (`capacities`). Then two steps follow. First, choose a level and domains
+on it that together hold the group: a single domain if one holds it all; else, unless the level is required, try wider
+levels, and combine several domains on the widest. Second, hand the pods down level by level, to as few domains as
+possible (best fit) or to the fullest ones first (least free capacity, for unconstrained groups). The leader takes a
+seat in the first domain that can spare it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from scheduling.topology.tree import TopologyTree
 
 @dataclass(slots=True)
 class Candidate:
-    """A domain that may take pods; once it has taken some, the counts say what it took.
+    """A domain that may take pods. Once it has taken some, the counts are what it took.
 
-    `units` are slices from the slice level upwards and pods below it, `units_with_leader` the same beside the leader;
-    `leaders` is the number of leaders that it can seat.
+    `units` are slices from the slice level upwards and pods below it; `units_with_leader` are units beside the
+    leader; `leaders` is how many leaders it can seat.
     """
 
     number: int
@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Pods by leaf number, in that order: (leaf, positive count)."""
+    """The number of pods by leaf number, sorted by leaf; every number is positive."""
 
     workers: tuple[tuple[int, int], ...]
     leaders: tuple[tuple[int, int], ...]
@@ -41,7 +41,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class TooSmall:
-    """The group does not fit; `fitting` slices would have."""
+    """The group does not fit; `fitting` is the number of slices that would."""
 
     fitting: int
 
@@ -57,8 +57,8 @@ def place(plan: PlacementPlan, tree: TopologyTree, capacities: Capacities) -> Pl
 
 
 def checked(plan: PlacementPlan, placed: Placed) -> Placed | TooSmall:
-    """The placement, if it is whole. Beside a leader a domain's counts are an upper bound, so fewer pods may have found
-    room."""
+    """The placement if it is whole. Beside a leader a domain's counts are only an upper bound, so fewer pods may have
+    found room."""
     slices = sum(count for _, count in placed.workers) // plan.slices.size
     seated = sum(count for _, count in placed.leaders)
     return placed if slices == plan.wanted and seated == plan.leaders else TooSmall(min(slices, plan.wanted - 1))
@@ -79,7 +79,8 @@ def choose_domains(plan: PlacementPlan, capacities: Capacities) -> tuple[int, li
 
 
 def _tightest_domain(plan: PlacementPlan, capacities: Capacities, level: int) -> Candidate | None:
-    """The domain that holds the whole group with the fewest slices to spare; then fewer pods, then smaller values."""
+    """The domain that holds the whole group with the fewest slices left over; then the fewest pods left over, then
+    the smallest level values."""
     slices, pods = capacities.slices_with_leader[level], capacities.pods_with_leader[level]
     leaders = capacities.leaders[level]
     numbers: Iterable[int] = range(len(slices))
@@ -97,7 +98,7 @@ def _most_slices(plan: PlacementPlan, capacities: Capacities, level: int) -> int
 
 
 def _combine_domains(plan: PlacementPlan, capacities: Capacities, level: int) -> tuple[int, list[Candidate]] | TooSmall:
-    """Several domains of one level: first one that seats the leader, then as many as it takes."""
+    """Several domains of one level: first one that seats the leader, then as many others as needed."""
     best_fit = not plan.least_free
     rest, leaders = plan.wanted, plan.leaders
     domains = domains_with_leader(plan, capacities, level, range(len(capacities.slices[level])))
@@ -170,8 +171,8 @@ def _split_each(
 def _fill(
     plan: PlacementPlan, capacities: Capacities, level: int, numbers: Sequence[int], need: int, leaders: int
 ) -> list[Candidate]:
-    """Let domains of a level take what is needed, in order. Where the first, which has the most slices, could take all
-    of it, the tightest one does; that needs no sorting."""
+    """Let domains of a level take what is needed, in order. If the first (with the most slices) could take all of it,
+    the domain with the tightest fit does, which needs no sorting."""
     if not (leaders or plan.least_free or level > plan.slices.level):
         single = _tightest_of(numbers, capacities.slices[level], capacities.pods[level], need)
         if single is not None:
@@ -210,7 +211,7 @@ def in_order(plan: PlacementPlan, capacities: Capacities, level: int, numbers: S
 def domains_with_leader(
     plan: PlacementPlan, capacities: Capacities, level: int, numbers: Iterable[int]
 ) -> list[Candidate]:
-    """The domains in the order in which they are filled beside the leader, those that seat it first."""
+    """The domains in the order in which they are filled when there is a leader: those that can seat it first."""
     slices, leaders = capacities.slices[level], capacities.leaders[level]
     beside, pods = capacities.slices_with_leader[level], capacities.pods_with_leader[level]
     sign = 1 if plan.least_free else -1
@@ -219,9 +220,10 @@ def domains_with_leader(
 
 
 def consume(domains: list[Candidate], need: int, leaders: int, best_fit: bool) -> list[Candidate]:
-    """Let the domains take `need` units and the leaders, in order; returns those used, with what they took.
+    """Let the domains take `need` units and the leaders, in order. Returns the domains used, with what they took.
 
-    With best fit, as soon as the current domain could hold the rest, the tightest one that can takes it instead.
+    With best fit, as soon as the current domain could hold the rest, the tightest domain that can hold it takes it
+    instead.
     """
     _seat_first(domains, need, leaders)
     taken: list[Candidate] = []

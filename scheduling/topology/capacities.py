@@ -32,7 +32,7 @@ class SliceLayers:
 
 @dataclass(frozen=True, slots=True)
 class LeafState:
-    """What the leaves have, by leaf number; both are live views.
+    """Live views of what the leaves have, by leaf number.
 
     `free` is allocatable minus foreign usage; `used` is the usage of topology-aware workloads.
     """
@@ -46,7 +46,7 @@ LeafFilter = Callable[[int], bool]
 
 
 def pods_that_fit(requests: PodRequests, free: Mapping[str, int], used: Mapping[str, int]) -> int:
-    """How many pods the leaf has room for; a resource that it does not list counts as 0, overuse as no room."""
+    """How many pods the leaf has room for. A resource that it does not list counts as 0; overuse counts as no room."""
     fewest = -1
     for resource, amount in requests:
         count = (free.get(resource, 0) - used.get(resource, 0)) // amount
@@ -104,12 +104,12 @@ class Capacities:
         self.update(range(len(tree.leaf_keys)))
 
     def update(self, leaves: Iterable[int]) -> None:
-        """Count these leaves anew, and every domain above them."""
+        """Recount these leaves and every domain above them."""
         used = self._state.used
         self.count({leaf: _NOTHING if self.shape.ignore_used else used[leaf] for leaf in leaves})
 
     def with_assumed(self, assumed: Mapping[int, Mapping[str, int]]) -> Self:
-        """The counts when the leaves given by number are used that much more."""
+        """The counts if the leaves, given by number, were used that much more."""
         own = self.copy()
         used = self._state.used
         own.count({leaf: more if self.shape.ignore_used else _sum(used[leaf], more) for leaf, more in assumed.items()})
@@ -118,8 +118,8 @@ class Capacities:
     def limited_to(
         self, pods: Sequence[int] | None, beside_leader: Sequence[int] | None, leaders: Sequence[int] | None
     ) -> Self:
-        """The counts when each leaf takes at most so many pods, pods beside the leader, and leaders for other reasons;
-        None is no limit."""
+        """The counts if each leaf takes at most so many pods, pods beside the leader, and leaders, for reasons
+        outside the topology; None is no limit."""
         own = self.copy()
         if pods is not None:
             own.pods[-1][:] = map(min, own.pods[-1], pods)
@@ -133,7 +133,7 @@ class Capacities:
         return own
 
     def copy(self) -> Self:
-        """The same counts, to be changed on their own."""
+        """An independent copy of the counts."""
         own = copy(self)
         own.pods, own.slices = _copied(self.pods), _copied(self.slices)
         if self.shape.leader_requests is None:
@@ -147,18 +147,18 @@ class Capacities:
         return own
 
     def clear(self, leaves: Iterable[int]) -> None:
-        """Let the leaves hold nothing; `sum_up` brings what is above up to date."""
+        """Set the leaves' counts to 0; call `sum_up` afterwards."""
         for leaf in leaves:
             self.pods[-1][leaf] = self.slices[-1][leaf] = 0
         self.clear_leaders(leaves)
 
     def clear_leaders(self, leaves: Iterable[int]) -> None:
-        """Let the leaves seat no leader; `sum_up` brings what is above up to date."""
+        """Let the leaves seat no leader; call `sum_up` afterwards."""
         for leaf in leaves if self.shape.leader_requests is not None else ():
             self.leaders[-1][leaf] = self.pods_with_leader[-1][leaf] = self.slices_with_leader[-1][leaf] = 0
 
     def count(self, used: Mapping[int, Mapping[str, int]]) -> None:
-        """Count the leaves given by number with what is used on them, and every domain above them."""
+        """Recount the leaves, given by number with what is used on them, and every domain above them."""
         if self.shape.leader_requests is None:
             self._count_pods(used)
         else:
@@ -166,7 +166,7 @@ class Capacities:
         self.sum_up(used)
 
     def sum_up(self, domains: Iterable[int]) -> None:
-        """Bring everything above the leaves up to date with them."""
+        """Recompute the domains above the leaves."""
         level = self._tree.last_level
         self._count_slices(level, domains)
         while level > 0:
@@ -210,9 +210,10 @@ class Capacities:
     def _seat_leader(
         self, level: int, domain: int, children: range, pods: Sequence[int], beside: Sequence[int]
     ) -> None:
-        """Put the leader where it costs the fewest pods, and where the fewest slices; nothing fits without a seat.
+        """Seat the leader in the child where it costs the fewest pods and, separately, the fewest slices. Without a
+        seat nothing fits.
 
-        `pods` are what the domains one level down give, `beside` what they give beside the leader.
+        `pods` are what the children hold, `beside` what they hold beside the leader.
         """
         lower = level + 1
         seats = [child for child in children if self.leaders[lower][child]]
@@ -225,7 +226,7 @@ class Capacities:
         self.slices_with_leader[level][domain] = self.slices[level][domain] - min(slices[c] - beside[c] for c in seats)
 
     def _whole(self, counts: list[list[int]], level: int) -> Sequence[int]:
-        """What the domains of a level give to those above: whole slices of the layer that applies there."""
+        """What the domains of a level pass up: whole slices of the slice layer that applies there."""
         size = self.shape.slices.inner_sizes[level]
         return counts[level] if size == 1 else [count - count % size for count in counts[level]]
 

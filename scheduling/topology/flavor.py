@@ -1,7 +1,7 @@
-"""Flavors with a topology: which nodes their trees are made of, what is free there, and placing workloads in them.
+"""Flavors with a topology: the nodes of their trees, their free capacity, and placement in them.
 
-`TopologyFlavors` is the part of the world that topology-aware scheduling reads; it routes nodes to the flavors that
-they match. Usage is added and removed by exact inverses, so that a caller can simulate and undo.
+`TopologyFlavors` is the part of the state that topology-aware scheduling reads; it adds each node to the flavors that
+it matches. Usage is added and removed by exact inverses, so that a caller can simulate and undo.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TopologyFlavor:
     def is_defined_by(
         self, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration]
     ) -> bool:
-        """Whether the flavor is already the one that these make."""
+        """Whether topology, node labels and tolerations are the flavor's present ones."""
         return (self.topology, self.node_labels, self.tolerations) == (topology, dict(node_labels), tuple(tolerations))
 
     def level_problem(self, request: TopologyRequest | None) -> str | None:
@@ -74,7 +74,7 @@ class TopologyFlavor:
         self.usage.remove(usage)
 
     def fits(self, usages: Iterable[TopologyUsage]) -> bool:
-        """Whether each (pod set, domain) entry, on its own and without `pods`, has room in its leaf."""
+        """Whether each (pod set, domain) entry, taken alone and without `pods`, has room in its leaf."""
         for usage in usages:
             requests = tuple((resource, amount) for resource, amount in usage.requests.items() if amount > 0)
             for domain in usage.domains:
@@ -145,14 +145,15 @@ class TopologyFlavor:
         return self._assignments(workers, leader, placed)
 
     def node_names(self, domain: TopologyDomain) -> frozenset[str]:
-        """The nodes of an assigned domain; empty if it is gone."""
+        """The nodes of an assigned domain; empty if the domain no longer exists."""
         return self.leaves.node_names(domain.values)
 
     def together(self, kept: TopologyAssignment | None, gained: TopologyAssignment | None) -> TopologyAssignment:
-        """Both assignments as one, in the order of the domains; domains that are gone come first. One must be there."""
+        """Both assignments as one, in the order of the domains; domains that no longer exist come first. At least one
+        is not None."""
         if kept is None or gained is None:
             found = kept or gained
-            assert found is not None  # by contract
+            assert found is not None  # required of the caller
             return found
         counts = Counter({domain.values: domain.count for domain in kept.domains})
         for domain in gained.domains:
@@ -216,7 +217,7 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
     def set_flavor(
         self, name: str, topology: Topology, node_labels: Mapping[str, str], tolerations: Sequence[Toleration] = ()
     ) -> None:
-        """Add or change a flavor. A change of its topology's levels forgets its usage: add it again."""
+        """Add or change a flavor. If its topology's levels change, its usage is lost and must be added again."""
         before = self._flavors.get(name)
         if before is not None and before.is_defined_by(topology, node_labels, tolerations):
             return
@@ -255,7 +256,7 @@ class TopologyFlavors(Mapping[str, TopologyFlavor]):
                 flavor.leaves.delete_node(name)
 
     def add_usage(self, flavor: str, usage: TopologyUsage) -> None:
-        """Charge a flavor. One that is missing now must be charged when it is set again."""
+        """Charge a flavor. If the flavor does not exist now, the usage must be charged again when it is set."""
         if flavor in self._flavors:
             self._flavors[flavor].add_usage(usage)
 

@@ -1,7 +1,7 @@
-"""The nodes of one flavor with a topology, gathered into leaves, and the capacities counted from them.
+"""Groups the nodes of one flavor with a topology into leaves, and caches capacities counted from them.
 
-Everything derived is kept until something it depends on changes: the tree until a leaf comes or goes, the verdict of
-node selection until the node changes, the counts of a pod shape leaf by leaf.
+Derived data is kept until its inputs change: the tree until a leaf is added or removed, the result of node selection
+until the node changes, the counts of a pod shape leaf by leaf.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEPT_SELECTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What decides whether a pod may use a node; the tolerations include the flavor's."""
+    """Everything that decides whether a pod may use a node. The tolerations include the flavor's."""
 
     tolerations: tuple[Toleration, ...]
     node_selector: tuple[tuple[str, str], ...]
@@ -71,14 +71,14 @@ class TopologyLeaves:
 
     @property
     def tree(self) -> TopologyTree:
-        """The tree as of now."""
+        """The current tree."""
         if self._tree is None:
             self._grow_tree()
         assert self._tree is not None
         return self._tree
 
     def set_node(self, node: Node) -> None:
-        """Add or change a node; one that the flavor does not reach or that is out of service is left out."""
+        """Add or change a node. A node outside the flavor or out of service is left out."""
         before = self._nodes.get(node.name)
         if not self._belongs(node):
             self.delete_node(node.name)
@@ -105,20 +105,20 @@ class TopologyLeaves:
         self._tree = None
 
     def free(self, leaf: LeafKey) -> Mapping[str, int] | None:
-        """Allocatable minus foreign usage of a leaf; None if there is no such leaf."""
+        """Allocatable minus foreign usage of a leaf; None if the leaf does not exist."""
         number = self.tree.leaf_numbers.get(leaf)
         return None if number is None else self._free[number]
 
     def node_names(self, leaf: LeafKey) -> frozenset[str]:
-        """The nodes of a leaf; empty if there is no such leaf."""
+        """The nodes of a leaf; empty if the leaf does not exist."""
         return frozenset(self._nodes_by_leaf.get(leaf, ()))
 
     def room(self, room: Mapping[str, int]) -> list[int]:
-        """The sum over each leaf's nodes, by leaf number."""
+        """The sum of `room` over each leaf's nodes, by leaf number."""
         return [sum(room.get(name, 0) for name in self._nodes_by_leaf[key]) for key in self.tree.leaf_keys]
 
     def capacities(self, shape: PodShape, selection: Selection | None) -> Capacities:
-        """The counts of a pod shape now. `selection` None lets the pods use every leaf."""
+        """The current counts of a pod shape. With `selection` None the pods may use every leaf."""
         tree = self.tree
         position = self._usage.position
         kept = self._capacities.get((shape, selection))
@@ -138,14 +138,15 @@ class TopologyLeaves:
         return capacities
 
     def capacities_within(self, values: tuple[str, ...], shape: PodShape, selection: Selection | None) -> Capacities:
-        """The counts when only the domain with these values of the first levels has room; all have without values."""
+        """The counts if only the domain with these values on the first levels has room; without values, every domain
+        has."""
         if not values:
             return self.capacities(shape, selection)
         inside = self.tree.leaves_with_prefix(values)
         return self._count(shape, lambda leaf: leaf in inside and self._usable(selection, leaf))
 
     def exclusions(self, requests: PodRequests, selection: Selection | None) -> dict[str, int]:
-        """Reasons for which leaves take none of the pods, with the number of leaves."""
+        """Why leaves can take none of the pods, as reason -> number of leaves."""
         reasons: Counter[str] = Counter()
         for number, key in enumerate(self.tree.leaf_keys):
             reason = self._exclusion(selection, number) if selection is not None else None
@@ -192,7 +193,7 @@ class TopologyLeaves:
         return values[-1:] if self._topology.ends_with_hostname else values
 
     def _note_change(self, leaf: LeafKey, before: Node, node: Node) -> None:
-        """A node of an existing leaf changed: refresh what depends on it, if anything does."""
+        """Refresh what depends on a changed node of an existing leaf."""
         if self._tree is None or before == node:
             return
         number = self._tree.leaf_numbers[leaf]

@@ -1,4 +1,4 @@
-"""Replacing a failed node: the pods that ran there get other leaves, all others stay (Kueue's node replacement)."""
+"""Kueue's node replacement: the pods of a failed node get other leaves, all others stay."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def replace_failed_node(
 ) -> Replacement | TopologyFailure:
     """Find other leaves for the pods that the assignment has on `hostname`.
 
-    The flavor's topology must end with the hostname, and the workload's whole usage be charged; `taken` is what other
-    pod sets of the workload moved to meanwhile. A node that is Ready again takes pods back as far as it has room beside
-    the ones that are charged there. The pods that move complete the slice that they leave, or stay in the pod set's
-    domain of a required level. Other domains that are gone are a failure.
+    The flavor's topology must end with the hostname, and the workload's whole usage must be charged. `taken` is where
+    other pod sets of the workload moved already. A node that is Ready again takes its pods back as far as it has room
+    beside the charged ones. The moved pods complete the slice that they leave, or stay in the pod set's domain of a
+    required level. It is a failure if other domains of the assignment no longer exist.
     """
     moving = sum(domain.count for domain in assignment.domains if domain.values == (hostname,))
     staying = {domain.values: domain.count for domain in assignment.domains if domain.values != (hostname,)}
     gone = [leaf for leaf in staying if leaf not in flavor.leaves.tree.leaf_numbers]
     if gone:
-        return TopologyFailure(request.pod_set, f'the domain "{"/".join(gone[0])}" of the assignment is gone too')
+        return TopologyFailure(request.pod_set, f'the domain "{"/".join(gone[0])}" of the assignment is gone as well')
     topology = request.topology or TopologyRequest()
     problem = flavor.level_problem(topology) or slice_problem(topology)
     if problem:
@@ -66,10 +66,10 @@ def replace_failed_node(
 def _promise(
     flavor: TopologyFlavor, topology: TopologyRequest, staying: Mapping[LeafKey, int], moving: int
 ) -> tuple[tuple[str, ...], TopologyRequest]:
-    """The domain that the pods must stay in (empty: anywhere), and what they ask for there.
+    """The domain in which the pods must stay (empty: anywhere), and their topology request there.
 
-    Pods that are no whole slices of the outermost layer complete the slice of the innermost layer that they break. In
-    that slice's domain only the layers whose slices they can be whole in mean anything, and of these the innermost.
+    Pods that do not form whole slices of the outermost layer complete the slice of the innermost layer that they
+    break. In that slice's domain only layers whose slices they can fill matter, and of these the innermost.
     """
     layers = topology.slices
     if not layers or moving % layers[0].size == 0:
@@ -85,8 +85,8 @@ def _promise(
 def _domain_to_complete(
     flavor: TopologyFlavor, layer: SliceConstraint, staying: Mapping[LeafKey, int], moving: int
 ) -> tuple[str, ...]:
-    """The domain of the layer's level in which the pods that stay make whole slices with those that move; empty where
-    there is none."""
+    """The domain of the layer's level in which staying and moved pods together form whole slices; empty if there is
+    none."""
     depth = flavor.topology.levels.index(layer.topology) + 1
     per_domain: Counter[tuple[str, ...]] = Counter()
     for values, count in _by_values(flavor, staying).items():
@@ -97,7 +97,7 @@ def _domain_to_complete(
 def _required_domain(
     flavor: TopologyFlavor, topology: TopologyRequest, staying: Mapping[LeafKey, int]
 ) -> tuple[str, ...]:
-    """The domain of the required level that the pods are in; empty where none is required, or no pod stays."""
+    """The domain of the required level that the pods are in; empty if none is required or no pod stays."""
     if topology.required is None or not staying:
         return ()
     return min(_by_values(flavor, staying))[: flavor.topology.levels.index(topology.required) + 1]

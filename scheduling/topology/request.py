@@ -1,7 +1,7 @@
-"""What a group of pod sets asks of a topology, brought to one form (Kueue's normalisation of topology requests).
+"""Normalises what a group of pod sets requests of a topology, as Kueue does.
 
-Levels become numbers, defaults are filled in, leader and workers are told apart. What the topology cannot express is
-refused with a reason.
+Levels become numbers, defaults are filled in, leader and workers are separated. A request that the topology cannot
+express is refused with a reason.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PlacementPlan:
         return self.count // self.slices.size
 
     def shape(self, ignore_used: bool) -> PodShape:
-        """What the capacities depend on."""
+        """The inputs of the capacity counts."""
         return PodShape(self.requests, self.leader_requests, self.slices, ignore_used)
 
 
@@ -63,12 +63,12 @@ def slice_problem(request: TopologyRequest) -> str | None:
     """What is wrong with the sizes of the request's slices, as a sentence, or None."""
     for layer in request.slices:
         if layer.size < 1:
-            return f'slices of the level "{layer.topology}" are asked for without their size'
+            return f'slices of the level "{layer.topology}" need a size'
     return None
 
 
 def pod_requests(request: PodSetTopologyRequest) -> PodRequests:
-    """One pod's positive requests, with the `pods` that it counts as."""
+    """One pod's positive requests, including the one of `pods`."""
     amounts = {resource: amount for resource, amount in request.requests.items() if amount > 0}
     amounts[PODS] = amounts.get(PODS, 0) + 1
     return tuple(sorted(amounts.items()))

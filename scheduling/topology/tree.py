@@ -1,8 +1,8 @@
-"""The shape of a flavor's topology tree: which domains there are on each level and how they nest.
+"""A flavor's topology tree: the domains of each level and how they nest.
 
-Domains of a level are numbered in the lexicographic order of their level values, so that the children of a domain are
-consecutive and comparing numbers compares values. A tree is never changed: nodes that bring or take domains lead to
-a new one.
+Domains of a level are numbered in the lexicographic order of their level values. So the children of a domain have
+consecutive numbers, and comparing numbers compares values. A tree is immutable; a node that adds or removes domains
+leads to a new tree.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TopologyTree:
         self.children: list[list[range]] = [self._ranges(level) for level in range(depth - 1)]
 
     def _group(self, level: int) -> None:
-        """Derive the domains above `level` from those on it."""
+        """Build the domains above `level` from those on it."""
         upper = self.values[level - 1]
         for values in self.values[level]:
             parent = values[:level]
@@ -58,7 +58,7 @@ class TopologyTree:
 
     @property
     def last_level(self) -> int:
-        """The number of the leaves' level."""
+        """The number of the last level, that of the leaves."""
         return len(self.values) - 1
 
     def leaves_below(self, level: int, domain: int) -> range:

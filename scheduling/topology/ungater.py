@@ -32,9 +32,9 @@ def domains_for_gated_pods(
     *,
     index_offset: int = 0,
 ) -> dict[str, Domain]:
-    """Pod name -> level values for each gated pod that has a place now; those beyond the assignment are left out.
+    """Pod name -> level values for each gated pod that can be ungated now; pods beyond the assignment are left out.
 
-    `index_offset` is subtracted from pod indices (pod sets that continue the numbering of another one).
+    `index_offset` is subtracted from pod indices (for pod sets that continue the numbering of another one).
     """
     by_rank = [domain.values for domain in assignment.domains for _ in range(domain.count)]
     ranks = _ranks(request, pods, len(by_rank), index_offset)
@@ -51,7 +51,7 @@ def node_selector(assignment: TopologyAssignment, domain: Domain) -> dict[str, s
 def _ranks(
     request: TopologyRequest, pods: Sequence[TopologyPod], count: int, index_offset: int
 ) -> dict[str, int] | None:
-    """Each pod's rank by name; None unless all are readable, different and below the number of places."""
+    """Each pod's rank by name; None unless all ranks are readable, different, and below the number of assigned pods."""
     ranks: dict[str, int] = {}
     for pod in pods:
         rank = rank_of(request, pod.labels, count, index_offset)
@@ -62,7 +62,7 @@ def _ranks(
 
 
 def rank_of(request: TopologyRequest, labels: Mapping[str, str], count: int, index_offset: int = 0) -> int | None:
-    """The rank that a pod states by its labels, among `count` pods; None where it states none that can be read."""
+    """The rank that a pod's labels state, among `count` pods; None without a readable rank."""
     if request.pod_index_label is None:
         return None
     index = _number(labels.get(request.pod_index_label))

@@ -1,7 +1,7 @@
-"""What topology-aware workloads use of leaves, with a log of the leaves that changed.
+"""The usage of topology leaves by workloads, with a log of changed leaves.
 
-The log lets whoever derived something from the leaves bring it up to date by looking at the changed ones only. Flavors
-whose leaves are single nodes share one such book, since they may share nodes.
+Code that derives data from leaves reads the log and updates only what changed. Flavors whose leaves are single nodes
+share one `LeafUsage`, since they may share nodes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_LOG_LENGTH = 65536
 
 
 class LeafUsage:
-    """Amounts used, by leaf and resource, in base units; leaves need not exist as nodes."""
+    """Amounts used by leaf and resource, in base units. A leaf may have usage without having nodes."""
 
     __slots__ = ("_amounts", "_changed", "_forgotten")
 
@@ -58,11 +58,12 @@ class LeafUsage:
 
     @property
     def position(self) -> int:
-        """Where the log ends now."""
+        """The current end of the log."""
         return self._forgotten + len(self._changed)
 
     def changed_since(self, position: int) -> Sequence[LeafKey] | None:
-        """The leaves that changed since then, with repetitions; None when that is forgotten."""
+        """The leaves that changed since that position, possibly repeated; None if the log does not reach back that
+        far."""
         start = position - self._forgotten
         return self._changed[start:] if start >= 0 else None
 

@@ -188,5 +188,5 @@ def test_t78_slices_without_their_size_are_placed_nowhere() -> None:
     builder.pending("without", "q", 1, topology=asked)
     builder.pending("with", "q", 1, topology={**asked, "podSetSliceSize": 1}, at=1.0)
     assert outcomes(cycle(world)) == {"without": "TopologyPlacementFailed"}
-    assert "are asked for without their size" in world.explain(f"{NAMESPACE}/without").message
+    assert "need a size" in world.explain(f"{NAMESPACE}/without").message
     assert admissions(cycle(world)) == ["with"]

@@ -1,1 +1,1 @@
-"""What fits on one node, and why not."""
+"""Whether a pod fits one node's devices, and why not."""

@@ -1,6 +1,6 @@
-"""One request of a container on one node: HAMi's checks in HAMi's order, device by device, and the devices taken.
+"""Fits one container's request to one node: HAMi's checks in HAMi's order, device by device.
 
-What most vendors have in common. `scheduling.devices.vendors` has what single vendors do otherwise.
+This is what most vendors share. `scheduling.devices.vendors` has the exceptions of single vendors.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from scheduling.model.placement import DeviceConstraints, DeviceRefusal, Scoring
 from scheduling.model.vendor import NVIDIA, DeviceVendor, FitRules
 
 QuotaCheck = Callable[[str, int, int], bool]
-"""(vendor, MiB, cores) that the pod would hold in all -> whether its namespace's quota allows that."""
+"""(vendor, MiB, cores) that the pod would hold in total -> whether its namespace's quota allows that."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitContext:
-    """What a pod's fit depends on beside the node: its policy and constraints, resolved."""
+    """The inputs of a pod's fit apart from the node: policy and constraints, resolved."""
 
     policy: DevicePolicy
     weights: ScoringWeights
@@ -34,10 +34,10 @@ class FitContext:
 
 @dataclass(frozen=True, slots=True)
 class RequestRefusal:
-    """Why a node's devices don't serve one container's request: devices per reason.
+    """Why a node's devices cannot serve one container's request, as reason -> number of devices.
 
-    `devices` is the number of devices of the vendor; `request` the one that failed. Without counts the node has too
-    few.
+    `devices` is the number of the vendor's devices; `request` the one that failed. Without counts the node has too
+    few devices.
     """
 
     request: DeviceRequest
@@ -51,9 +51,10 @@ class RequestRefusal:
 
 
 def of_vendor(device: Device, word: str, by_model: bool) -> bool:
-    """Whether a device is the vendor's. HAMi itself looks for the vendor's word in the device's type (`by_model`).
+    """Whether a device belongs to the vendor.
 
-    Of NVIDIA the type is the model's name; of other vendors their plugins, or HAMi itself, register the word.
+    With `by_model` the vendor's common word is searched in the device's type, as HAMi does. NVIDIA registers the
+    model name as the type; other vendors register the word.
     """
     if not by_model:
         return device.vendor == word
@@ -61,7 +62,7 @@ def of_vendor(device: Device, word: str, by_model: bool) -> bool:
 
 
 def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
-    """The model against the lists of wanted and unwanted types (substrings, case ignored) and the wanted mode."""
+    """Whether the model is allowed by the wanted and unwanted types (substrings, case ignored) and the wanted mode."""
     model = device.type.lower()
     if constraints.use_types and not any(word.lower() in model for word in constraints.use_types):
         return False
@@ -71,13 +72,13 @@ def matches_type(device: Device, constraints: DeviceConstraints) -> bool:
 
 
 def matches_uuid(uuid: str, constraints: DeviceConstraints) -> bool:
-    """The UUID against the lists of wanted and unwanted ones."""
+    """Whether the UUID is allowed by the wanted and unwanted UUIDs."""
     return (not constraints.use_uuids or uuid in constraints.use_uuids) and uuid not in constraints.nouse_uuids
 
 
 @dataclass(slots=True)
 class DeviceFit:
-    """One request on one node. `taken` are the slices that earlier requests of the pod got there."""
+    """One request on one node. `taken` are the slices that earlier requests of the pod took there."""
 
     node: str
     request: DeviceRequest
@@ -90,23 +91,23 @@ class DeviceFit:
 
     @property
     def numa_bind(self) -> bool:
-        """Whether all devices must be of one NUMA node."""
+        """Whether all devices must be on one NUMA node."""
         return self.rules.numa_bind and self.constraints.numa_bind
 
     def may_repeat(self, states: Sequence[DeviceState]) -> bool:
-        """Whether one of these devices may serve the request several times."""
+        """Whether a device may serve the request several times."""
         return False
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Whether `choose` decides among all devices that fit; else the first ones in order are taken."""
+        """Whether `choose` selects among all fitting devices, instead of taking the first ones in order."""
         return False
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
-        """Of all fitting devices those that are taken; None where they don't go together."""
+        """Select among all fitting devices; None if no selection satisfies the vendor's rule."""
         return self.picks[: self.request.count]
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The devices taken, each with its slice. `states` are the vendor's devices in the order of trying."""
+        """The devices with a slice of each. `states` are the vendor's devices in the order of trying."""
         collects_all = self.collects_all(states)
         group: int | None = None
         for state in states:
@@ -128,13 +129,13 @@ class DeviceFit:
         return RequestRefusal(self.request, len(states), self.counts)
 
     def start_numa_group(self) -> None:
-        """Devices of another NUMA node come: what was picked before is discarded."""
+        """Start a new NUMA node: discard the devices picked on the one before."""
         if self.picks:
             self.counts[DeviceRefusal.NUMA_NOT_FIT] += len(self.picks)
         self.picks = []
 
     def excluded(self, state: DeviceState) -> DeviceRefusal | None:
-        """What rules a device out before anything of its usage is looked at."""
+        """The refusal that does not depend on usage, or None."""
         if not state.device.health:
             return DeviceRefusal.CARD_NOT_HEALTH
         if state.device.cordoned:
@@ -144,7 +145,7 @@ class DeviceFit:
         return None
 
     def take(self, state: DeviceState, collects_all: bool) -> None:
-        """Take the device if it fits."""
+        """Pick the device if it fits."""
         outcome = self.slice_of(state)
         if isinstance(outcome, DeviceRefusal):
             self.counts[outcome] += 1
@@ -166,12 +167,12 @@ class DeviceFit:
         return self.made(state, memory, cores or 0)
 
     def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
-        """The slice of a device that passed all checks, but for those of the vendor alone."""
+        """The slice of a device that passed all common checks. A vendor may add its own checks here."""
         device = state.device
         return DeviceSlice(device.uuid, self.node, memory, cores, device.index, self.request.vendor, slots=self.slots)
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
-        """Count a slice that was taken against its device."""
+        """Count a picked slice as usage of its device."""
         state.hold(part)
 
     @property
@@ -181,7 +182,7 @@ class DeviceFit:
 
     @property
     def mutex(self) -> bool:
-        """Whether devices in use are closed to the pod."""
+        """Whether devices in use are refused to the pod."""
         return self.rules.mutex and self.context.policy.mutex
 
     def memory_of(self, state: DeviceState) -> int:
@@ -189,17 +190,17 @@ class DeviceFit:
         return 0 if self.rules.slots_only else self.request.memory_on(state.device.memory_mib)
 
     def total_cores(self, device: Device) -> int:
-        """The cores that a device has for the pod."""
+        """The cores that a device offers to the pod."""
         return device.cores_percent
 
     def cores_of(self, state: DeviceState) -> int | None:
-        """The cores that the request takes of a device, None if it has too few."""
+        """The cores that the request takes of a device; None if too few are free."""
         if self.rules.slots_only:
             return 0
         return taken_cores(self.request, self.rules, self.total_cores(state.device), state.used_cores)
 
     def refused_sharing(self, state: DeviceState) -> DeviceRefusal | None:
-        """What of UUID, slots and mutex is in the way."""
+        """A refusal because of UUID, slots or mutex, or None."""
         if self.rules.uuid_filter and not matches_uuid(state.device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         if state.used_slots + self.slots > state.device.slots:
@@ -209,11 +210,11 @@ class DeviceFit:
         return None
 
     def occupied(self, state: DeviceState) -> bool:
-        """Whether a device is in use, in the sense of the policy `mutex`."""
+        """Whether a device counts as in use for the policy `mutex`."""
         return state.used_slots > 0
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
-        """What of quota, memory and cores is in the way."""
+        """A refusal because of quota, memory or cores, or None."""
         device, rules = state.device, self.rules
         if rules.resource_quota and not self._within_quota(memory, min(self.request.cores_percent, 100)):
             return DeviceRefusal.RESOURCE_QUOTA_NOT_FIT
@@ -229,7 +230,7 @@ class DeviceFit:
         return None
 
     def with_the_pod(self, uuid: str) -> bool:
-        """Whether the pod has no other device of the vendor."""
+        """Whether the pod has no device of the vendor other than this one."""
         return all(part.uuid == uuid for part in self.taken if part.vendor == self.request.vendor)
 
     def _within_quota(self, memory: int, cores: int) -> bool:
@@ -244,7 +245,7 @@ class DeviceFit:
 
 
 def scored_memory(device: Device, request: DeviceRequest) -> int:
-    """The MiB that a score counts: unlike the fit it goes by the percentage where both were asked for."""
+    """The MiB that a score counts. If an amount and a percentage are set, it uses the percentage, unlike the fit."""
     if request.memory_percentage not in (0, PERCENTAGE_UNSET):
         return device.memory_mib * request.memory_percentage // 100
     return request.memory_mib

@@ -1,4 +1,4 @@
-"""One device with its usage, as a working copy that a fit fills."""
+"""A working copy of one device with its usage."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from scheduling.model.device import Device, DeviceSlice, MigInstance
 
 
 class Tenant(NamedTuple):
-    """What a slice of a device is among the others there."""
+    """What other tenants of the device must know of a slice."""
 
     qos_policy: str
     app_class: str
     whole: bool = False
-    """It has all cores of the device."""
+    """The slice has all cores of the device."""
 
 
 def tenant_of(part: DeviceSlice) -> Tenant | None:
-    """What the slice is to other tenants of its device; None where its vendor does not ask."""
+    """The slice as a tenant; None if its vendor has no rules among tenants."""
     if not part.qos_policy and not part.app_class:
         return None
     return Tenant(part.qos_policy, part.app_class, part.cores_percent == 100)
@@ -26,9 +26,9 @@ def tenant_of(part: DeviceSlice) -> Tenant | None:
 
 @dataclass(slots=True)
 class DeviceState:
-    """One device with its usage, as a working copy.
+    """A working copy of one device with its usage.
 
-    `mig` holds the MIG instances that are in use, `tenants` what its slices are to one another, where that is asked.
+    `mig` holds the MIG instances in use; `tenants` its slices as tenants, for vendors with such rules.
     """
 
     device: Device
@@ -46,7 +46,7 @@ class DeviceState:
         self.numa, self.index = self.device.numa, self.device.index
 
     def copy(self) -> DeviceState:
-        """A copy that can be filled without touching this one."""
+        """An independent copy."""
         return replace(self, mig=list(self.mig), tenants=list(self.tenants))
 
     def hold(self, held: DeviceSlice) -> None:
@@ -60,4 +60,4 @@ class DeviceState:
 
 
 Pick = tuple[DeviceState, DeviceSlice]
-"""A device and the slice of it that a container would get."""
+"""A device and the slice of it for a container."""

@@ -1,6 +1,6 @@
-"""Whether one pod fits the devices of one node, and on which: container by container, request by request.
+"""Fits one pod to the devices of one node, container by container and request by request.
 
-Everything here works on copies of one node's usage; the scan over many nodes is in `scheduling.devices.table`.
+All code here works on copies of one node's usage. `scheduling.devices.table` scans many nodes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ Containers = tuple[tuple[DeviceSlice, ...], ...]
 def fit_pod(
     node: str, states: Sequence[DeviceState], pod: PodDeviceRequest, context: FitContext
 ) -> tuple[Containers | None, RequestRefusal | None]:
-    """The slices of each container (init ones first) on this node's devices, or what refused the first that failed.
+    """The slices of each container (init containers first) on this node's devices, or the first request that was
+    refused.
 
-    Init containers run one after another and each sees the devices as they are now; the others add up.
+    Init containers run one after another, so each of them sees the present usage; usage of the other containers adds
+    up.
     """
     held: list[tuple[DeviceSlice, ...]] = []
     for requests in pod.init_containers:
@@ -73,9 +75,9 @@ def _fit_container(
 
 
 def _sort(states: list[DeviceState], context: FitContext, numa_bind: bool) -> None:
-    """Put the devices into the order in which they are tried.
+    """Sort the devices into the order of trying.
 
-    HAMi sorts the node's list in place: full ties of the pod's next container keep the order of this one.
+    HAMi sorts the node's list in place, so devices that tie for the pod's next container keep this order.
     """
     key = context.policy.sort_key(numa_bind)
     if context.as_hami and len(states) > STABLE_UP_TO and not context.policy.ranked:
@@ -104,9 +106,9 @@ def _score(states: Sequence[DeviceState], requests: Sequence[DeviceRequest], con
 
 
 def _scored(device: Device, request: DeviceRequest, context: FitContext) -> bool:
-    """Whether a device's score counts the request too.
+    """Whether a device's score includes the request.
 
-    HAMi compares the vendor's word with the device's type: NVIDIA puts the model there, so its usage alone counts.
+    HAMi searches the vendor's word in the device's type. NVIDIA registers the model there, so only its usage counts.
     """
     if context.score_includes_request:
         return of_vendor(device, request.vendor, context.as_hami)

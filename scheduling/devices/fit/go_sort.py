@@ -1,7 +1,8 @@
-"""The order in which Go's `sort.Sort` leaves elements that are equal.
+"""Reproduces Go's `sort.Sort` including the order of equal elements.
 
-HAMi sorts a node's devices with it. Up to twelve it keeps the order of equal ones, beyond that it does not, and which
-device comes first decides what a pod gets. It is a pattern-defeating quicksort without chance; only `as_hami` needs it.
+HAMi sorts a node's devices with it. Up to twelve elements the order of equal ones is kept; beyond that it is not, and
+the first device decides what a pod gets. The algorithm is a pattern-defeating quicksort without randomness. Only
+`as_hami` uses it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 STABLE_UP_TO = 12
-"""So many elements are sorted by insertion, which keeps the order of equal ones."""
+"""Up to this length, insertion sort is used, which keeps the order of equal elements."""
 _MEDIAN_OF_MEDIANS_FROM = 50
 _BREAK_FROM = 8
 _MAX_SWAPS = 12
@@ -30,7 +31,7 @@ class _Sorter(Generic[T]):
         self._less = less
 
     def sort(self, low: int, high: int, limit: int) -> None:
-        """Sort a range; after `limit` bad partitions by a heap."""
+        """Sort a range. After `limit` unbalanced partitions use heap sort."""
         balanced = partitioned = True
         while high - low > STABLE_UP_TO:
             if not limit:
@@ -72,7 +73,8 @@ class _Sorter(Generic[T]):
                 place -= 1
 
     def _partition(self, low: int, high: int, pivot: int) -> tuple[int, bool]:
-        """Move what is less than the pivot before it; its place, and whether nothing had to be moved."""
+        """Move elements less than the pivot before it. Returns the pivot's position, and whether nothing had to be
+        moved."""
         self._swap(low, pivot)
         left, right = low + 1, high - 1
         moved = False
@@ -89,7 +91,7 @@ class _Sorter(Generic[T]):
         return right, not moved
 
     def _pass_equal(self, low: int, high: int, pivot: int) -> int:
-        """Move what equals the pivot, the least there is, to the front; where the rest begins."""
+        """Move elements equal to the pivot (the minimum) to the front. Returns where the rest begins."""
         self._swap(low, pivot)
         left, right = low + 1, high - 1
         while True:
@@ -103,7 +105,7 @@ class _Sorter(Generic[T]):
             left, right = left + 1, right - 1
 
     def _mend(self, low: int, high: int) -> bool:
-        """Whether the range is in order, perhaps after five elements of a long one were moved."""
+        """Whether the range is sorted, after at most five corrections in a long one."""
         place = low + 1
         for _ in range(5):
             while place < high and not self._before(place, place - 1):
@@ -129,7 +131,7 @@ class _Sorter(Generic[T]):
                 self._swap(ahead, ahead - 1)
 
     def _break_pattern(self, low: int, high: int) -> None:
-        """Scatter three elements of the middle, by a generator that starts with the length."""
+        """Swap three elements in the middle with pseudo-random ones; the generator is seeded with the length."""
         length = high - low
         if length < _BREAK_FROM:
             return
@@ -143,7 +145,8 @@ class _Sorter(Generic[T]):
             self._swap(middle - 1 + step, low + (other - length if other >= length else other))
 
     def _choose_pivot(self, low: int, high: int) -> tuple[int, int]:
-        """A middle element of three or of nine, and how many of the comparisons found the order turned around."""
+        """The median of three or nine elements as the pivot, and a hint about the present order from the number of
+        swaps."""
         quarter = (high - low) // 4
         places = [low + quarter, low + 2 * quarter, low + 3 * quarter]
         swaps = 0

@@ -1,4 +1,4 @@
-"""Devices that belong together by what they have in common: a network, an adapter, a link zone."""
+"""Groups devices by a shared property: a network, an adapter, a link zone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from scheduling.devices.fit.device_state import Pick
 
 
 def by_attribute(picks: Iterable[Pick], attribute: str) -> list[list[Pick]]:
-    """The devices by the value of an attribute, in the order in which its values come; those without one come last,
-    each in a group of its own."""
+    """The devices grouped by the value of an attribute, in order of first appearance. Each device without the
+    attribute is a group of its own, at the end."""
     groups: dict[str, list[Pick]] = {}
     strays: list[list[Pick]] = []
     for pick in picks:
@@ -22,5 +22,5 @@ def by_attribute(picks: Iterable[Pick], attribute: str) -> list[list[Pick]]:
 
 
 def taken_from(groups: Sequence[Sequence[Pick]], count: int) -> list[Pick]:
-    """The first devices of the groups, one group after the other."""
+    """The first `count` devices of the groups, in order."""
     return [pick for group in groups for pick in group][:count]

@@ -1,4 +1,4 @@
-"""What a pod would get on a node, for the vendors that score that."""
+"""What a pod would get on a node, as input of the vendors' node scores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def attributes_of(states: Iterable[DeviceState], name: str) -> dict[str, str]:
 
 
 def same_group_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -> float:
-    """Per container the share of its devices that are of the largest group; 0 where a device is of none."""
+    """For each container, the share of its devices in the largest group; 0 if a device is in no group."""
     groups = attributes_of(outcome.states, vendor.rules.group_attribute)
     shares = 0.0
     for container in outcome.containers:

@@ -1,1 +1,1 @@
-"""What a pod asks for, read from its resource limits and annotations."""
+"""Reads what a pod requests of devices from its resource limits and annotations."""

@@ -1,4 +1,4 @@
-"""How many of a device's cores a request takes, by the rule of its vendor: percent points, a share, or single bits."""
+"""How many cores of a device a request takes, by its vendor's rule: percent points, a share, or single bits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from scheduling.model.vendor import FitRules
 
 
 def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) -> int | None:
-    """The cores that a request takes of a device of `total` cores of which `used` are taken; None if it has too few.
+    """The cores that a request takes of a device with `total` cores of which `used` are taken; None if too few are
+    free.
 
-    At most 100; or a share of the device's own number of cores, at least one; or, where cores are bits, the lowest bits
-    that nobody holds.
+    At most 100 percent points; or a share of the device's own number of cores, at least one; or, where cores are
+    bits, the lowest free bits.
     """
     if rules.cores_are_bits:
         return _free_bits(request, total, used)
@@ -25,7 +26,7 @@ def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) 
 
 
 def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Booleans:
-    """Which devices have the cores that a request takes; totals and used cores of any one shape."""
+    """Which devices have the cores that a request takes. `totals` and `used` have the same shape."""
     enough: Booleans
     if rules.cores_are_bits:
         free = np.bitwise_count(totals & ~used)
@@ -36,7 +37,7 @@ def devices_with_cores(request: DeviceRequest, rules: FitRules, totals: Integers
 
 
 def slices_by_cores(request: DeviceRequest, rules: FitRules, totals: Integers, used: Integers) -> Integers | None:
-    """How many slices of the request the devices' cores have room for; None where it asks for no cores."""
+    """How many slices of the request fit the devices' cores; None if it requests no cores."""
     if not _percentage(request):
         return None
     slices: Integers

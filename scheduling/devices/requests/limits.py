@@ -1,6 +1,6 @@
-"""One container's limits and what they ask of one vendor: completed as HAMi's webhook does it, then read.
+"""Reads one container's request of one vendor's devices. Limits are first completed as HAMi's webhook does.
 
-What HAMi refuses, or drops without a word, becomes a problem, so that a caller can refuse it with a message.
+What HAMi refuses or silently drops becomes a problem, so that the caller can refuse it with a message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MIB = 2**20
 
 
 class ContainerReader:
-    """Reads one container's request of one vendor. `limits` are completed in place while reading."""
+    """Reads one container's request of one vendor. Completes `limits` in place."""
 
     def __init__(
         self,
@@ -32,7 +32,8 @@ class ContainerReader:
         soft_split: bool = False,
         single_device: bool = False,
     ) -> None:
-        """`soft_split`: the pod's devices are split softly. `single_device`: its annotations allow one device only."""
+        """`soft_split`: the pod requests softly split devices. `single_device`: its annotations allow one device
+        only."""
         self.container = container
         self.vendor = vendor
         self.names = vendor.resources
@@ -43,7 +44,7 @@ class ContainerReader:
         self.single_device = single_device
 
     def request(self) -> DeviceRequest | None:
-        """What the container asks for; None for nothing, or where there is a problem."""
+        """The request; None if there is none or if it has a problem."""
         if not self._complete_limits():
             return None
         if self.names.count_is_slices:
@@ -64,7 +65,7 @@ class ContainerReader:
         return self._rounded(count, memory, self._percentage(), cores)
 
     def _complete_limits(self) -> bool:
-        """HAMi's webhook: limits only. False where it refuses the pod."""
+        """Complete the limits as HAMi's webhook does. False where it refuses the pod."""
         names, defaults = self.names, self.vendor.defaults
         share = _nanos(self.limits.get(names.memory_percentage))
         if share is not None and not 0 <= share <= 100 * NANOS:
@@ -85,7 +86,8 @@ class ContainerReader:
         return True
 
     def _complete_whole_devices(self) -> None:
-        """Several devices come with all their cores for some vendors, and one does where no memory is named."""
+        """Add the cores of whole devices: some vendors give several devices whole, and one device too if no memory is
+        named."""
         names, defaults = self.names, self.vendor.defaults
         count = whole_number(self._value(names.count)) or 0
         several = 0 < defaults.all_cores_from_count <= count
@@ -95,7 +97,7 @@ class ContainerReader:
                 self.limits[names.memory] = defaults.whole_device_memory * count
 
     def _count(self) -> int | None:
-        """The number of devices, whole modules of them; None for none, or where it can't be."""
+        """The number of devices, rounded to whole modules; None without a count or with an invalid one."""
         name, rules = self.names.count, self.vendor.rules
         if self._value(name) is None:
             for named in (self.names.memory, self.names.memory_percentage, self.names.cores):
@@ -110,19 +112,19 @@ class ContainerReader:
             self._refuse(name, count, f"the count must be one of {', '.join(map(str, rules.counts))}")
             return None
         if self.single_device and count != 1:
-            self._refuse(name, count, "a pod of an application class asks for one device")
+            self._refuse(name, count, "a pod with an application class may request only one device")
             return None
         if count == 1:
             count = rules.module_size
         if count % rules.module_size:
-            self._refuse(name, count, f"devices are given in modules of {rules.module_size}: ask for 1 or a multiple")
+            self._refuse(name, count, f"devices come in modules of {rules.module_size}: request 1 or a multiple")
             return None
         if rules.module_size > 1:
             self.limits[name] = count
         return count
 
     def _slices(self) -> DeviceRequest | None:
-        """Slices of one device: their number, or the memory and the cores that they must have."""
+        """The slices of one device: their number, or the memory and cores they must have."""
         slices = self._integer(self.names.count) or 0
         memory, cores = self._memory_mib(1), self._cores()
         if memory is None or cores is None or not (slices > 0 or memory or cores):
@@ -132,7 +134,7 @@ class ContainerReader:
         return DeviceRequest(self.vendor.common_word, 1, memory, PERCENTAGE_UNSET, cores, max(slices, 1))
 
     def _single_cores(self) -> DeviceRequest | None:
-        """One core of a device, or as many whole devices as the cores make up."""
+        """One core of a device, or as many whole devices as the number of cores fills."""
         name, per_device = self.names.cores, self.names.cores_per_count
         cores = self._integer(name)
         if cores is None or cores <= 0:
@@ -141,7 +143,7 @@ class ContainerReader:
             return DeviceRequest(self.vendor.common_word, 1, 0, 100 * cores // per_device, 100 * cores // per_device)
         if cores % per_device:
             self._refuse(
-                name, cores, f"above {per_device} cores only whole devices of {per_device} cores can be asked for"
+                name, cores, f"more than {per_device} cores must be a multiple of {per_device} (whole devices)"
             )
             return None
         return self._whole(cores // per_device)
@@ -163,12 +165,12 @@ class ContainerReader:
         if value is None and self._value(name) is not None:
             self._ignore(name, "the count is a whole number")
         if value is not None and value > _MAX_INT32:
-            self._refuse(name, value, f"no node has so many: at most {_MAX_INT32}")
+            self._refuse(name, value, f"must be at most {_MAX_INT32}")
             return None
         return value
 
     def _memory_mib(self, count: int) -> int | None:
-        """The MiB asked for by amount, 0 for none; None where HAMi drops the whole request."""
+        """The requested MiB, 0 if there is no request for an amount; None if HAMi drops the whole request."""
         name = self.names.memory
         text = self._value(name)
         if text is None:
@@ -204,7 +206,7 @@ class ContainerReader:
             self._refuse(self.names.cores, text, f"cores are a whole percentage, {allowed[0]} to {allowed[1]}")
             return None
         if value and self.vendor.rules.split_modes and not self.soft_split:
-            self._refuse(self.names.cores, text, "cores can be asked for in the soft split only")
+            self._refuse(self.names.cores, text, "cores can be requested only of softly split devices")
             return None
         if value is None:
             self._ignore(self.names.cores, "cores are a whole number of percent points")
@@ -228,7 +230,7 @@ class ContainerReader:
         if rounded is None:
             return None
         if count > self.vendor.rules.module_size and self.vendor.rules.split_modes and rounded != model.memory_mib:
-            self._refuse(self.names.memory, memory, "only whole devices can be asked for in numbers")
+            self._refuse(self.names.memory, memory, "only whole devices can be requested by number")
             return None
         self.limits[self.names.memory] = rounded
         if self.vendor.rules.cores_follow_memory:
@@ -236,7 +238,7 @@ class ContainerReader:
         return DeviceRequest(word, count, rounded, PERCENTAGE_UNSET, cores)
 
     def _template_memory(self, model: ChipModel, memory: int) -> int | None:
-        """The next larger cut of the device; None for more than the device has."""
+        """The memory of the next larger template; None if it exceeds the device."""
         if memory == 0:
             return model.memory_mib
         for template in model.templates:
@@ -256,7 +258,7 @@ class ContainerReader:
 
 
 def whole_number(value: object) -> int | None:
-    """The value of a quantity that is a whole number, None for everything else."""
+    """The value of a quantity that is a whole number; None for anything else."""
     nanos = _nanos(value)
     return None if nanos is None or nanos % NANOS else nanos // NANOS
 

@@ -44,7 +44,7 @@ DEVICE_POLICIES = (
 
 
 class RankedDevice(Protocol):
-    """What the order of devices depends on: used slots, and the device's place in the node."""
+    """What the order of devices depends on: used slots, and the device's position in the node's inventory."""
 
     used_slots: int
     numa: int
@@ -60,7 +60,7 @@ SortKey = Callable[[RankedDevice], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DevicePolicy:
-    """A device policy, resolved: in which order to try devices, and which filters it brings."""
+    """A resolved device policy: the order of devices, and the filters that it implies."""
 
     order: tuple[str, ...]
     mutex: bool = False
@@ -68,17 +68,17 @@ class DevicePolicy:
 
     @property
     def ranked(self) -> bool:
-        """Whether the devices come with scores that a ranking gave them, instead of HAMi's."""
+        """Whether device scores come from a `Ranking` instead of HAMi's formula."""
         return self.order == (RANKED,)
 
     def sort_key(self, numa_bind: bool) -> SortKey:
-        """The key that sorts devices into the order in which they are tried."""
+        """The key that sorts devices into the order of trying."""
         return _sort_key(self.order, numa_bind)
 
 
 @lru_cache(maxsize=256)
 def device_policy(text: str) -> DevicePolicy:
-    """Resolve a policy's words; an unknown word means spread (HAMi refuses nothing here)."""
+    """Resolve the policy's words. An unknown word means spread, as in HAMi."""
     if "," not in text and text != Policy.NUMA:
         if text == Policy.MUTEX:
             return DevicePolicy((Policy.MUTEX,), mutex=True)

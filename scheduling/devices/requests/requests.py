@@ -27,7 +27,7 @@ DEVICE_POLICY_ANNOTATION = "hami.io/gpu-scheduler-policy"
 SCORING_WEIGHTS_ANNOTATION = "hami.io/device-scoring-weights"
 
 QOS_POLICIES = ("best-effort", "fixed-share", "burst-share")
-"""What a device's tenants may be promised, the default first (MetaX sGPU)."""
+"""QoS policies that a device's tenants may have; the default comes first (MetaX sGPU)."""
 ONLINE, OFFLINE = "online", "offline"
 APP_CLASSES = (ONLINE, OFFLINE)
 """Online pods suspend offline ones on their device (MetaX sGPU)."""
@@ -66,7 +66,7 @@ def pod_device_request(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) 
 
 
 def device_resource_names(vendors: Iterable[DeviceVendor]) -> frozenset[str]:
-    """The resource names that vendors manage: a node's allocatable amounts don't limit them, its devices do."""
+    """The resource names that vendors manage. Devices limit them, not a node's allocatable amounts."""
     return frozenset().union(*(vendor.resources.names for vendor in vendors))
 
 
@@ -86,25 +86,29 @@ def parse_scoring_weights(text: str) -> ScoringWeights:
 
 
 def _pod_problems(spec: Mapping[str, Any]) -> Iterator[DeviceRequestProblem]:
-    """What HAMi's webhook does not let a pod with devices have."""
+    """What HAMi's webhook refuses in a pod with devices."""
     node = spec.get("nodeName")
     if node:
         yield DeviceRequestProblem(
-            "", "spec.nodeName", str(node), "a pod with devices leaves its node to the scheduler", refused=True
+            "",
+            "spec.nodeName",
+            str(node),
+            "a pod with devices must not set its node",
+            refused=True,
         )
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         if (container.get("securityContext") or {}).get("privileged"):
             name = str(container.get("name") or "")
-            message = "a privileged container would see all devices of its node, so none may be in a pod with devices"
+            message = "a pod with devices must not have a privileged container, which sees all devices of its node"
             yield DeviceRequestProblem(name, "securityContext.privileged", "true", message, refused=True)
 
 
 def _policy_problems(annotations: Mapping[str, str]) -> Iterator[DeviceRequestProblem]:
-    """Misspelt policies. HAMi replaces them by its default without a word."""
+    """Misspelt policies. HAMi silently replaces them by its default."""
     for key, known in ((NODE_POLICY_ANNOTATION, NODE_POLICIES), (DEVICE_POLICY_ANNOTATION, DEVICE_POLICIES)):
         text = annotations.get(key) or ""
         if text and any(word.strip() not in known for word in text.split(",")):
-            yield DeviceRequestProblem("", key, text, f"it must be of {', '.join(known)}", refused=False)
+            yield DeviceRequestProblem("", key, text, f"it must be one of {', '.join(known)}", refused=False)
 
 
 def _requests_per_container(
@@ -139,7 +143,8 @@ def container_reader(
     limits: dict[str, Any],
     problems: list[DeviceRequestProblem],
 ) -> ContainerReader | None:
-    """The reader of one vendor's part of a container, which completes these limits; None if it names nothing of it."""
+    """The reader of one vendor's part of a container, which completes these limits; None if the container names none
+    of the vendor's resources."""
     requests = (container.get("resources") or {}).get("requests") or {}
     if not vendor.resources.names & (limits.keys() | requests.keys()):
         return None
@@ -179,7 +184,7 @@ def _constraints(
 def _one_of(
     annotations: Mapping[str, str], key: str, allowed: Sequence[str], problems: list[DeviceRequestProblem]
 ) -> str:
-    """The annotation's word, "" for none; HAMi's webhook refuses others."""
+    """The annotation's value, "" if it is absent. HAMi's webhook refuses values that are not allowed."""
     text = (annotations.get(key) or "") if key else ""
     if not text or text in allowed:
         return text
@@ -188,7 +193,7 @@ def _one_of(
 
 
 def _in_both(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """What two lists of wanted UUIDs leave, of which an empty one wants any. No device has an empty UUID."""
+    """The intersection of two lists of wanted UUIDs. An empty list wants any device; an empty UUID matches none."""
     if not left or not right:
         return left or right
     return tuple(uuid for uuid in left if uuid in right) or ("",)

@@ -1,7 +1,7 @@
-"""What HAMi's webhook makes of a pod, for pods that it does not see: limits completed, environment, runtime class.
+"""Does what HAMi's webhook does for pods that the webhook skips: completes limits, environment and runtime class.
 
-Pods that we place carry a label by which HAMi leaves them alone, so what its device plugins expect of them is written
-here. Quota counts what was submitted, as in Kueue: a workload is made before any pod is.
+The pods that we place carry a label that makes HAMi skip them, so what its device plugins expect is written here.
+Quota counts the limits as submitted, as in Kueue, because a workload is created before any pod.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _CONTAINERS = ("initContainers", "containers")
 
 
 def completed_pod(pod: Mapping[str, Any], vendors: Iterable[DeviceVendor]) -> dict[str, Any]:
-    """A copy of a pod or a pod template, in manifest form, as HAMi's webhook would let it in.
+    """A copy of a pod or pod template, in manifest form, as HAMi's webhook would admit it.
 
-    Containers get the limits that they left out and the variables that their vendor's devices need; nothing that the
-    pod says itself is overwritten but what the webhook rounds. A pod without devices is left as it is.
+    Containers get missing limits and the environment variables that their vendor's devices need. Nothing that the pod
+    states is overwritten, except amounts that the webhook rounds. A pod without devices is unchanged.
     """
     ordered = sorted(vendors, key=lambda vendor: vendor.common_word)
     request = pod_device_request(pod, ordered)
@@ -63,7 +63,7 @@ def _completed(
 def _variables(
     container: Mapping[str, Any], vendor: DeviceVendor, limits: Mapping[str, Any], *, uses: bool, in_pod: bool
 ) -> dict[str, str]:
-    """The variables that a container gets for a vendor that it uses, or that other containers of its pod use."""
+    """The variables that a container gets for a vendor whose devices it, or another container of its pod, uses."""
     additions: PodAdditions = vendor.additions
     found = {}
     if additions.core_policy_env and additions.core_policy not in ("", "default") and in_pod:
