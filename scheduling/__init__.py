@@ -1,6 +1,6 @@
-"""The pure scheduling core: a `World` goes in, decisions with reasons come out.
+"""The pure scheduling library: a `World` goes in, decisions with reasons come out.
 
-Standard library only (numpy where devices are scanned). No Django, no I/O, no clock, no randomness: the time is an
-argument, everything else is given to the `World`. The enums of `scheduling.model.decisions` are the vocabulary of the
-whole project.
+It uses the standard library, and numpy where devices are scanned. It has no Django, no I/O, no clock and no
+randomness: the time is an argument, and the caller gives everything else to the `World`. The enums of
+`scheduling.model.vocabulary` are the vocabulary of the whole project.
 """

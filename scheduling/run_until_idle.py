@@ -1,4 +1,4 @@
-"""Cycles until nothing more happens while the clock stands still."""
+"""Runs cycles at one instant until nothing more happens."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from scheduling.model.decisions import CycleResult
 from scheduling.world import World
 
 IDLE_CYCLES = 8
-"""Cycles without a decision that are run in a row, beside two per ClusterQueue and one per ClusterQueue still
-active."""
+"""How many cycles without a decision may run in a row, in addition to two per ClusterQueue and one per active
+ClusterQueue."""
 
 
 def run_until_idle(world: World, now: float, *, limit_idle: bool = False) -> Iterator[CycleResult]:
-    """Run cycles at one instant: until no ClusterQueue has an active workload, or a cycle decided nothing and left all
-    active workloads active. The caller may act between cycles. `limit_idle` also ends it after `IDLE_CYCLES` and more
-    cycles in a row that decided nothing, as recorded runs of Kueue do.
+    """Run cycles at one instant, until no ClusterQueue has an active workload, or a cycle decided nothing and left
+    all active workloads active.
 
-    It ends: workloads that preempt each other in circles get a pause (`scheduling.state.preemption_loops`).
+    The caller may act between cycles. With `limit_idle` it also ends after `IDLE_CYCLES` and more cycles in a row
+    without a decision, as recorded runs of Kueue do. It always ends, because workloads in a preemption loop are
+    paused (`scheduling.state.preemption_loops`).
     """
     yield from _cycles(world, now, limit_idle=limit_idle)
     while (said := world.drain_outcomes()) is not None:
@@ -43,7 +44,7 @@ def _cycles(world: World, now: float, *, limit_idle: bool) -> Iterator[CycleResu
 
 
 def _said(world: World) -> Iterator[CycleResult]:
-    """What is said outside of a cycle, as results without decisions."""
+    """Outcomes decided outside of a cycle, as results without decisions."""
     for said in (world.pause_preemption_loops(), world.drain_outcomes()):
         if said is not None:
             yield said

@@ -57,16 +57,16 @@ from scheduling.state.workload_info import QueueState, WorkloadInfo
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A mark to undo to. Opaque."""
+    """An opaque mark to undo to."""
 
     cycle: int
 
 
 class World:
-    """The facade: sets and deletes objects, runs cycles, and shows numbers."""
+    """The facade of the library: sets and deletes objects, runs cycles, and shows figures."""
 
     def __init__(self, configuration: Configuration | None = None, vendors: Sequence[DeviceVendor] = (NVIDIA,)) -> None:
-        """An empty world. `vendors` are the rows that say what asks for which device."""
+        """An empty world. `vendors` say which resources and annotations request which devices."""
         self._state = State(configuration or Configuration(), vendors)
         self._hierarchy = Hierarchy(self._state)
         self._tracker = WorkloadTracker(self._state)
@@ -77,7 +77,7 @@ class World:
         return self._state.configuration
 
     def set_configuration(self, configuration: Configuration) -> None:
-        """Replace the configuration; requests are computed anew and every workload is looked at again."""
+        """Replace the configuration. All requests are computed again, and every workload may be tried again."""
         state = self._state
         if configuration == state.configuration:
             return
@@ -94,7 +94,7 @@ class World:
             self._tracker.track(info)
 
     def set_vendors(self, vendors: Sequence[DeviceVendor]) -> None:
-        """Replace the rows that say what asks for which device."""
+        """Replace the vendors, which say what requests which device."""
         if tuple(vendors) != self._state.vendors:
             self._state.set_vendors(vendors)
             self._state.dirty_queues.update(self._state.cluster_queues)
@@ -102,30 +102,31 @@ class World:
                 self._read_again(self._in_namespace(namespace))  # it may limit other resources now
 
     def set_placement_policies(self, node_policy: str, device_policy: str) -> None:
-        """Replace the policies by which pods without their own choose nodes and devices; `fgd` and `bid-price` learn
-        what is typical from the workloads that are known. To be called after `set_vendors`."""
+        """Replace the policies that choose nodes and devices for pods without policies of their own. `fgd` and
+        `bid-price` learn typical pods from the known workloads. Call this after `set_vendors`."""
         state = self._state
         settings = state.fleet.settings
         if (settings.node_policy, settings.device_policy) != (node_policy, device_policy):
             state.fleet.set_policies(node_policy, device_policy)
-            state.dirty_queues.update(state.cluster_queues)  # what does not fit by `mutex` may fit without
+            state.dirty_queues.update(state.cluster_queues)  # a workload may fit without `mutex`
         state.fleet.mix.source = self.typical_pods
 
     def typical_pods(self) -> tuple[TypicalPod, ...]:
-        """What is typical of the pods that wait or run now."""
+        """The typical shapes of pods that wait or run now."""
         return self._state.workloads.typical_pods(self._state.vendors)
 
     def fragmentation(self) -> Fragmentation:
-        """How fragmented the devices are: in all, per flavor and per node."""
+        """How fragmented the devices are, in total, per flavor and per node."""
         return fragmentation(self._state)
 
     def advise_moves(self, key: str) -> MoveAdvice:
-        """Advice: the fewest moves of running pods that would give a waiting workload its devices (`device_advice`)."""
+        """The fewest moves of running pods that would give a pending workload its devices
+        (`scheduling.advice.moves`)."""
         self._hierarchy.rebuild()
         return advise_moves(self._state, key, self._parts.nominate)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """A namespace and its labels, which ClusterQueues select."""
+        """Set a namespace's labels, by which ClusterQueues select it."""
         state = self._state
         if state.namespaces.get(name) != labels:
             selecting = [cq for cq in state.cluster_queues.values() if state.selects_namespace(cq, name)]
@@ -140,15 +141,14 @@ class World:
         self._state.namespaces.pop(name, None)
 
     def set_resource_quota(self, quota: NamespaceQuota) -> None:
-        """Add or replace a namespace's ResourceQuota of devices. Workloads that wait for devices become active
-        again."""
+        """Add or replace a namespace's ResourceQuota of devices, and wake the workloads that wait for devices."""
         quotas = self._state.fleet.quotas
         limited = quotas.limits(quota.namespace)
         if quotas.set_quota(quota):
             self._quota_changed(quota.namespace, limited)
 
     def delete_resource_quota(self, key: str) -> None:
-        """Forget the ResourceQuota `namespace/name`."""
+        """Delete the ResourceQuota `namespace/name`."""
         namespace, _, name = key.partition("/")
         quotas = self._state.fleet.quotas
         limited = quotas.limits(namespace)
@@ -160,22 +160,22 @@ class World:
         self._state.wake_waiting_for_devices()
         self._state.clear_pauses(waiting)
         if self._state.fleet.quotas.limits(namespace) is not limited:
-            self._read_again(self._in_namespace(namespace))  # what is equal to what is another matter now
+            self._read_again(self._in_namespace(namespace))  # scheduling hashes depend on whether there is a quota
 
     def set_limit_range(self, limit_range: LimitRange) -> None:
-        """Add or replace a LimitRange: who waits in its namespace asks for something else now, and is looked at again;
-        who holds quota keeps what it holds."""
+        """Add or replace a LimitRange. Pending workloads of its namespace get new requests and may be tried again;
+        those that hold quota keep it."""
         if self._state.pod_defaults.set_limit_range(limit_range):
             self._read_again(self._in_namespace(limit_range.namespace))
 
     def delete_limit_range(self, key: str) -> None:
-        """Forget the LimitRange `namespace/name`."""
+        """Delete the LimitRange `namespace/name`."""
         namespace, _, name = key.partition("/")
         if self._state.pod_defaults.delete_limit_range(namespace, name):
             self._read_again(self._in_namespace(namespace))
 
     def set_runtime_class(self, runtime_class: RuntimeClass) -> None:
-        """Add or replace a RuntimeClass: its overhead counts for those who wait and name it."""
+        """Add or replace a RuntimeClass. Pending workloads that name it get new requests with its overhead."""
         if self._state.pod_defaults.set_runtime_class(runtime_class):
             self._read_again(self._running_under(runtime_class.name))
 
@@ -196,20 +196,20 @@ class World:
         ]
 
     def _read_again(self, workloads: Iterable[WorkloadInfo]) -> None:
-        """Compute the requests of those that wait anew, and let each be looked at again."""
+        """Compute the requests of pending workloads again, and wake them."""
         for before in workloads:
             if before.queue_state is not QueueState.RESERVING and not before.workload.holds_quota:
                 self._state.clear_pauses((before.cluster_queue,))
                 self._exchange(before, self._info(before.current()))
 
     def _info(self, workload: Workload) -> WorkloadInfo:
-        """A new record of a workload, its pods as the cluster will complete them."""
+        """A new record of a workload, whose pods are completed with the cluster's defaults."""
         state = self._state
         limited = state.fleet.quotas.limits(workload.namespace)
         return WorkloadInfo(workload, state.configuration, state.pod_defaults, has_namespace_device_quota=limited)
 
     def _exchange(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
-        """Put a workload's new record where it belongs; it stays sticky if it was."""
+        """Replace a workload's record and track the new one. A sticky workload stays sticky."""
         state = self._state
         cq = state.cluster_queues.get(before.cluster_queue)
         sticky = cq is not None and cq.queue.sticky == before.key
@@ -227,7 +227,7 @@ class World:
         self._hierarchy.references_changed()
 
     def delete_resource_flavor(self, name: str) -> None:
-        """Forget a flavor; ClusterQueues that name it become inactive."""
+        """Delete a flavor. ClusterQueues that reference it become inactive."""
         if self._state.flavors.pop(name, None) is not None:
             self._state.sync_topology_flavor(name)
             self._hierarchy.references_changed()
@@ -253,7 +253,7 @@ class World:
         self._hierarchy.references_changed()
 
     def set_check_active(self, name: str, *, active: bool) -> None:
-        """Let a known admission check be active or not."""
+        """Set whether a known admission check is active."""
         check = self._state.checks.get(name)
         if check is not None:
             self.set_admission_check(replace(check, active=active))
@@ -263,17 +263,17 @@ class World:
             self._hierarchy.references_changed()
 
     def set_cohort(self, cohort: Cohort) -> None:
-        """Add or replace a cohort; the whole tree is computed anew."""
+        """Add or replace a cohort. The whole tree is computed again."""
         self._state.cohorts[cohort.name] = cohort
         self._hierarchy.cohort_changed(cohort.name)
 
     def delete_cohort(self, name: str) -> None:
-        """Forget a cohort; while it is named it stays as an implicit one."""
+        """Delete a cohort. While others name it, it remains as an implicit one."""
         if self._state.cohorts.pop(name, None) is not None:
             self._hierarchy.cohort_changed(name)
 
     def set_cluster_queue(self, cluster_queue: ClusterQueue) -> None:
-        """Add or replace a ClusterQueue; usage stays."""
+        """Add or replace a ClusterQueue. Its usage is kept."""
         state = self._state
         cq = state.cluster_queues.get(cluster_queue.name)
         is_new = cq is None
@@ -294,7 +294,7 @@ class World:
                 self._track_again(*state.by_local_queue.get(queue.key, ()), only_waiting=True)
 
     def delete_cluster_queue(self, name: str) -> None:
-        """Forget a ClusterQueue and its queue; its workloads are left without one."""
+        """Delete a ClusterQueue and its queue. Its workloads are then in no queue."""
         cq = self._state.cluster_queues.get(name)
         if cq is None:
             return
@@ -310,8 +310,7 @@ class World:
             self._tracker.track(info)
 
     def set_local_queue(self, local_queue: LocalQueue) -> None:
-        """Add or replace a LocalQueue; workloads that waited for it are queued, those of a stopped one leave the
-        queue."""
+        """Add or replace a LocalQueue. Workloads that waited for it are queued; those of a stopped one are dequeued."""
         before = self._state.local_queues.get(local_queue.key)
         self._state.local_queues[local_queue.key] = local_queue
         if before != local_queue:
@@ -321,14 +320,14 @@ class World:
             self._state.clear_pauses((local_queue.cluster_queue,))
 
     def delete_local_queue(self, key: str) -> None:
-        """Forget the LocalQueue `namespace/name`; its pending workloads leave the queue."""
+        """Delete the LocalQueue `namespace/name`. Its pending workloads are dequeued."""
         if self._state.local_queues.pop(key, None) is not None:
             if self._state.history is not None:
                 self._state.history.delete_local_queue(key)
             self._track_again(*self._state.by_local_queue.get(key, ()), only_waiting=True)
 
     def _track_again(self, *keys: str, only_waiting: bool = False) -> None:
-        """Put workloads where they belong now."""
+        """Track workloads again, in the states that they belong to now."""
         for key in keys:
             info = self._state.workloads[key]
             if info.queue_state is QueueState.RESERVING or (only_waiting and info.workload.holds_quota):
@@ -351,8 +350,8 @@ class World:
     # -- workloads -----------------------------------------------------------------------------------------------------
 
     def set_workload(self, workload: Workload, now: float) -> None:
-        """Add or replace a workload, placed by its state: pending -> its queue, holding quota -> usage, finished or
-        deactivated -> gone. `now` decides whether its back-off is over."""
+        """Add or replace a workload and track it by its status: pending -> queued, holding quota -> usage, finished
+        or deactivated -> neither. `now` decides whether its back-off has ended."""
         state = self._state
         state.advance(now)
         before = state.workloads.get(workload.key)
@@ -375,14 +374,14 @@ class World:
             state.clear_pauses((queue, state.workloads[workload.key].cluster_queue))
 
     def _replace(self, before: WorkloadInfo, info: WorkloadInfo) -> None:
-        """Exchange a workload for its new version; what its queue remembers of it stays."""
+        """Replace a workload by its new version. What its queue remembers of it is kept."""
         if before.last_assignment is not None and before.scheduling_hash == info.scheduling_hash:
             info.last_assignment = before.last_assignment
         if not self._tracker.replace_inadmissible(before, info):
             self._exchange(before, info)
 
     def delete_workload(self, key: str) -> None:
-        """Forget a workload; what it held is free."""
+        """Delete a workload and release what it held."""
         info = self._state.workloads.get(key)
         if info is not None:
             if info.cluster_queue:
@@ -393,22 +392,22 @@ class World:
             self._state.forget(info)
 
     def finish_workload(self, key: str, now: float) -> None:
-        """The workload is done: its quota is free at once, and the world forgets it."""
+        """Finish a workload: its quota is free at once, and the workload is deleted."""
         self._state.advance(now)
         self.delete_workload(key)
 
     def release_workload(self, key: str, now: float) -> None:
-        """The pods of an evicted workload have stopped: its quota is free, it is pending again and keeps its place
-        (Requeued True after a preemption or a failed node; else it waits for its back-off)."""
+        """Release an evicted workload whose pods have stopped. Its quota is free. It is pending again in its old
+        position: with Requeued True after a preemption or a failed node, else once its back-off ends."""
         self._state.advance(now)
         info = self._state.workloads.get(key)
         if info is not None and info.queue_state is QueueState.RESERVING:
             self._replace(info, self._info(release(info.current(), now)))
 
     def scale_down(self, key: str, now: float, *, pods_may_run: bool) -> bool:
-        """Let an elastic workload hold no more than its pod sets ask for (`scheduling.lifecycle.elastic`).
+        """Reduce what an elastic workload holds to what its pod sets request (`scheduling.lifecycle.elastic`).
 
-        What it gives back is free, and its tree of cohorts is scheduled again. False if it holds no more than that.
+        The released quota wakes its cohort tree. False if the workload holds no more than it requests.
         """
         self._state.advance(now)
         info = self._state.workloads.get(key)
@@ -422,30 +421,32 @@ class World:
         return True
 
     def workload(self, key: str) -> Workload | None:
-        """The workload as the world sees it now, decisions of the last cycles included; None when unknown."""
+        """The workload including decisions of the last cycles; None if it is unknown."""
         info = self._state.workloads.get(key)
         return info.current() if info is not None else None
 
     # -- cycles --------------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> None:
-        """Let time pass. Workloads that wait for the end of a protection become active again when it ends."""
+        """Set the time. Workloads that waited for the end of a preemption protection become active once it has
+        ended."""
         self._state.advance(now)
 
     def has_active(self) -> bool:
-        """Whether some active ClusterQueue has an active workload, so that a cycle has something to look at."""
+        """Whether some active ClusterQueue has an active workload, so that a cycle would have a head."""
         self._refresh()
         if any(waiting.is_due(self._state.now) for waiting in self._state.second_pass.values()):
             return True
         return not self._parts.is_blocked() and next(self._state.ready_queues(), None) is not None
 
     def active_queue_count(self) -> int:
-        """How many active ClusterQueues have such a workload."""
+        """How many active ClusterQueues have an active workload."""
         self._refresh()
         return sum(1 for _ in self._state.ready_queues())
 
     def run_cycle(self, now: float) -> CycleResult:
-        """One scheduling cycle at that time: at most one head per ClusterQueue. See `scheduling.cycle.cycle`."""
+        """Run one scheduling cycle at that time, with at most one head per ClusterQueue. See
+        `scheduling.cycle.cycle`."""
         self._state.advance(now)
         self._refresh()
         result = self._parts.run_cycle()
@@ -454,9 +455,11 @@ class World:
         return result
 
     def sample_usage(self, now: float) -> dict[str, dict[str, float]]:
-        """Decay the past usage of LocalQueues whose sampling interval is over. Returns what each of them
-        consumed, resource -> natural units, to be stored in `LocalQueue.consumed`; empty without admission fair
-        sharing."""
+        """Decay the past usage of LocalQueues whose sampling interval is over.
+
+        Returns the consumption of each (resource -> natural units), to be stored in `LocalQueue.consumed`; empty
+        without admission fair sharing.
+        """
         state = self._state
         state.advance(now)
         if state.history is None:
@@ -469,16 +472,16 @@ class World:
         return {key: state.history.consumed(key) for key in state.history.sample(running, now)}
 
     def drain_outcomes(self) -> CycleResult | None:
-        """Outcomes since the last call that no cycle told, such as those of workloads that are inadmissible because an
-        equal one is; a few of them where there are many; None without any."""
+        """Outcomes decided outside of a cycle since the last call, such as workloads that became inadmissible with
+        an equal one. Large numbers come in several calls; None if there are none."""
         state = self._state
         outcomes, state.out_of_cycle_outcomes = state.out_of_cycle_outcomes, []
         outcomes += state.tell_equals()
         return CycleResult(state.cycle, outcomes=tuple(outcomes)) if outcomes else None
 
     def pause_preemption_loops(self) -> CycleResult | None:
-        """If workloads preempt each other in circles, they preempt nobody for a while: say so on those that
-        wait. None when none do."""
+        """Pause workloads in preemption loops, and return the new messages of those that are pending. None if there
+        is no loop."""
         state = self._state
         paused = state.preemption_loops.close(state.now)
         outcomes: list[Outcome] = []
@@ -500,7 +503,7 @@ class World:
     # -- savepoints ----------------------------------------------------------------------------------------------------
 
     def savepoint(self) -> Savepoint:
-        """Start to remember how to go back. Savepoints do not nest: raises RuntimeError inside another."""
+        """Start recording how to undo changes. Savepoints do not nest; a second one raises RuntimeError."""
         if self._state.journal.is_open:
             raise RuntimeError("a savepoint is open already: commit or undo it first")
         self._hierarchy.rebuild()
@@ -508,23 +511,23 @@ class World:
         return Savepoint(self._state.cycle)
 
     def undo(self, savepoint: Savepoint) -> None:
-        """Go back: every `run_cycle` and change of a workload since the savepoint has not been.
-        Configuration and nodes must not change between savepoint and undo."""
+        """Undo every `run_cycle` and every change of a workload since the savepoint. Configuration and nodes must
+        not have changed since."""
         self._state.journal.close(undo=True)
 
     def commit(self, savepoint: Savepoint) -> None:
-        """Keep what happened and forget how to go back."""
+        """Keep all changes since the savepoint."""
         self._state.journal.close(undo=False)
 
     # -- views ---------------------------------------------------------------------------------------------------------
 
     def cluster_queue_status(self, name: str) -> ClusterQueueStatus:
-        """A ClusterQueue's numbers; raises KeyError."""
+        """A ClusterQueue's figures; raises KeyError."""
         self._refresh()
         return cluster_queue_status(self._state.cluster_queues[name])
 
     def queue_problems(self) -> dict[str, str]:
-        """Why ClusterQueues are inactive, by name; those that a stop policy holds and nothing else are left out."""
+        """Why ClusterQueues are inactive, by name. Those with a stop policy and no other problem are left out."""
         self._hierarchy.rebuild()
         return self._hierarchy.problems()
 
@@ -533,11 +536,11 @@ class World:
         return self._state.selects_namespace(self._state.cluster_queues[cluster_queue], namespace)
 
     def queue_state(self, key: str) -> QueueState:
-        """Where the World holds a workload; raises KeyError."""
+        """Where the workload is tracked; raises KeyError."""
         return self._state.workloads[key].queue_state
 
     def cohort_status(self, name: str) -> CohortStatus:
-        """A Cohort's numbers; raises KeyError."""
+        """A Cohort's figures; raises KeyError."""
         self._refresh()
         return cohort_status(self._state.tree.cohorts[name])
 
@@ -545,18 +548,18 @@ class World:
         return tuple(sorted(self._state.cluster_queues))
 
     def cohort_names(self) -> tuple[str, ...]:
-        """Every cohort, implicit ones included, by name."""
+        """Every cohort, sorted by name, implicit ones included."""
         self._refresh()
         return tuple(sorted(self._state.tree.cohorts))
 
     def pending(self, cluster_queue: str) -> tuple[PendingPosition, ...]:
-        """The waiting workloads of a ClusterQueue in queue order, inadmissible ones included (Kueue's visibility
+        """The pending workloads of a ClusterQueue in queue order, inadmissible ones included (Kueue's visibility
         API)."""
         self._refresh()
         return pending_positions(self._state.cluster_queues[cluster_queue])
 
     def pending_counts(self, cluster_queue: str) -> PendingCounts:
-        """How many wait in a ClusterQueue, by LocalQueue; raises KeyError."""
+        """The number of pending workloads in a ClusterQueue by LocalQueue; raises KeyError."""
         self._refresh()
         return pending_counts(self._state.cluster_queues[cluster_queue])
 
@@ -566,11 +569,11 @@ class World:
         return {} if history is None else {key: history.usage(key) for key in sorted(self._state.local_queues)}
 
     def device_holders(self) -> tuple[str, ...]:
-        """The workloads that are placed on devices or nodes, by key."""
+        """The keys of workloads that are placed on devices or nodes."""
         return tuple(self._state.fleet.reservations)
 
     def device_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
-        """What decided slices take of a device now: slots, MiB, percent of cores."""
+        """What our own slices use of a device: slots, MiB, percent of cores."""
         return self._state.fleet.decided_usage(node, uuid)
 
     def explain(self, key: str) -> Explanation:

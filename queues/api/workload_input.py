@@ -158,7 +158,7 @@ def _read_topology_request(item: FieldReader) -> dict[str, Any]:
     report = ValidationReport(item.report.document)
     for key in request.content:
         if key not in _TOPOLOGY_FIELDS:
-            rule = "is not a field that is known here"
+            rule = "unknown field"
             request.error(key, rule, f"Known: {', '.join(_TOPOLOGY_FIELDS)}.", MistakeReason.UNKNOWN_FIELD)
     content = {_TOPOLOGY_FIELDS[key]: value for key, value in request.content.items() if key in _TOPOLOGY_FIELDS}
     found = read_topology_request(FieldReader(report, item.path, {"topologyRequest": content}))

@@ -210,5 +210,5 @@ def _check_known(fields: FieldReader, known: frozenset[str]) -> None:
         return
     for key in fields.content:
         if key not in known:
-            rule = "is not a field that is known here"
+            rule = "unknown field"
             fields.error(key, rule, suggestion(key, known), MistakeReason.UNKNOWN_FIELD)

@@ -1,1 +1,1 @@
-"""Read-only advice: why, moves, fragmentation."""
+"""Read-only advice: why a workload waits, which moves would help, how fragmented devices are."""

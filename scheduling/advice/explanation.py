@@ -1,7 +1,7 @@
-"""Why a workload waits, as data: the rule that decides, what each flavor lacks, which nodes and devices refuse it, who
-is ahead of it, and who holds what it lacks.
+"""Explains as data why a workload waits: the deciding rule, what each flavor lacks, which nodes and devices refuse
+it, what is ahead of it, and what holds the missing resources.
 
-Read only, and computed from the state as it is now: what a cycle would find, not what the last one said.
+Read only, and computed from the present state: what a cycle would find now, not what the last one found.
 """
 
 from __future__ import annotations
@@ -28,34 +28,35 @@ from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadI
 MAX_AHEAD = 20
 MAX_HOLDERS = 10
 MAX_CONTENDERS = 64
-"""Heads of other ClusterQueues that are nominated to learn their order: each costs as much as in a cycle."""
+"""At most this many heads of other ClusterQueues are nominated to find their order. Each costs as much as in a
+cycle."""
 
 
 class WaitState(StrEnum):
-    """What the workload is waiting for, in one word."""
+    """What the workload waits for, as one token."""
 
     HOLDS_QUOTA = "HoldsQuota"
     FITS_NOW = "FitsNow"
     PREEMPTS = "Preempts"
-    """It fits once the workloads that it may preempt are gone."""
+    """It fits once the workloads that it may preempt have stopped."""
     WAITS = "Waits"
     CANNOT_START = "CannotStart"
-    """Whatever becomes free: the request or the configuration must change."""
+    """It can never start unless the request or the configuration changes."""
     NOT_QUEUED = "NotQueued"
 
 
 class Rule(StrEnum):
-    """What decides that it waits."""
+    """The rule because of which it waits."""
 
     NONE = "None"
     QUEUEING = "Queueing"
-    """It is held, gated or backs off, or its LocalQueue or ClusterQueue takes nothing."""
+    """The workload is on hold, gated or backs off, or its LocalQueue or ClusterQueue does not admit."""
     VALIDATION = "Validation"
-    """Namespace selector, LimitRange, resource limits, device request, admission check, or the slice it replaces."""
+    """Namespace selector, LimitRange, resource limits, device request, admission check, or the replaced slice."""
     COVERED_RESOURCES = "CoveredResources"
     FLAVOR_MATCH = "FlavorMatch"
     TOPOLOGY_FLAVOR = "TopologyFlavor"
-    """A pod set needs a topology, and its flavors do not have exactly one."""
+    """A pod set needs a topology, but its flavors do not include exactly one with a topology."""
     MAXIMUM_QUOTA = "MaximumQuota"
     QUOTA = "Quota"
     TOPOLOGY = "Topology"
@@ -79,18 +80,18 @@ _RULES = {
 _REMEDIES = {
     Rule.NAMESPACE_QUOTA: "It starts when pods of its namespace end, when its ResourceQuota is raised, or when it asks "
     "for less.",
-    Rule.NODES: "It starts when nodes have room for its pods, or when it asks for less.",
-    Rule.DEVICES: "It starts when devices that hold its pods become free, or when it asks for less.",
-    Rule.TOPOLOGY: "It starts when enough room becomes free within the topology that it asks for.",
+    Rule.NODES: "It starts when nodes have room for its pods, or when it requests less.",
+    Rule.DEVICES: "It starts when devices that hold its pods become free, or when it requests less.",
+    Rule.TOPOLOGY: "It starts when enough room becomes free within the requested topology.",
     Rule.QUOTA: "It starts when that much becomes free.",
-    Rule.MAXIMUM_QUOTA: "It can never start unless it asks for less, or the quota or what may be borrowed is raised.",
+    Rule.MAXIMUM_QUOTA: "It can never start unless it requests less, or the quota or the borrowing limit is raised.",
     Rule.COVERED_RESOURCES: "It can never start unless the ClusterQueue covers these resources, or the workload does "
     "not ask for them.",
     Rule.FLAVOR_MATCH: "It can never start unless its node selector, affinity or tolerations fit a flavor of the "
     "ClusterQueue.",
     Rule.TOPOLOGY_FLAVOR: "It can never start unless each pod set that needs a topology gets exactly one flavor that "
     "has one.",
-    Rule.QUEUE_ORDER: "It starts when its turn comes.",
+    Rule.QUEUE_ORDER: "It starts when the workloads ahead of it are admitted.",
 }
 _NEVER = frozenset({Rule.MAXIMUM_QUOTA, Rule.COVERED_RESOURCES, Rule.FLAVOR_MATCH, Rule.TOPOLOGY_FLAVOR})
 
@@ -99,7 +100,7 @@ _NEVER = frozenset({Rule.MAXIMUM_QUOTA, Rule.COVERED_RESOURCES, Rule.FLAVOR_MATC
 class ResourceNeed:
     """One resource in one flavor, in base units.
 
-    `free` is what the workload could still use, what it may borrow included; `borrowable` is the part of it beyond the
+    `free` is what the workload could still use, including borrowing; `borrowable` is the part of it beyond the
     ClusterQueue's own quota; `maximum` is the most that it could ever have.
     """
 
@@ -115,7 +116,8 @@ class ResourceNeed:
 
 @dataclass(frozen=True, slots=True)
 class FlavorVerdict:
-    """One flavor for one group of pod sets: what refuses it (`Rule.NONE`: nothing), and each resource's numbers."""
+    """One flavor for one group of pod sets: the rule that refuses it (`Rule.NONE`: none), and the figures of each
+    resource."""
 
     pod_sets: tuple[str, ...]
     flavor: str
@@ -124,7 +126,7 @@ class FlavorVerdict:
     resources: tuple[ResourceNeed, ...]
     nodes: NodeFilters | None = None
     domains: int = 0
-    """Of its topology; 0 without one."""
+    """The number of domains of its topology; 0 without one."""
     domains_refused: Mapping[str, int] = field(default_factory=dict)
     """Reason -> how many of the topology's domains have no room for a pod."""
 
@@ -138,7 +140,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class QueueHolder:
-    """A ClusterQueue that uses what is lacking; amounts in base units."""
+    """A ClusterQueue that uses what the workload lacks; amounts in base units."""
 
     flavor: str
     resource: str
@@ -150,7 +152,7 @@ class QueueHolder:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadHolder:
-    """A workload that holds what is lacking; `amount` in base units."""
+    """A workload that holds what the workload lacks; `amount` in base units."""
 
     flavor: str
     resource: str
@@ -162,7 +164,7 @@ class WorkloadHolder:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A workload that would be preempted to make room, and by which rule."""
+    """A workload that would be preempted, and the rule for that."""
 
     workload: str
     cluster_queue: str
@@ -174,8 +176,8 @@ class Victim:
 class Explanation:
     """Why a workload waits.
 
-    `position` counts from 1 in its ClusterQueue (0: it is in no queue). `ahead` are the first of those before it,
-    `contenders` the heads of the cohort's other ClusterQueues that a cycle decides on before its own.
+    `position` counts from 1 in its ClusterQueue (0: it is in no queue). `ahead` are the first of the workloads
+    before it; `contenders` are the heads of the cohort's other ClusterQueues that a cycle decides before it.
     """
 
     state: WaitState
@@ -185,7 +187,7 @@ class Explanation:
     remedy: str = ""
     cluster_queue: str = ""
     strict: bool = False
-    """Whether nobody in its ClusterQueue may pass those ahead (StrictFIFO)."""
+    """Whether no workload of its ClusterQueue may overtake those ahead (StrictFIFO)."""
     position: int = 0
     waiting: int = 0
     ahead: tuple[Waiting, ...] = ()
@@ -218,14 +220,14 @@ def _not_queued(info: WorkloadInfo, cq: ClusterQueueState | None) -> Explanation
     else:
         said = info.current().condition(ConditionType.QUOTA_RESERVED)
         reason = said.reason if said is not None else ""
-        message = said.message if said is not None else "The scheduler has not evaluated it yet."
+        message = said.message if said is not None else "Not evaluated yet."
     return Explanation(
         WaitState.NOT_QUEUED, Rule.QUEUEING, str(reason), _sentence(message), cluster_queue=cq.name if cq else ""
     )
 
 
 class _Order:
-    """Who is before a workload."""
+    """The workloads that come before a workload."""
 
     def __init__(self, state: State, parts: CycleParts, info: WorkloadInfo, cq: ClusterQueueState) -> None:
         self._state = state
@@ -247,7 +249,7 @@ class _Order:
         workload_holders: tuple[WorkloadHolder, ...] = (),
         victims: tuple[Victim, ...] = (),
     ) -> Explanation:
-        """The explanation with the order of the queue and of the cohort in it."""
+        """The explanation, completed with the order of the queue and of the cohort."""
         return Explanation(
             state=state,
             rule=rule,
@@ -267,7 +269,7 @@ class _Order:
         )
 
     def _contenders(self) -> Iterator[Waiting]:
-        """The heads of the cohort's other ClusterQueues that are decided on before the head of its own."""
+        """The heads of the cohort's other ClusterQueues that are decided before the head of its own."""
         entries: list[Entry] = []
         for cq in self._state.tree_of(self._cq)[:MAX_CONTENDERS]:
             head = next(iter(cq.queue.in_order()), None) if cq is not self._cq else self._queue[0]
@@ -280,7 +282,7 @@ class _Order:
 
 
 class _Search:
-    """What the flavors of a ClusterQueue have for a workload that may be admitted to it."""
+    """What the flavors of a ClusterQueue offer to a workload that may be admitted there."""
 
     def __init__(
         self, state: State, parts: CycleParts, info: WorkloadInfo, cq: ClusterQueueState, entry: Entry
@@ -293,7 +295,7 @@ class _Search:
         self._refusals = [refusal for group in entry.assignment.refusals for refusal in group]
 
     def explanation(self) -> Explanation:
-        """The flavors, what is lacking and who holds it."""
+        """The flavors, the missing resources and their holders."""
         mode = self._entry.assignment.mode
         order = _Order(self._state, self._parts, self._info, self._cq)
         if mode is Mode.FIT:
@@ -328,7 +330,7 @@ class _Search:
         )
 
     def _rule(self) -> Rule:
-        """The mildest of what refuses it, in the group that is refused worst."""
+        """The mildest refusal of the pod set group that is refused worst."""
         worst: Refusal | None = None
         for refusals in self._entry.assignment.refusals:
             mildest = min(refusals, key=lambda refusal: (SEVERITY[refusal.reason], -refusal.kind), default=None)
@@ -396,7 +398,7 @@ class _Search:
         return Rule.NONE, ""
 
     def _with_others(self, group: GroupState, slot: FlavorSlot) -> list[str]:
-        """The flavor with those that the other resource groups found, whose labels count for the nodes too."""
+        """The flavor together with those found for the other resource groups, whose labels select nodes too."""
         others = {
             choice.flavor
             for result in self._entry.assignment.pod_sets
@@ -472,7 +474,7 @@ def _victim(target: Target) -> Victim:
 
 
 def _sentence(text: str) -> str:
-    """With a capital and a full stop."""
+    """The text with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
 
 

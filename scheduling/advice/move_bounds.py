@@ -1,4 +1,4 @@
-"""Where pods may go by their topology: those that wait, and those that run and would be moved."""
+"""Where pods may go by their topology: pending pods, and running pods that would be moved."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from scheduling.topology.flavor import TopologyFlavor
 from scheduling.topology.tree import LeafKey
 
 Nodes = frozenset[str] | None
-"""Nodes that pods are bound to; None for no bound."""
+"""The nodes that pods may use; None for no restriction."""
 
 MAX_DOMAINS = 32
-"""Domains of a required level that are looked at: those with the fewest pods that have devices."""
+"""At most this many domains of a required level are tried: those with the fewest pods that have devices."""
 
 
 class MoveBounds:
@@ -27,14 +27,15 @@ class MoveBounds:
         self._leaves: dict[str, dict[str, LeafKey]] = {}
 
     def leaf_of(self, flavor: str, node: str) -> LeafKey | None:
-        """The leaf that a node is in; None where it is in none."""
+        """The leaf of a node; None if it is in none."""
         if flavor not in self._leaves:
             leaves = self._state.topology_flavors[flavor].leaves
             self._leaves[flavor] = {name: key for key in leaves.tree.leaf_keys for name in leaves.node_names(key)}
         return self._leaves[flavor].get(node)
 
     def of_workload(self, info: WorkloadInfo, flavors: Iterable[str]) -> list[Nodes]:
-        """The domains that could hold a waiting workload as a whole: each of a required level, else all at once."""
+        """The domains that could hold a pending workload as a whole: each domain of a required level, else all
+        together."""
         name = next((name for name in flavors if name in self._state.topology_flavors), None)
         if name is None:
             return [None]
@@ -47,7 +48,7 @@ class MoveBounds:
         return [*self._domains(name, depth, everywhere[0])]
 
     def of_slices(self, info: WorkloadInfo, pod_set: str, flavors: Iterable[str], within: Nodes) -> list[Nodes]:
-        """The domains that each slice of a pod set could be in, within those nodes; no bound without slices."""
+        """The domains that each slice of a pod set could use, within those nodes; no restriction without slices."""
         name = next((name for name in flavors if name in self._state.topology_flavors), None)
         request = self._request(info, pod_set)
         if name is None or request is None or not request.slices or within is None:
@@ -56,12 +57,12 @@ class MoveBounds:
         return [*self._domains(name, levels.index(request.slices[0].topology) + 1, within)]
 
     def slice_size(self, info: WorkloadInfo, pod_set: str) -> int:
-        """How many pods a slice of a pod set has; 0 without slices."""
+        """The number of pods in a slice of a pod set; 0 without slices."""
         request = self._request(info, pod_set)
         return request.slices[0].size if request is not None and request.slices else 0
 
     def of_pod(self, info: WorkloadInfo, pod: PodPlacement) -> Nodes:
-        """Where a pod that runs may be moved to, so that its workload keeps what it asked of its topology."""
+        """Where a running pod may be moved without breaking its workload's topology request."""
         admission = info.workload.admission
         held = admission.pod_set_assignments if admission is not None else ()
         assignment = next((each for each in held if each.name == pod.pod_set), None)
@@ -90,7 +91,7 @@ class MoveBounds:
         return frozenset(name for number in numbers for name in leaves.node_names(leaves.tree.leaf_keys[number]))
 
     def _domains(self, flavor: str, depth: int, within: frozenset[str]) -> list[frozenset[str]]:
-        """The domains of a level that have nodes among these, the emptiest first."""
+        """The domains of a level that contain some of these nodes, emptiest first."""
         tree = self._state.topology_flavors[flavor].leaves.tree
         domains = [self._nodes_below(flavor, values) & within for values in tree.values[depth - 1]]
         busy = {name: 0 for domain in domains for name in domain}
@@ -104,7 +105,7 @@ class MoveBounds:
 
 
 def _kept_depth(flavor: TopologyFlavor, request: TopologyRequest | None) -> int:
-    """How many levels from the top a pod must stay in: those of the required level and of all slices."""
+    """How many levels from the top a pod must stay in: the required level and all slice levels."""
     if request is None:
         return 0
     levels = [request.required, *(layer.topology for layer in request.slices)]

@@ -1,4 +1,4 @@
-"""Whether moves would really let a workload in: they are made on the live numbers, tried, and taken back."""
+"""Verifies moves: makes them on the live state, tries to admit the workload, and undoes them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from scheduling.state.state import State
 from scheduling.state.workload_info import WorkloadInfo
 
 Nominate = Callable[[WorkloadInfo, ClusterQueueState], Entry]
-"""What a waiting workload could get if a cycle took it now."""
+"""What a pending workload would get if a cycle took it now."""
 
 
 class MoveCheck:
-    """Tries plans on a state, and leaves it as it was."""
+    """Tries plans on a state and leaves the state unchanged."""
 
     def __init__(self, state: State, nominate: Nominate, bounds: MoveBounds) -> None:
-        """`bounds` knows the leaves of the same state."""
+        """`bounds` must use the same state."""
         self._state = state
         self._nominate = nominate
         self._bounds = bounds
         self._undo: list[Callable[[], object]] = []
 
     def confirmed(self, info: WorkloadInfo, plan: MovePlan) -> MovePlan | None:
-        """The plan with the place that the scheduler would give the workload then; None if it would not let it in."""
+        """The plan, with the placement that the scheduler would choose then; None if the workload would still not be
+        admitted."""
         self._undo = []
         try:
             if not all(self._shift_topology(move) for move in plan.moves):
@@ -62,7 +63,7 @@ class MoveCheck:
         self._state.fleet.reserve(key, placement)
 
     def _shift_topology(self, move: Move) -> bool:
-        """Charge the leaf that the pod goes to instead of the one that it leaves; False where there is no room."""
+        """Charge the leaf that the pod moves to instead of its old one; False if there is no room."""
         info = self._state.workloads[move.workload_key]
         admission = info.workload.admission
         held = admission.pod_set_assignments if admission is not None else ()

@@ -1,4 +1,4 @@
-"""Advice about devices from a whole world: how fragmented they are, and which moves would let a workload in."""
+"""Advice about devices for a whole world: fragmentation, and moves that would let a workload in."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadI
 
 _MAX_FLAVOR_CHOICES = 16
 _MAX_TRIES, _MIN_TRIES = 1000, 50
-"""Searches for a place over all flavors and domains, and for each: someone waits for the answer."""
+"""Limits on placement searches, over all flavors and domains and for each of them: a person waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragmentation:
-    """Reports on all devices, on those that each flavor reaches, and on each node that has any."""
+    """Reports on all devices, on each flavor's devices, and on each node with devices."""
 
     cluster: FragmentationReport
     flavors: dict[str, FragmentationReport]
@@ -52,7 +52,7 @@ def fragmentation(state: State) -> Fragmentation:
 
 
 class MoveOutcome(StrEnum):
-    """What came of asking for moves."""
+    """The result of a request for moves."""
 
     MOVES = "Moves"
     FITS_NOW = "FitsNow"
@@ -70,16 +70,15 @@ _MESSAGES = {
     MoveOutcome.NO_PLAN: "No plan of few moves gives the workload its devices.",
     MoveOutcome.NO_QUOTA: "No flavor that the workload may use has the quota: moves would not help.",
     MoveOutcome.NO_DEVICES_REQUESTED: "The workload asks for no device.",
-    MoveOutcome.NOT_ADMISSIBLE: "The workload would not be let in whatever is free",
+    MoveOutcome.NOT_ADMISSIBLE: "The workload would not be admitted whatever is free",
     MoveOutcome.HOLDS_QUOTA: "The workload is not waiting: it holds quota.",
-    MoveOutcome.NOT_QUEUED: "The workload is in no queue: it is held or gated, or its queue is missing or stopped.",
+    MoveOutcome.NOT_QUEUED: "The workload is in no queue: it is on hold or gated, or its queue is missing or stopped.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class MoveAdvice:
-    """Whether moves would let a workload in, in a sentence too, and the plan where there is one; `detail` says why it
-    is not admissible."""
+    """The result, as a sentence too, with the plan if there is one; `detail` says why the workload is inadmissible."""
 
     outcome: MoveOutcome
     plan: MovePlan | None = None
@@ -91,11 +90,11 @@ class MoveAdvice:
 
 
 def advise_moves(state: State, key: str, nominate: Nominate, max_moves: int = MAX_MOVES) -> MoveAdvice:
-    """The fewest moves of running pods that would give a waiting workload its devices, over the flavors with quota.
+    """The fewest moves of running pods that would give a pending workload its devices, over the flavors with quota.
 
-    Pods that are being evicted or that are never reclaimed stay where they are; those with a topology stay in what they
-    asked of it. Every plan has been tried on the state's numbers (which are as before then): with its moves made, the
-    scheduler lets the workload in. Raises KeyError for an unknown workload.
+    Pods that are being evicted or are never reclaimed are not moved. Pods with a topology stay within their topology
+    request. Every plan was tried on the state (which is unchanged afterwards): after its moves the scheduler admits
+    the workload. Raises KeyError for an unknown workload.
     """
     info = state.workloads[key]
     if info.workload.admission is not None:
@@ -156,7 +155,7 @@ def _fewest(
 
 
 def _parts(state: State, info: WorkloadInfo, flavors: Sequence[str], nodes: Nodes, bounds: MoveBounds) -> list[Part]:
-    """What is to be placed: pod sets as a whole, or slice by slice; without the pods of a slice that it replaces."""
+    """What must be placed: whole pod sets or their slices, without the pods of an elastic job's replaced slice."""
     replaced = state.workloads.get(info.workload.replaces or "")
     kept = replaced.placement.pods if replaced is not None and replaced.placement is not None else ()
     parts: list[Part] = []
@@ -171,7 +170,7 @@ def _parts(state: State, info: WorkloadInfo, flavors: Sequence[str], nodes: Node
 
 
 def _movable(state: State) -> dict[str, list[PodSetToPlace]]:
-    """The workloads whose pods may be moved, with what they would be placed for."""
+    """The workloads whose pods may be moved, with their pod sets."""
     return {
         key: _to_place(state, info, [_flavors_held(info, pod_set.name) for pod_set in info.pod_sets])
         for key, info in state.workloads.items()
@@ -182,7 +181,7 @@ def _movable(state: State) -> dict[str, list[PodSetToPlace]]:
 
 
 def _has_quota(state: State, info: WorkloadInfo, flavors: Sequence[str]) -> bool:
-    """Whether the workload may use the flavors, and they have the quota, borrowing included."""
+    """Whether the workload may use the flavors, and their quota, including borrowing, suffices."""
     wanted: Counter[FlavorResource] = Counter()
     cq = state.cluster_queues[info.cluster_queue]
     replaced = state.replaced_slice(info, cq)

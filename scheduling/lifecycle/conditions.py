@@ -1,7 +1,7 @@
-"""The primitive transitions of a workload: reserve, sync Admitted, evict, release; each makes a new workload.
+"""Transitions of a workload's conditions: reserve, sync Admitted, evict, release. Each returns a new workload.
 
-Nothing here decides when; `lifecycle` does, and the cycle. Times are seconds since the epoch. A condition keeps its
-transition time while its status stays.
+When a transition happens is decided in `reconcile` and in the cycle. Times are seconds since the epoch. A condition
+keeps its transition time while its status stays.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _REQUEUED_AT_ONCE = frozenset(
 def with_condition(
     workload: Workload, type_: ConditionType, status: ConditionStatus, reason: str, message: str, now: float
 ) -> Workload:
-    """The workload with that condition; an equal one leaves it as it is."""
+    """Set a condition. An equal one is left unchanged."""
     before = workload.conditions.get(type_)
     if before is not None and (before.status, before.reason, before.message) == (status, reason, message):
         return workload
@@ -68,7 +68,6 @@ def with_condition(
 
 
 def without_condition(workload: Workload, type_: ConditionType) -> Workload:
-    """The workload without the condition."""
     if type_ not in workload.conditions:
         return workload
     conditions = {kind: condition for kind, condition in workload.conditions.items() if kind is not type_}
@@ -76,7 +75,7 @@ def without_condition(workload: Workload, type_: ConditionType) -> Workload:
 
 
 def checks_ready(workload: Workload) -> bool:
-    """Whether all its admission checks are Ready and no topology is still to come."""
+    """Whether all its admission checks are Ready and no topology is pending."""
     if any(check.state is not AdmissionCheckStatus.READY for check in workload.admission_checks):
         return False
     assignments = workload.admission.pod_set_assignments if workload.admission else ()
@@ -84,9 +83,9 @@ def checks_ready(workload: Workload) -> bool:
 
 
 def sync_admitted(workload: Workload, now: float) -> Workload:
-    """Admitted follows from the quota reservation, the admission checks and the delayed topology.
+    """Set Admitted by the quota reservation, the admission checks and the delayed topology.
 
-    It stays absent until QuotaReserved is there.
+    It stays absent until QuotaReserved exists.
     """
     if not workload.is_true(ConditionType.QUOTA_RESERVED):
         if not {ConditionType.ADMITTED, ConditionType.QUOTA_RESERVED} & workload.conditions.keys():
@@ -101,12 +100,12 @@ def sync_admitted(workload: Workload, now: float) -> Workload:
         return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, UNSATISFIED_CHECKS, message, now)
     before = workload.condition(ConditionType.ADMITTED)
     if before is not None and before.status is ConditionStatus.FALSE and before.reason == PENDING_TOPOLOGY:
-        return workload  # an attempt has said why the topology is still pending
+        return workload  # a second pass has set the reason why the topology is pending
     return topology_delayed(workload, "", now)
 
 
 def topology_delayed(workload: Workload, why: str, now: float) -> Workload:
-    """Its checks are ready and its pods have no topology yet; `why` is what the last attempt lacked."""
+    """Set why a workload with ready checks has no topology yet; `why` is the result of the last second pass."""
     text = "There are pending delayed topology requests" + (f": {why}" if why else "")
     return with_condition(workload, ConditionType.ADMITTED, ConditionStatus.FALSE, PENDING_TOPOLOGY, text, now)
 
@@ -114,8 +113,8 @@ def topology_delayed(workload: Workload, why: str, now: float) -> Workload:
 def reserve(
     workload: Workload, admission: Admission, placement: Placement | None, required_checks: Iterable[str], now: float
 ) -> Workload:
-    """The workload holds this quota. It is admitted at once if every check that the admission needs is in its list,
-    and all of the list are Ready."""
+    """Set the admission. The workload is admitted at once if it lists every check that the admission needs, and all
+    listed checks are Ready."""
     workload = replace(workload, admission=admission, placement=placement)
     workload = reserved(workload, f"Quota reserved in ClusterQueue {admission.cluster_queue}", now)
     listed = {check.name for check in workload.admission_checks}
@@ -123,7 +122,7 @@ def reserve(
 
 
 def reserved(workload: Workload, message: str, now: float) -> Workload:
-    """QuotaReserved becomes True for the admission that the workload has; what stopped it before is over."""
+    """Set QuotaReserved to True for the present admission, and end earlier Evicted and Preempted conditions."""
     for type_ in (ConditionType.EVICTED, ConditionType.PREEMPTED, ConditionType.BLOCKED_ON_PREEMPTION_GATES):
         before = workload.condition(type_)
         if before is not None and before.status is ConditionStatus.TRUE:
@@ -133,12 +132,12 @@ def reserved(workload: Workload, message: str, now: float) -> Workload:
 
 
 def pending(workload: Workload, reason: str, message: str, now: float) -> Workload:
-    """QuotaReserved is False for that reason."""
+    """Set QuotaReserved to False."""
     return with_condition(workload, ConditionType.QUOTA_RESERVED, ConditionStatus.FALSE, reason, message, now)
 
 
 def waited_seconds(workload: Workload) -> float:
-    """How long a workload that holds quota was in its queue: since it was created, or queued again."""
+    """How many seconds a workload with quota waited, since it was created or requeued."""
     since, requeued = workload.created_at, workload.condition(ConditionType.REQUEUED)
     if requeued is not None and requeued.status is ConditionStatus.TRUE:
         since = requeued.last_transition_time
@@ -146,12 +145,12 @@ def waited_seconds(workload: Workload) -> float:
 
 
 def admitted_message(cluster_queue: str, waited_seconds: float) -> str:
-    """What the Admitted event says."""
+    """The message of the Admitted event."""
     return f"Admitted by ClusterQueue {cluster_queue}, wait time since reservation was {waited_seconds:.0f}s"
 
 
 def blocked_on_gates(workload: Workload, message: str, now: float) -> Workload:
-    """It would have to preempt, and a closed preemption gate forbids that."""
+    """Record that it would have to preempt while a preemption gate is closed."""
     type_ = ConditionType.BLOCKED_ON_PREEMPTION_GATES
     return with_condition(workload, type_, ConditionStatus.TRUE, PREEMPTION_GATED, message, now)
 
@@ -162,12 +161,12 @@ def eviction_reason(reason: EvictionReason, cause: str = "") -> str:
 
 
 def eviction_event(reason: EvictionReason, cause: str = "") -> str:
-    """The reason of the event that tells of an eviction."""
+    """The reason of the eviction event."""
     return f"EvictedDueTo{eviction_reason(reason, cause)}"
 
 
 def evict(workload: Workload, reason: EvictionReason, message: str, now: float, cause: str = "") -> Workload:
-    """Evicted becomes True: its pods must stop. It keeps its quota until they have (T56)."""
+    """Set Evicted: its pods must stop. It keeps its quota until they have stopped (T56)."""
     workload = with_condition(
         workload, ConditionType.EVICTED, ConditionStatus.TRUE, eviction_reason(reason, cause), message, now
     )
@@ -193,13 +192,13 @@ def _reset(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
 
 
 def preempt(workload: Workload, reason: PreemptionReason, message: str, now: float) -> Workload:
-    """It must stop to make room for another workload."""
+    """Evict to make room for another workload."""
     workload = evict(replace(workload, last_preempted_at=now), EvictionReason.PREEMPTED, message, now)
     return with_condition(workload, ConditionType.PREEMPTED, ConditionStatus.TRUE, reason.value, message, now)
 
 
 def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -> Workload:
-    """The pods of an evicted workload have stopped: it holds nothing, and is queued again or told to wait."""
+    """Release an evicted workload whose pods have stopped: it holds nothing, and is requeued or waits."""
     evicted = workload.conditions[ConditionType.EVICTED]
     at_once = evicted.reason in _REQUEUED_AT_ONCE and not workload.single_pod
     status = ConditionStatus.TRUE if at_once else ConditionStatus.FALSE
@@ -210,7 +209,7 @@ def release(workload: Workload, now: float, *, resets_pods_ready: bool = True) -
 
 
 def requeue(workload: Workload, reason: RequeuedReason, now: float) -> Workload:
-    """Requeued becomes True: what kept the workload out of its queue is over."""
+    """Set Requeued to True: the reason that kept it out of its queue is over."""
     message = _REQUEUED_MESSAGES[reason]
     return with_condition(workload, ConditionType.REQUEUED, ConditionStatus.TRUE, reason, message, now)
 
@@ -220,7 +219,7 @@ def give_back(workload: Workload, reason: str, message: str, now: float) -> Work
 
 
 def waiting_for_start(workload: Workload, now: float) -> Workload:
-    """Its pods are not ready, and have not been in this admission."""
+    """Set PodsReady to False: its pods have not been ready since this admission."""
     reason = PodsReadyReason.WAIT_FOR_START
     return with_condition(
         workload, ConditionType.PODS_READY, ConditionStatus.FALSE, reason, PODS_READY_MESSAGES[reason], now
@@ -228,7 +227,8 @@ def waiting_for_start(workload: Workload, now: float) -> Workload:
 
 
 def sync_pods_ready(workload: Workload, ready: bool, now: float) -> Workload:
-    """PodsReady follows the pods of an admitted workload; they are waited for anew once it is not admitted any more."""
+    """Set PodsReady of an admitted workload by its pods. When it is not admitted any more, the condition starts
+    again."""
     before = workload.condition(ConditionType.PODS_READY)
     reason = PodsReadyReason.WAIT_FOR_START
     if workload.is_true(ConditionType.ADMITTED):
@@ -240,7 +240,7 @@ def sync_pods_ready(workload: Workload, ready: bool, now: float) -> Workload:
 
 
 def pods_ready_reason(before: str, ready: bool) -> PodsReadyReason:
-    """Why PodsReady of an admitted workload is as it is, after the reason `before`; empty for the first time."""
+    """The reason of PodsReady of an admitted workload, given the reason `before` (empty at first)."""
     if ready:
         recovered = before in (PodsReadyReason.WAIT_FOR_RECOVERY, PodsReadyReason.RECOVERED)
         return PodsReadyReason.RECOVERED if recovered else PodsReadyReason.STARTED
@@ -249,14 +249,14 @@ def pods_ready_reason(before: str, ready: bool) -> PodsReadyReason:
 
 
 def finish(workload: Workload, reason: str, message: str, now: float) -> Workload:
-    """The workload is done, for good."""
+    """Set Finished, which is final."""
     if workload.is_true(ConditionType.FINISHED):
         return workload
     return with_condition(workload, ConditionType.FINISHED, ConditionStatus.TRUE, reason, message, now)
 
 
 def execution_seconds(conditions: Mapping[ConditionType, Condition], now: float) -> int:
-    """Whole seconds since it was admitted; 0 when it is not."""
+    """Whole seconds since its admission; 0 if it is not admitted."""
     admitted = conditions.get(ConditionType.ADMITTED)
     if admitted is None or admitted.status is not ConditionStatus.TRUE:
         return 0

@@ -1,4 +1,4 @@
-"""What the steps of a workload's life follow from, and the times at which they are due by the clock alone."""
+"""The inputs of a workload's lifecycle steps, and the times at which steps become due."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from scheduling.model.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class WorkloadContext:
-    """What a step follows from, besides the workload itself.
+    """The inputs of a lifecycle step besides the workload itself.
 
-    `cluster_queue` is the ClusterQueue that the LocalQueue names, and `inactive_reason` says why that one is inactive
-    other than by its stop policy; `reserving_queue` is the ClusterQueue whose quota the workload holds. Each is None
-    where there is no such object. `admissibility_error` says what ClusterQueue and workload have against each other.
-    `wanted_active` is spec.active as its owner left it; `pods_stopped` says that none of its pods runs any more;
-    `lacks_devices` says that it asks for devices and was admitted on quota alone, before any device was known;
-    `drained` names the nodes and devices it holds that an operator is emptying; `accumulated_seconds` is what it ran
-    in earlier admissions.
+    `cluster_queue` is the ClusterQueue that the LocalQueue names, and `inactive_reason` why it is inactive apart
+    from its stop policy. `reserving_queue` is the ClusterQueue whose quota the workload holds. Each is None if the
+    object does not exist. `admissibility_error` says why ClusterQueue and workload do not match.
+
+    `wanted_active` is spec.active as its owner set it. `pods_stopped`: none of its pods runs any more.
+    `lacks_devices`: it requests devices and was admitted on quota alone, before any device was known. `drained`
+    names the nodes and devices it holds that an operator drains. `accumulated_seconds` is its running time in
+    earlier admissions.
     """
 
     configuration: Configuration
@@ -38,18 +39,18 @@ class WorkloadContext:
 
     @property
     def strict(self) -> bool:
-        """Whether a workload lives as under Kueue also where ours is better for its user."""
+        """Whether to follow Kueue even where our rule is better for users."""
         return self.configuration.strict_kueue_lifecycle
 
     @property
     def reached_queue(self) -> ClusterQueue | None:
-        """The ClusterQueue that the workload reaches: a LocalQueue that is gone or stopped leads nowhere."""
+        """The ClusterQueue that the workload reaches; None if its LocalQueue does not exist or is stopped."""
         queue = self.local_queue
         return self.cluster_queue if queue is not None and queue.stop_policy is StopPolicy.NONE else None
 
 
 def deadline(workload: Workload, context: WorkloadContext, now: float) -> float | None:
-    """When the next step may be due by the clock alone, once those of now are taken; None for never."""
+    """The next time at which a step may become due, once all steps due now are taken; None for never."""
     if workload.is_true(ConditionType.FINISHED):
         return None
     backoff_end = _backoff_end(workload, context)
@@ -62,7 +63,7 @@ def deadline(workload: Workload, context: WorkloadContext, now: float) -> float 
 
 
 def waits_for_backoff(workload: Workload, context: WorkloadContext, now: float) -> bool:
-    """Whether the time at which it may be queued again lies ahead."""
+    """Whether it may be requeued only at a later time."""
     backoff_end = _backoff_end(workload, context)
     return backoff_end is not None and backoff_end > now
 
@@ -73,14 +74,14 @@ def _backoff_end(workload: Workload, context: WorkloadContext) -> float | None:
 
 
 def waits_for(workload: Workload) -> PodsReadyReason:
-    """What its pods are waited for: the first start, or to recover."""
+    """What the workload waits for: the first start of its pods, or their recovery."""
     condition = workload.condition(ConditionType.PODS_READY)
     recovering = condition is not None and condition.reason == PodsReadyReason.WAIT_FOR_RECOVERY
     return PodsReadyReason.WAIT_FOR_RECOVERY if recovering else PodsReadyReason.WAIT_FOR_START
 
 
 def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float]:
-    """When WaitForPodsReady gives up: a time-out after admission, or after pods that were ready failed."""
+    """When WaitForPodsReady gives up: one timeout after admission, or after ready pods failed."""
     ready = context.configuration.wait_for_pods_ready
     running = workload.is_true(ConditionType.ADMITTED) and not workload.is_true(ConditionType.EVICTED)
     if ready is None or not running or not context.wanted_active or workload.is_true(ConditionType.PODS_READY):
@@ -92,10 +93,10 @@ def pods_ready_times(workload: Workload, context: WorkloadContext) -> list[float
 
 
 def execution_times(workload: Workload, context: WorkloadContext) -> list[float]:
-    """When its execution time is up: what it ran in earlier admissions counts, and so do pods that are stopping.
+    """When its maximum execution time is over. Earlier admissions count, and so do pods that are stopping.
 
-    Once is enough: an inactive workload has no limit any more. Kueue's controller goes on to look at one while its pods
-    stop, and marks it a second time.
+    One deactivation is enough: an inactive workload has no limit any more. Kueue's controller checks again while the
+    pods stop, and marks the workload a second time.
     """
     limit = workload.maximum_execution_time_seconds
     if limit is None or not workload.is_true(ConditionType.ADMITTED) or not (context.wanted_active or context.strict):

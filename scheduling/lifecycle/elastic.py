@@ -1,8 +1,8 @@
-"""Elastic jobs that shrink while they hold quota: the counts of the admission follow those of the pod sets.
+"""Elastic jobs that shrink while they hold quota: the admission's counts follow the pod sets' counts.
 
-Quota is free at once, as in Kueue. A slice of a device is free when its pod is gone: the Job controller chooses which
-pods end, so a workload may hold more placed pods than its admission counts until they have, and its replicas need not
-be numbered without gaps afterwards.
+Quota is free at once, as in Kueue. A slice of a device is free only when its pod is gone. The Job controller chooses
+which pods end. So a workload may hold more placed pods than its admission counts for a while, and its replica
+numbers may have gaps afterwards.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from scheduling.model.topology import TopologyAssignment, TopologyDomain
 from scheduling.model.workload import PodSetAssignment, Workload
 
 NodesOf = Callable[[PodSetAssignment, TopologyDomain], frozenset[str]]
-"""The nodes of a topology domain of a pod set's assignment; none where the domain is gone."""
+"""The nodes of a topology domain of a pod set's assignment; empty if the domain no longer exists."""
 
 
 def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) -> Workload:
-    """The workload with no more quota, domains and placed pods than its pod sets ask for; itself where it has no more.
+    """The workload, reduced to the quota, domains and placed pods that its pod sets request; the same object if it
+    holds no more.
 
-    `pods_may_run`: it has been admitted, so that placed pods beyond the count are held until somebody sees them gone.
-    Otherwise the replicas with the highest numbers are dropped. Placed pods say which domains are held; where no pod
-    was placed by us the domains are cut from the end of their stored order.
+    `pods_may_run`: it was admitted, so placed pods beyond the count are held until the cluster reports them gone.
+    Otherwise the replicas with the highest numbers are dropped. Placed pods decide which domains are held; without
+    any, domains are cut from the end of their stored order.
     """
     if workload.admission is None:
         return workload
@@ -40,7 +41,7 @@ def scaled_down(workload: Workload, nodes_of: NodesOf, *, pods_may_run: bool) ->
 
 
 def free_numbers(taken: Iterable[int], count: int) -> list[int]:
-    """The `count` lowest replica numbers that are not taken."""
+    """The `count` lowest free replica numbers."""
     used = set(taken)
     found: list[int] = []
     number = 0
@@ -90,7 +91,7 @@ def _assignment(
 def _domains_of(
     assignment: PodSetAssignment, topology: TopologyAssignment, pods: Sequence[PodPlacement], nodes_of: NodesOf
 ) -> TopologyAssignment:
-    """The domains with as many pods as are placed there; cut from the end where that can't be told any more."""
+    """The domains with the pods that are placed there; cut from the end if the domain of a pod is unknown."""
     if len(pods) >= sum(domain.count for domain in topology.domains):
         return topology
     on_node = Counter(pod.node for pod in pods)

@@ -1,4 +1,4 @@
-"""Why a workload is not even queued, as its QuotaReserved condition says, in the order in which Kueue asks."""
+"""Why a workload is not queued, as its QuotaReserved condition says; checks in Kueue's order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PENDING_EVALUATION: Verdict = (
     PendingReason.PENDING_EVALUATION,
     "Workload is pending evaluation in the scheduling queue",
 )
-"""What is said of a workload that the scheduler has not looked at yet."""
+"""The message on a workload that the scheduler has not evaluated yet."""
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 
 _OF_THE_SCHEDULER = frozenset(
@@ -32,9 +32,9 @@ _OURS = ("LocalQueue ", "ClusterQueue ", NAMESPACE_MISMATCH, "Admission is gated
 
 
 def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict | None:
-    """What QuotaReserved of a workload without quota says; None where it stays as it is.
+    """The QuotaReserved condition of a workload without quota; None if it does not change.
 
-    A verdict of the scheduler stands until the scheduler looks again, and a new workload has none.
+    A verdict of the scheduler stands until the scheduler evaluates the workload again. A new workload has none.
     """
     before = workload.condition(ConditionType.QUOTA_RESERVED)
     if not context.wanted_active:
@@ -53,7 +53,7 @@ def inadmissible_reason(workload: Workload, context: WorkloadContext) -> Verdict
 
 
 def _by_its_queues(workload: Workload, context: WorkloadContext) -> Verdict | None:
-    """The messages name the queues; why one is inactive is told by its own Active condition."""
+    """Messages name the queues. The reason why one is inactive is in its own Active condition."""
     queue, cluster_queue = context.local_queue, context.cluster_queue
     if queue is None:
         return PendingReason.MISCONFIGURED, f"LocalQueue {workload.queue_name} doesn't exist"
@@ -81,8 +81,8 @@ def _by_itself(workload: Workload, context: WorkloadContext) -> Verdict | None:
 
 
 def _is_of_the_scheduler(verdict: Condition) -> bool:
-    """Whether a cycle said so. It calls what LimitRanges forbid Misconfigured and closed preemption gates
-    AdmissionGated, as this module calls a missing queue and an admission gate."""
+    """Whether a cycle set the verdict. A cycle uses Misconfigured for LimitRange violations and AdmissionGated for
+    closed preemption gates; this module uses them for a missing queue and an admission gate."""
     if verdict.reason in (PendingReason.MISCONFIGURED, PendingReason.ADMISSION_GATED):
         return not verdict.message.startswith(_OURS)
     return verdict.reason in _OF_THE_SCHEDULER

@@ -1,8 +1,8 @@
-"""What happens to a workload outside the cycle: one step at a time, from what is known of it now.
+"""What happens to a workload outside the cycle, one step at a time.
 
-`next_step` looks at a workload as Kueue's workload controller reconciles one, in its order, and returns the first step
-that is due, or None. The caller applies it and asks again. Where ours is better for users than Kueue's, a rule asks
-`context.strict`; docs/scheduling.md lists them.
+`next_step` reconciles a workload in the order of Kueue's workload controller and returns the first step that is due,
+or None. The caller applies it and calls again. Where our rule is better for users than Kueue's, it depends on
+`context.strict`; docs/scheduling.md lists these rules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EVICTED_FOR_A_WHILE = frozenset({EvictionReason.PODS_READY_TIMEOUT, EvictionRea
 
 @dataclass(frozen=True, slots=True)
 class StepEvent:
-    """An event that a step tells; `ours` marks those that Kueue does not have."""
+    """An event of a step; `ours` marks events that Kueue does not have."""
 
     reason: str
     message: str
@@ -49,10 +49,10 @@ class StepEvent:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A workload after a step, and what to tell of it.
+    """A workload after a step, and the events of the step.
 
     `evicted` is (reason, cause) when the step evicts; `deactivates` sets spec.active to false; `accumulated_seconds`
-    replaces what is kept of earlier runs.
+    replaces the running time of earlier admissions.
     """
 
     workload: Workload
@@ -92,11 +92,11 @@ def _rules(workload: Workload, context: WorkloadContext, now: float) -> Iterable
         yield from (_by_time, _released)
 
 
-# --- Requeuing and deactivation ---------------------------------------------------------------------------------------
+# -- Requeuing and deactivation -----------------------------------------------------------------------------------
 
 
 def _delayed_by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """A check that asks for a retry later delays the workload, and never hastens it."""
+    """A check that requests a later retry delays the workload, but never makes it earlier."""
     retries = [
         check.last_transition_time + check.requeue_after_seconds
         for check in workload.admission_checks
@@ -107,14 +107,14 @@ def _delayed_by_checks(workload: Workload, context: WorkloadContext, now: float)
     if at <= now or (state.requeue_at is not None and state.requeue_at >= at):
         return None
     moved = replace(workload, requeue_state=replace(state, requeue_at=at))
-    return Step(moved, _ours("RequeueDelayed", "An admission check asked to try again later"))
+    return Step(moved, _ours("RequeueDelayed", "An admission check requested a later retry"))
 
 
 def _deactivated(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Inactive: evict unless it is evicted already, with the cause that was noted, and forget the back-off.
+    """Evict an inactive workload, with the recorded cause, unless it is evicted already, and clear its back-off.
 
-    A workload that waits has nothing to stop: that it was deactivated is counted, and no event tells it. Kueue keeps a
-    DeactivationTarget that comes while the eviction goes on, and so undoes every later activation.
+    A pending workload has nothing to stop: its deactivation is counted, without an event. Kueue keeps a
+    DeactivationTarget that is set during the eviction, and so undoes every later activation.
     """
     target = workload.condition(ConditionType.DEACTIVATION_TARGET)
     forgotten = replace(to.without_condition(workload, ConditionType.DEACTIVATION_TARGET), requeue_state=None)
@@ -137,20 +137,20 @@ def _marked_for_deactivation(workload: Workload, context: WorkloadContext, now: 
 
 
 def _backoff_over(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """The time at which a waiting workload may be queued again has come."""
+    """The time at which a pending workload may be requeued has come."""
     state = workload.requeue_state
     if state is None or state.requeue_at is None or state.requeue_at > now:
         return None
     if workload.is_true(ConditionType.QUOTA_RESERVED):
         return None
-    return Step(_without_requeue_at(workload, context), _ours("Requeued", "Its back-off is over"))
+    return Step(_without_requeue_at(workload, context), _ours("Requeued", "The back-off has ended"))
 
 
 def _requeued_after_eviction(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """What kept it out of its queue is over: it is active again, or its back-off has ended.
+    """Requeue a workload whose obstacle is over: it is active again, or its back-off has ended.
 
-    Kueue lets only those in again that a user had deactivated; whoever activates one that Kueue's rules deactivated
-    means it.
+    Kueue requeues only workloads that a user had deactivated. We also requeue one that Kueue's rules deactivated and
+    a user activated, because the user intends it.
     """
     requeued = workload.condition(ConditionType.REQUEUED)
     if requeued is None or requeued.status is not ConditionStatus.FALSE:
@@ -171,7 +171,7 @@ def _local_queue_restarted(workload: Workload, context: WorkloadContext, now: fl
 
 
 def _gated(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Kueue's gate takes back quota, also of a workload that runs; ours keeps a workload out of its queue."""
+    """Kueue's gate also takes quota back from a running workload; ours only keeps a workload out of its queue."""
     if not context.strict or not workload.admission_gates or workload.admission is None:
         return None
     gates = ",".join(workload.admission_gates)
@@ -200,7 +200,8 @@ def _admits(queue: ClusterQueue | LocalQueue | None) -> bool:
 
 
 def _without_requeue_at(workload: Workload, context: WorkloadContext) -> Workload:
-    """Kueue keeps a state that counts nothing, and deactivation takes that for a back-off to be forgotten."""
+    """Clear the time of requeueing. Kueue keeps a state with count 0, which deactivation treats as a back-off to
+    clear."""
     state = workload.requeue_state
     if state is None:
         return workload
@@ -213,18 +214,19 @@ def _ours(reason: str, message: str, *, warning: bool = False) -> tuple[StepEven
 
 
 def _eviction(workload: Workload, reason: EvictionReason, cause: str, message: str) -> Step:
-    """The event names the cause only of a deactivation, as Kueue's does, and tells of those that held something."""
+    """An eviction step. As in Kueue, the event names the cause only for a deactivation, and exists only if quota was
+    held."""
     told = (StepEvent(to.eviction_event(reason, cause), message),) if workload.admission is not None else ()
     return Step(workload, told, evicted=(reason, cause))
 
 
-# --- Admission checks and the verdict ---------------------------------------------------------------------------------
+# -- Admission checks and the verdict ----------------------------------------------------------------------------
 
 
 def _checks_listed(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """The list of checks is what the ClusterQueue asks of the workload now.
+    """Update the list of checks to those that the ClusterQueue requires of the workload now.
 
-    An admitted workload stays admitted when a check comes later or is asked anew; Retry and Rejected stop it.
+    An admitted workload stays admitted if a check is added or reset later; Retry and Rejected stop it.
     """
     if context.reached_queue is None:
         return None
@@ -246,7 +248,7 @@ def _wanted_checks(workload: Workload, queue: ClusterQueue) -> Iterable[str]:
 
 
 def _verdict(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """QuotaReserved says why a workload without quota is not queued, and Admitted follows."""
+    """Set QuotaReserved of a workload that is not queued, and Admitted accordingly."""
     if workload.is_true(ConditionType.ADMITTED):
         return None
     told, verdict = workload, None
@@ -286,24 +288,24 @@ def _admitted_event(workload: Workload, now: float) -> StepEvent:
     return StepEvent("Admitted", to.admitted_message(queue, waited))
 
 
-# --- While it holds quota ---------------------------------------------------------------------------------------------
+# -- While it holds quota ----------------------------------------------------------------------------------------
 
 
 def _released(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """The pods of an evicted workload have stopped. Kueue knows of PodsReady only while it waits for pods."""
+    """Release an evicted workload whose pods have stopped. Kueue resets PodsReady only while it waits for pods."""
     if workload.admission is None or not workload.is_true(ConditionType.EVICTED) or not context.pods_stopped:
         return None
     ran = context.accumulated_seconds + to.execution_seconds(workload.conditions, now)
-    told = _ours("QuotaReleased", "Its pods have stopped; its quota and devices are free")
+    told = _ours("QuotaReleased", "All pods have stopped; quota and devices are released")
     known = not context.strict or context.configuration.wait_for_pods_ready is not None
     return Step(to.release(workload, now, resets_pods_ready=known), told, accumulated_seconds=ran)
 
 
 def _by_checks(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """A check that rejects deactivates; one that asks to try again evicts.
+    """Deactivate for a rejected check, evict for a retry.
 
-    It evicts at once, and the delay of the check counts from its answer: quota and devices are free meanwhile. Kueue
-    lets the workload keep them until the delay is over.
+    The eviction is immediate, and the check's delay counts from its answer, so quota and devices are free meanwhile.
+    In Kueue the workload keeps them until the delay is over.
     """
     if workload.is_true(ConditionType.EVICTED):
         return None
@@ -334,8 +336,8 @@ def _by_local_queue(workload: Workload, context: WorkloadContext, now: float) ->
 
 
 def _by_cluster_queue(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """A ClusterQueue that is drained stops what holds its quota. Kueue finds it by way of the LocalQueue, and so lets
-    workloads run whose LocalQueue is gone or on hold."""
+    """Evict the workloads of a drained ClusterQueue. Kueue finds the ClusterQueue through the LocalQueue, so
+    workloads whose LocalQueue is deleted or on hold keep running there."""
     queue = context.reached_queue if context.strict else context.reserving_queue
     if workload.is_true(ConditionType.ADMITTED):
         drained = queue is not None and queue.stop_policy is StopPolicy.HOLD_AND_DRAIN
@@ -353,7 +355,7 @@ def _drained(workload: Workload, reason: EvictionReason, kind: str, now: float) 
 def _not_admitted_any_more(
     workload: Workload, queue: ClusterQueue | LocalQueue | None, name: str, now: float
 ) -> Step | None:
-    """A queue that is gone or stopped takes back quota that is reserved and not yet used."""
+    """Take back quota that is reserved but not admitted when a queue is deleted or stopped."""
     if queue is None or queue.terminating:
         reason, message = PendingReason.MISCONFIGURED, f"{name} is terminating or missing"
     elif queue.stop_policy is not StopPolicy.NONE:
@@ -364,7 +366,7 @@ def _not_admitted_any_more(
 
 
 def _by_failed_nodes(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Without a topology there is no second pass that could move the pods of a failed node elsewhere."""
+    """Evict for failed nodes: without a topology no second pass can move the pods."""
     assignments = workload.admission.pod_set_assignments if workload.admission else ()
     if not workload.unhealthy_nodes or any(assignment.topology_assignment for assignment in assignments):
         return None
@@ -372,17 +374,18 @@ def _by_failed_nodes(workload: Workload, context: WorkloadContext, now: float) -
 
 
 def _by_lacking_devices(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Devices came to be known after it was admitted on quota alone: it is placed anew, unless its pods run already."""
+    """Evict a workload that was admitted on quota alone before devices were known, so that it is placed, unless its
+    pods run already."""
     if not context.lacks_devices or workload.is_true(ConditionType.PODS_READY):
         return None
-    message = "It was admitted before any device was known; it is queued again to get devices of its own"
+    message = "Admitted before any device was known; requeued to get devices assigned"
     return _evict(workload, EvictionReason.DEVICES_NOT_ASSIGNED, message, now)
 
 
 def _by_drain(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
     if not context.drained:
         return None
-    message = f"It is moved away from {context.drained}, which an operator is emptying"
+    message = f"Moved away from {context.drained}, which an operator drains"
     return _evict(workload, EvictionReason.DRAINED, message, now)
 
 
@@ -393,7 +396,8 @@ def _evict(workload: Workload, reason: EvictionReason, message: str, now: float)
 
 
 def _by_time(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Its pods are not ready in time, or it has run for as long as it may; both in one step when both are due."""
+    """Evict for pods that are not ready in time, or for the maximum execution time; both in one step if both are
+    due."""
     by_pods = _by_pods_ready(workload, context, now)
     by_execution = _by_execution_time(by_pods.workload if by_pods else workload, context, now)
     if by_pods is None or by_execution is None:
@@ -402,7 +406,7 @@ def _by_time(workload: Workload, context: WorkloadContext, now: float) -> Step |
 
 
 def _by_pods_ready(workload: Workload, context: WorkloadContext, now: float) -> Step | None:
-    """Not ready in time: requeued with a back-off, or deactivated after too many attempts."""
+    """Pods not ready in time: requeue with a back-off, or deactivate after too many attempts."""
     due = min(pods_ready_times(workload, context), default=None)
     ready = context.configuration.wait_for_pods_ready
     if ready is None or due is None or now < due:

@@ -1,4 +1,4 @@
-"""When a workload or its job has been kept long enough (Kueue's objectRetentionPolicies)."""
+"""When a finished workload, or the job of a deactivated one, is deleted (Kueue's objectRetentionPolicies)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FINISHED_MESSAGE: Final = "Deleted finished workload due to elapsed retention"
 DEACTIVATED_MESSAGE: Final = "Deleted job: deactivation retention period expired"
 
 DEACTIVATIONS: Final = frozenset(eviction_reason(EvictionReason.DEACTIVATED, cause) for cause in DeactivationCause)
-"""Reasons of Evicted when Kueue's rules deactivated the workload, not a user."""
+"""Reasons of Evicted for workloads that Kueue's rules, not a user, deactivated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long what has ended is kept; None for ever."""
+    """How long ended objects are kept; None for ever."""
 
     after_finished_seconds: float | None = None
     after_deactivated_seconds: float | None = None

@@ -1,4 +1,4 @@
-"""Reading manifests field by field, so that every mistake is found in one pass and located."""
+"""Reads manifests field by field, so that one pass finds every mistake and its path."""
 
 from scheduling.manifest.errors import LocatedError, MistakeReason, ValidationReport
 from scheduling.manifest.field_reader import FieldReader

@@ -1,4 +1,4 @@
-"""Mistakes in a manifest, each with the place where it stands, and what was let pass with a warning."""
+"""Mistakes in a manifest with their paths, and warnings about fields that are accepted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class MistakeReason(StrEnum):
-    """What kind of mistake it is; stable, so that clients may test for it. Kubernetes' causes where it has one."""
+    """The kind of mistake; stable, so that clients may test for it. Kubernetes' cause where there is one."""
 
     INVALID = "Invalid"
     REQUIRED = "Required"
@@ -29,10 +29,10 @@ class MistakeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LocatedError:
-    """One mistake in what was sent.
+    """One mistake in a request.
 
-    `document` counts from 0 in the call; `path` is the field as in `spec.podSets[0].count`; `value` is what stood
-    there; `rule` says what is asked for; `remedy` says what to write instead; `source` names the file, where there is
+    `document` counts from 0 within the request; `path` is the field, as in `spec.podSets[0].count`; `value` is what
+    it contains; `rule` is what it violates; `remedy` is what to write instead; `source` names the file, if there is
     one.
     """
 
@@ -53,7 +53,7 @@ class LocatedError:
 
 @dataclass(slots=True)
 class ValidationReport:
-    """What was found in one document: mistakes, which refuse it, and warnings, which do not."""
+    """The mistakes of one document, which refuse it, and its warnings, which do not."""
 
     document: int = 0
     source: str = ""
@@ -63,11 +63,11 @@ class ValidationReport:
     def error(
         self, path: str, value: Any, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID
     ) -> None:
-        """Note a mistake. Long values are not repeated whole."""
+        """Add a mistake. Long values are shortened."""
         self.errors.append(LocatedError(self.document, path, _brief(value), rule, remedy, reason, self.source))
 
     def warn(self, path: str, text: str) -> None:
-        """Note something that is taken, but that its author should know of."""
+        """Add a warning about a field that is accepted."""
         self.warnings.append(f"{path}: {text}" if path else text)
 
 

@@ -1,4 +1,4 @@
-"""One mapping of a manifest, read field by field. A field that no reader took is an unknown field."""
+"""Reads one mapping of a manifest field by field. Fields that no reader took are unknown fields."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _INT64_MAX = 2**63 - 1
 
 
 class FieldReader:
-    """Reads a mapping. As in Kubernetes, a null is as good as a field left out.
+    """Reads a mapping. As in Kubernetes, null means absent.
 
-    A wrong value is noted in the report and the default is returned, so that reading goes on and finds the rest.
+    A wrong value is reported and the default is returned, so that reading continues and finds the other mistakes.
     """
 
     __slots__ = ("_read", "content", "path", "report")
@@ -37,28 +37,28 @@ class FieldReader:
         return f"{self.path}.{key}" if self.path else key
 
     def error(self, key: str, rule: str, remedy: str = "", reason: MistakeReason = MistakeReason.INVALID) -> None:
-        """Note a mistake in a field."""
+        """Report a mistake in a field."""
         self.report.error(self.at(key), self.content.get(key), rule, remedy, reason)
 
     def warn(self, key: str, text: str) -> None:
-        """Note a warning about a field."""
+        """Report a warning about a field."""
         self.report.warn(self.at(key), text)
 
     def has(self, key: str) -> bool:
-        """Whether the field is there and not null."""
+        """Whether the field is present and not null."""
         return self.content.get(key) is not None
 
     def take(self, key: str) -> Any:
-        """The raw value; the caller checks it."""
+        """The raw value, unchecked."""
         self._read.add(key)
         return self.content.get(key)
 
     def ignore(self, *keys: str) -> None:
-        """Fields that are known and of no interest here."""
+        """Mark fields as known that this reader does not use."""
         self._read.update(keys)
 
     def require(self, key: str, remedy: str = "") -> bool:
-        """Whether the field is there; its absence is noted."""
+        """Whether the field is present; otherwise "Required value" is reported."""
         if self.has(key):
             return True
         self._read.add(key)
@@ -74,7 +74,7 @@ class FieldReader:
         max_length: int | None = None,
         syntax: Syntax | None = None,
     ) -> str:
-        """A string; the empty one counts as left out."""
+        """A string. The empty string counts as absent."""
         value = self.take(key)
         if value is None or value == "":
             if required:
@@ -92,12 +92,12 @@ class FieldReader:
         return str(value)
 
     def choice(self, key: str, default: E, *, among: Iterable[E] | None = None) -> E:
-        """One token of the default's enum (or of those that are legal here)."""
+        """A member of the default's enum (or of `among`)."""
         choices = list(among) if among is not None else list(type(default))
         return self._token(key, choices) or default
 
     def optional_choice(self, key: str, choices: Iterable[E]) -> E | None:
-        """One of the tokens, or None where the field is left out."""
+        """A member of `choices`; None if the field is absent."""
         return self._token(key, list(choices))
 
     def _token(self, key: str, choices: list[E]) -> E | None:
@@ -114,7 +114,7 @@ class FieldReader:
         return None
 
     def boolean(self, key: str, default: bool = False) -> bool:
-        """true or false."""
+        """A boolean."""
         value = self.take(key)
         if value is None:
             return default
@@ -129,7 +129,7 @@ class FieldReader:
         return default if value is None else value
 
     def optional_integer(self, key: str, *, minimum: int = 0, maximum: int = INT32_MAX) -> int | None:
-        """A whole number within bounds, or None where the field is left out."""
+        """A whole number within bounds; None if the field is absent."""
         value = self.take(key)
         if value is None:
             return None
@@ -142,7 +142,7 @@ class FieldReader:
         return value
 
     def quantity(self, key: str, *, negative: bool = False) -> int | None:
-        """A Kubernetes quantity in nano units, or None where the field is left out."""
+        """A Kubernetes quantity in nano units; None if the field is absent."""
         value = self.take(key)
         if value is None:
             return None
@@ -160,7 +160,7 @@ class FieldReader:
         return nanos
 
     def amount(self, key: str, resource: str) -> int | None:
-        """A quantity of the resource as an integer in its base units, or None where the field is left out."""
+        """A quantity of the resource as an integer in its base units; None if the field is absent."""
         nanos = self.quantity(key)
         if nanos is None:
             return None
@@ -171,7 +171,7 @@ class FieldReader:
         return amount
 
     def mapping(self, key: str) -> dict[str, Any]:
-        """A mapping that is kept as it is."""
+        """A mapping, unchecked."""
         value = self.take(key)
         if value is None:
             return {}
@@ -181,7 +181,7 @@ class FieldReader:
         return dict(value)
 
     def fields(self, key: str) -> FieldReader | None:
-        """The mapping under a key, to be read on, or None where it is left out (or is none)."""
+        """A reader for the mapping under a key; None if it is absent or not a mapping."""
         value = self.take(key)
         if value is None:
             return None
@@ -191,13 +191,13 @@ class FieldReader:
         return FieldReader(self.report, self.at(key), value)
 
     def required_fields(self, key: str) -> FieldReader:
-        """As `fields`, for a mapping that must be there; reads as empty where it is not."""
+        """As `fields` for a required mapping; an absent one reads as empty."""
         if not self.require(key):
             return FieldReader(ValidationReport(), self.at(key), {})
         return self.fields(key) or FieldReader(ValidationReport(), self.at(key), {})
 
     def sequence(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[Any]:
-        """A list, its length checked."""
+        """A list whose length is within bounds."""
         value = self.take(key)
         if value is None:
             value = []
@@ -218,7 +218,7 @@ class FieldReader:
         return value
 
     def items(self, key: str, *, min_items: int = 0, max_items: int | None = None) -> list[FieldReader]:
-        """A list of mappings, to be read on."""
+        """Readers for a list of mappings."""
         found = []
         for index, item in enumerate(self.sequence(key, min_items=min_items, max_items=max_items)):
             path = f"{self.at(key)}[{index}]"
@@ -292,9 +292,7 @@ class FieldReader:
             return
         for key in self.content:
             if key not in self._read:
-                self.error(
-                    key, "is not a field that is known here", suggestion(key, self._read), MistakeReason.UNKNOWN_FIELD
-                )
+                self.error(key, "unknown field", suggestion(key, self._read), MistakeReason.UNKNOWN_FIELD)
 
     def _is_text(self, key: str, value: Any) -> bool:
         if isinstance(value, str):
@@ -304,17 +302,17 @@ class FieldReader:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`Did you mean ...?` for the closest known word, else the words that are known."""
+    """`Did you mean ...?` with the closest known word, else all known words."""
     words = sorted(known)
     lowered = {known_word.lower(): known_word for known_word in words}
     close = difflib.get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
     if close:
         return f'Did you mean "{lowered[close[0]]}"?'
-    return f"Known here: {', '.join(words)}." if words else ""
+    return f"Supported: {', '.join(words)}." if words else ""
 
 
 def quoting(value: Any) -> str:
-    """How to make a string of what YAML read as something else."""
+    """How to write a value as a string that YAML read as another type."""
     if isinstance(value, bool):
         return f'YAML reads {str(value).lower()}, yes, no, on and off as true or false: put it in quotes, as in "on".'
     if isinstance(value, int | float):

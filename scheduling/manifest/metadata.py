@@ -1,4 +1,4 @@
-"""`metadata` of an object: its names, labels and annotations."""
+"""Reads and writes `metadata` of an object: name, namespace, labels and annotations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _OF_THE_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class ObjectMeta:
-    """Who an object is. With `generate_name` its name is a prefix that five random characters are to follow."""
+    """The identity, labels and annotations of an object. `generate_name` is a prefix to which five random characters
+    are added."""
 
     name: str
     namespace: str = ""
@@ -46,11 +47,12 @@ class ObjectMeta:
     generate_name: bool = False
     uid: str = field(default="", compare=False)
     resource_version: str = field(default="", compare=False)
-    """What a manifest that was read from a server says of the object there: no part of what it asks for."""
+    """The version of a manifest that was read from a server. Not compared, because it is no part of the desired
+    state."""
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name of an object that has no namespace."""
+        """`namespace/name`, or the name of a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -62,7 +64,8 @@ def read_metadata(
     name_syntax: Syntax = dns_subdomain,
     nameless: bool = False,
 ) -> ObjectMeta:
-    """Read `metadata`. What only the API server writes there is skipped: it is in every manifest that was read back."""
+    """Read `metadata`. Fields that only the API server sets are ignored, because manifests read from a server have
+    them."""
     if nameless and not top.has("metadata"):
         top.ignore("metadata")
         return ObjectMeta("")
@@ -78,7 +81,6 @@ def read_metadata(
 
 
 def read_labels_and_annotations(fields: FieldReader) -> tuple[dict[str, str], dict[str, str]]:
-    """`labels` and `annotations`."""
     labels = fields.text_map("labels", key_syntax=qualified_name, value_syntax=label_value)
     return labels, read_annotations(fields)
 
@@ -118,15 +120,15 @@ def _read_namespace(fields: FieldReader, namespaced: bool, default: str) -> str:
 
 
 def read_annotations(fields: FieldReader) -> dict[str, str]:
-    """The annotations of a metadata; at most as much text as Kubernetes takes."""
+    """Read the annotations, at most as many bytes as Kubernetes accepts."""
     annotations = fields.text_map("annotations", key_syntax=lambda key: qualified_name(key.lower()))
-    annotations.pop(LAST_APPLIED, None)  # kubectl's own bookkeeping, a second copy of the manifest
+    annotations.pop(LAST_APPLIED, None)  # kubectl's own copy of the manifest
     size = sum(len(text.encode("utf-8", "surrogatepass")) for item in annotations.items() for text in item)
     if size > _ANNOTATIONS_BYTES:
         fields.report.error(
             fields.at("annotations"),
             size,
-            f"must have at most {_ANNOTATIONS_BYTES} bytes in all, has {size}",
+            f"must have at most {_ANNOTATIONS_BYTES} bytes in total, has {size}",
             "",
             MistakeReason.TOO_LONG,
         )

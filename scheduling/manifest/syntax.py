@@ -1,4 +1,4 @@
-"""Kubernetes' rules for names, labels and label values. Each function returns the rule that is broken, or None."""
+"""Kubernetes' rules for names, labels and label values. Each function returns the violated rule, or None."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def qualified_name(text: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def label_value(text: str) -> str | None:
-    """A label's value; empty is one."""
+    """A label's value, which may be empty."""
     if len(text) > _MAX_LABEL:
         return f"must have at most {_MAX_LABEL} characters, has {len(text)}"
     if text and not _NAME_PART.fullmatch(text):
@@ -60,5 +60,5 @@ def label_value(text: str) -> str | None:
 
 
 def generate_name_prefix(text: str) -> str | None:
-    """A `generateName`: what is left after five random characters are added must be a name."""
+    """A `generateName` prefix: with five random characters it must be a valid name."""
     return dns_subdomain(f"{text}x")

@@ -1,4 +1,4 @@
-"""Taints and tolerations of a manifest, by Kubernetes' rules; read into dicts without empty values, as stored."""
+"""Taints and tolerations of a manifest, by Kubernetes' rules, as dicts without empty values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def read_taints(fields: FieldReader, key: str, max_items: int | None = None) -> 
             item.require("effect", f"Use one of {', '.join(TaintEffect)}.")
             continue
         if (taint_key, effect) in seen:
-            item.error("key", f"has a taint with effect {effect} already", "Remove one.", MistakeReason.DUPLICATE)
+            item.error(
+                "key", f"Duplicate value: a taint with effect {effect} exists", "Remove it.", MistakeReason.DUPLICATE
+            )
         seen.add((taint_key, effect))
         found.append(_without_empty({"key": taint_key, "value": value, "effect": effect.value}))
     return found

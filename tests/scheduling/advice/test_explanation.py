@@ -45,7 +45,7 @@ def test_what_may_be_borrowed_counts_as_free_and_is_told_apart() -> None:
 @pytest.mark.parametrize(
     ("requests", "rule", "remedy"),
     [
-        (99, "MaximumQuota", "unless it asks for less, or the quota or what may be borrowed is raised."),
+        (99, "MaximumQuota", "unless it requests less, or the quota or the borrowing limit is raised."),
         ({"gpu": 1}, "CoveredResources", "unless the ClusterQueue covers these resources"),
     ],
 )

@@ -110,7 +110,7 @@ def test_who_would_not_be_let_in_anyway_is_told_why() -> None:
     advice = builder.world.advise_moves("team/w")
     assert advice.outcome == "NotAdmissible"
     assert advice.message == (
-        "The workload would not be let in whatever is free: workload namespace doesn't match ClusterQueue selector."
+        "The workload would not be admitted whatever is free: workload namespace doesn't match ClusterQueue selector."
     )
     builder.queue("broken", {"gone": PLENTY})
     builder.world.delete_resource_flavor("gone")

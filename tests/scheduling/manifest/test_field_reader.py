@@ -88,7 +88,7 @@ def test_what_nobody_read_is_unknown() -> None:
     fields.close()
     assert noted(fields) == [("spec.knwon", MistakeReason.UNKNOWN_FIELD), ("spec.other", MistakeReason.UNKNOWN_FIELD)]
     assert fields.report.errors[0].remedy == 'Did you mean "known"?'
-    assert fields.report.errors[1].remedy == "Known here: known."
+    assert fields.report.errors[1].remedy == "Supported: known."
 
 
 def test_a_required_mapping_that_is_missing_is_noted_once() -> None:
@@ -103,6 +103,6 @@ def test_a_mistake_reads_as_a_sentence() -> None:
     fields.choice("a", Colour.RED)
     fields.require("b")
     assert [str(error) for error in fields.report.errors] == [
-        "a.yaml, document 3, spec.a: 'Blu': must be one of Red, Green. Known here: Green, Red.",
+        "a.yaml, document 3, spec.a: 'Blu': must be one of Red, Green. Supported: Green, Red.",
         "a.yaml, document 3, spec.b: Required value. Add it.",
     ]
