@@ -45,7 +45,7 @@ def test_what_no_node_takes_is_not_admitted_and_says_why(system: System) -> None
     assert (large.status, large.reason) == ("Pending", "WaitingForNodes")
     assert "2 have too little cpu (50 requested, 8 on the largest)" in large.message
     assert (picky.status, picky.reason) == ("Pending", "WaitingForNodes")
-    assert "2 are not among those that its flavor, selector and affinity ask for" in picky.message
+    assert "2 are not selected by its flavor, node selector and affinity" in picky.message
 
 
 def test_a_node_is_held_told_and_given_back(system: System) -> None:

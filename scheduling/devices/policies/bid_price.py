@@ -1,4 +1,4 @@
-"""The policy `bid-price`: the node and the devices that lose least of what typical pods would pay for them."""
+"""The policy `bid-price`: chooses the node and devices that lose the least value to typical pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduling.model.placement import PodSetToPlace
 from scheduling.model.vendor import DeviceVendor
 
 STEP = 0.01
-"""Losses are told apart to a hundredth of a device: near ties fill one node after another, as with fgd."""
+"""Losses are rounded to a hundredth of a device, so that near ties fill one node after another, as with fgd."""
 
 _FINE = 1e-6
 _NEVER = np.iinfo(np.int64).max
@@ -26,7 +26,7 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a pod costs a node: the worth that is lost, in steps, and the devices or parts of devices that it gets."""
+    """The price of a pod: the lost worth in steps, and the number of devices or parts of devices that it gets."""
 
     lost: float
     given: float
@@ -34,7 +34,7 @@ class Price:
 
 @dataclass(slots=True)
 class BidPriceRanking:
-    """Bid-price control. Without typical pods any part of a device is worth its size, and the fullest device wins."""
+    """Bid-price control. Without typical pods, part of a device is worth its size, so the fullest device wins."""
 
     vendors: Mapping[str, DeviceVendor]
     mix: PodMix
@@ -53,7 +53,7 @@ class BidPriceRanking:
         return known.scores
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """The device that loses least for the pod's largest request first; of equal ones the fullest."""
+        """For the pod's largest request, the device that loses least first; among equal ones the fullest."""
         shape = pod_shape(pod_set)
         devices = len(table.nodes[row].devices)
         if shape.request is None:
@@ -67,7 +67,7 @@ class BidPriceRanking:
         return self.mix.version
 
     def price(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Price:
-        """What a pod costs on one node that can take it."""
+        """The price of a pod on one node that can take it."""
         lost = -STEP * float(self.node_scores(table, pod_set, table.has_devices)[row])
         shape, rows = pod_shape(pod_set), np.array([row])
         if shape.request is None:
@@ -79,7 +79,7 @@ class BidPriceRanking:
         return Price(lost, float((worth.rests[row] - rests[0])[taken].sum()) / WHOLE)
 
     def worth(self, table: DeviceTable) -> NodeWorth:
-        """What the nodes of the table are worth as they are now."""
+        """The current worth of the table's nodes."""
         pods = self.mix.now()
         if self._worth is None or self._worth.table is not table or self.mix.version != self._version:
             self._version = self.mix.version
@@ -101,7 +101,7 @@ class BidPriceRanking:
     def _keys(
         self, worth: NodeWorth, shape: PodShape, request: DeviceRequest, rows: Integers
     ) -> tuple[Integers, Doubles]:
-        """Of every device of the rows: a key that sorts by loss and then by what is left, and the loss."""
+        """For every device of the rows, a sort key (loss, then what is left) and the loss."""
         rules = self.vendors[request.vendor].rules
         serving = worth.table.serving_devices(request, rules, shape.constraints, False, rows)
         rests, losses = worth.after(rows, request)

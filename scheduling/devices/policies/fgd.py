@@ -1,4 +1,4 @@
-"""The policy `fgd`: the node and the device where fragmentation grows least (fragmentation gradient descent)."""
+"""The policy `fgd`: chooses the node and device where fragmentation grows least (fragmentation gradient descent)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduling.model.vendor import DeviceVendor
 
 @dataclass(slots=True)
 class FragmentationRanking:
-    """FGD. Without typical pods every place is equal, and the smallest node name wins."""
+    """FGD. Without typical pods all places are equal, and the smallest node name wins."""
 
     vendors: Mapping[str, DeviceVendor]
     mix: PodMix
@@ -46,7 +46,7 @@ class FragmentationRanking:
         return self.mix.version
 
     def model(self, table: DeviceTable) -> FragmentationModel:
-        """The fragmentation of the table as it is now."""
+        """The present fragmentation of the table."""
         pods = self.mix.now()
         if self._model is None or self._model.table is not table or self.mix.version != self._version:
             self._version = self.mix.version
@@ -89,7 +89,7 @@ class FragmentationRanking:
 
 
 def _first_of_each(idle: Doubles) -> Booleans:
-    """Per row the first column of each finite value: equal devices of a node need one look."""
+    """In each row, the first column of each finite value. Equal devices of a node need to be examined once."""
     first = np.isfinite(idle)
     for column in range(1, idle.shape[1]):
         first[:, column] &= (idle[:, :column] != idle[:, column : column + 1]).all(axis=1)

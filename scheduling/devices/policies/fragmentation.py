@@ -1,9 +1,9 @@
 """Fragmentation of devices: how much of what is idle a typical pod could not use, after FGD (USENIX ATC '23).
 
-Unit: thousandths of a device (milli). A device's idle part is its free memory over its memory. For one typical pod a
-node's fragment is all of its idle part if the node can't take the pod (too little cpu, too few devices that serve it,
-no device of the right type, or a pod without a device), else the idle part of those devices that do not serve it. A
-node's fragmentation is the mean over the typical pods, weighted by how often they come.
+Unit: thousandths of a device (milli). The idle part of a device is its free share of memory. For one typical pod, a
+node's fragment is its whole idle part if the pod does not fit the node (too little cpu, too few devices that can
+serve it, no device of its type, or a pod without devices), else the idle part of the devices that cannot serve the
+pod. A node's fragmentation is the mean over typical pods, weighted by their frequency.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class FragmentationModel:
         self._mask[:, :, number] = self.table.device_mask(request.vendor, constraints, rules.type_filter)
 
     def refresh(self, rows: Integers) -> None:
-        """Compute the rows anew from the table."""
+        """Compute these rows again from the table."""
         table = self.table
         usable = table.healthy[rows] & ~table.cordoned[rows]
         totals, used = table.totals[:, rows], table.used[:, rows]
@@ -81,7 +81,7 @@ class FragmentationModel:
         )
 
     def _serves(self, totals: Integers, used: Integers, memory: Integers) -> Booleans:
-        """Which devices in these states, shape (3, ...), serve which pod, shape (..., pods)."""
+        """Which devices in these states, shape (3, ...), can serve which pod, shape (..., pods)."""
         free_cores = (totals[CORES] - used[CORES])[..., None]
         unused = (used[SLOTS] == 0)[..., None]
         serves: Booleans = (totals[MEMORY_MIB] - used[MEMORY_MIB])[..., None] >= memory
@@ -99,7 +99,7 @@ class FragmentationModel:
         return weighted
 
     def after(self, rows: Integers, columns: Integers, cpu_milli: int, request: DeviceRequest | None) -> Doubles:
-        """The fragmentation of each node if a pod were placed on it; `columns` are its devices, shape (rows,
+        """The fragmentation of each node if a pod were placed on it. `columns` are its devices, shape (rows,
         devices)."""
         free_cpu = self.table.free_cpu[rows] - cpu_milli
         counts, unusable, idle = self.serving_counts[rows], self.unusable[rows], self.total_idle[rows]
@@ -124,16 +124,16 @@ class FragmentationModel:
 
 
 def needed_memory(request: DeviceRequest, totals_mib: Integers) -> Integers:
-    """The MiB that a request takes of devices of these sizes."""
+    """The MiB that a request takes of devices with these sizes."""
     if request.memory_mib or request.memory_percentage > 100:
         return np.full(totals_mib.shape, request.memory_mib, dtype=np.int64)
     return totals_mib * request.memory_percentage // 100
 
 
 def fgd_scores(before: Doubles, after: Doubles) -> Integers:
-    """FGD's score, 0 to 100: the logistic function of the decrease in devices, cut to an integer.
+    """FGD's score, 0 to 100: the logistic function of the decrease in devices, truncated to an integer.
 
-    The cut matters: it makes near ties, and these fill one node after another.
+    Truncation matters: it makes near ties, which fill one node after another.
     """
     scores: Integers = (100.0 / (1.0 + np.exp((after - before) / MILLI))).astype(np.int64)
     return scores

@@ -1,12 +1,11 @@
-"""What nodes are worth to the pods that typically come: the lesser of what their devices and their cpu could still
-earn.
+"""The worth of nodes to typical pods: the lesser of what their devices and their cpu could still earn.
 
-A device is worth what the requests that fit into its rest together would pay (`bid_prices`), each kind of device by the
-demand that it may serve. Cpu is worth the devices that it could feed, at the cpu per device that this demand asks for.
-So devices whose node has no cpu left are worth nothing, nor is cpu without devices, and neither is guarded any more.
+A device is worth what the best set of requests that fits its rest would pay (`prices`), for the demand that its type
+may serve. Cpu is worth the devices that it could feed, at the cpu per device of that demand. So devices on a node
+without cpu are worth nothing, and neither is cpu without devices, and the policy does not save them.
 
-Unit of worth: devices. Rests are in thousandths of a device: of memory, or of cores if fewer of those are left and the
-demand reserves cores; a device that takes nobody more has none.
+Unit of worth: devices. Rests are thousandths of a device: of memory, or of cores if fewer of those are left and the
+demand reserves cores. A device that can take no further pod has rest 0.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from scheduling.model.vendor import DeviceVendor
 
 
 class NodeWorth:
-    """Worth of every device and node of a table, kept per node so that one placement updates one row.
+    """The worth of every device and node of a table, cached per node so that a placement updates one row.
 
     `rests` (nodes, devices) are thousandths; `devices` (nodes, devices) and `nodes` (nodes) are worths.
     """
@@ -50,7 +49,7 @@ class NodeWorth:
         self.refresh(np.arange(shape[0]))
 
     def _sizes(self, pod: TypicalPod, vendors: Mapping[str, DeviceVendor]) -> Integers:
-        """What a pod takes of every device, in thousandths; 0 of devices that never serve it."""
+        """The part of every device that a pod takes, in thousandths; 0 for devices that never serve it."""
         request = pod.shape.request
         if request is None:
             raise ValueError("a pod without a device has no size")
@@ -62,13 +61,13 @@ class NodeWorth:
         return np.where(mask & (size <= WHOLE), size, 0)
 
     def refresh(self, rows: Integers) -> None:
-        """Compute the rows anew from the table."""
+        """Compute these rows again from the table."""
         self.rests[rows] = self._rests(rows, self.table.used[:, rows])
         self.devices[rows] = self._worth[self._kinds[rows], self.rests[rows]]
         self.nodes[rows] = self._lesser(rows, self.devices[rows].sum(axis=1), 0)
 
     def after(self, rows: Integers, request: DeviceRequest) -> tuple[Integers, Doubles]:
-        """Of every device of the rows: what is left once it served the request, and the worth that it lost by that."""
+        """For every device of the rows: its rest after it served the request, and the worth lost by that."""
         used = self.table.used[:, rows].copy()
         used[SLOTS] += request.slots
         used[CORES] += min(request.cores_percent, 100)
@@ -77,7 +76,7 @@ class NodeWorth:
         return rests, self.devices[rows] - self._worth[self._kinds[rows], rests]
 
     def losses(self, rows: Integers, device_losses: Doubles, cpu_milli: int) -> Doubles:
-        """What each node loses when its devices lose that much together and a pod takes its cpu."""
+        """The loss of each node if its devices lose this much together and a pod takes its cpu."""
         return self.nodes[rows] - self._lesser(rows, self.devices[rows].sum(axis=1) - device_losses, cpu_milli)
 
     def _lesser(self, rows: Integers, devices: Doubles, cpu_milli: int) -> Doubles:
@@ -97,7 +96,7 @@ class NodeWorth:
 
 
 def _demand(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """Size -> how many devices are asked for so much of, among the pods that a kind of device serves."""
+    """Size -> demanded devices of that size, among the pods that a device type serves."""
     demand: defaultdict[int, float] = defaultdict(float)
     for pod, size in zip(pods, sizes, strict=True):
         if size:
@@ -106,7 +105,7 @@ def _demand(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> tuple[tuple[int
 
 
 def _cpu_per_device(pods: Sequence[TypicalPod], sizes: Sequence[int]) -> float:
-    """Cpu in milli per whole device that the pods ask for which a kind of device serves; 0 without any."""
+    """Cpu in milli per whole device, as requested by the pods that a device type serves; 0 without such pods."""
     served = [(pod, size) for pod, size in zip(pods, sizes, strict=True) if size]
     devices = sum(pod.share * _count(pod) * size / WHOLE for pod, size in served)
     return sum(pod.share * pod.shape.cpu_milli for pod, _ in served) / devices if devices else 0.0

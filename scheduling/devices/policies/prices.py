@@ -1,9 +1,10 @@
-"""Bid prices of requests: what each would have to pay for a device that is cut up in the best way for the whole demand.
+"""Bid prices of requests: the price of each in a device that is cut in the best way for the whole demand.
 
-The linear program of cutting stock (Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem",
-Operations Research, 1961): patterns of requests that fit a device together, as few devices as possible for all
-requests. Its dual values are the prices: no pattern pays more than 1, a whole device, and each that is used pays
-exactly 1. To value what is left by such prices is bid-price control (Talluri and van Ryzin, Management Science, 1998).
+The linear program of cutting stock (Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock
+Problem", Operations Research, 1961): patterns are sets of requests that fit one device together; the objective is as
+few devices as possible for all requests. The dual values are the prices: no pattern pays more than 1, a whole
+device, and each used pattern pays exactly 1. Valuing the rest by such prices is bid-price control (Talluri and van
+Ryzin, Management Science, 1998).
 
 Unit of sizes: thousandths of a device, 1 to 1000. Unit of prices and worth: devices.
 """
@@ -24,7 +25,7 @@ _MAX_PATTERNS = 2_000
 
 
 def bid_prices(demand: dict[int, float]) -> dict[int, float]:
-    """Size -> price, for a demand of size -> how much of it comes (only the proportions matter; none may be 0)."""
+    """Size -> price, for a demand of size -> amount. Only proportions matter; no amount may be 0."""
     sizes = sorted(demand)
     prices = _solve(sizes, np.array([demand[size] for size in sizes], dtype=np.float64))
     return dict(zip(sizes, prices.tolist(), strict=True))
@@ -32,9 +33,10 @@ def bid_prices(demand: dict[int, float]) -> dict[int, float]:
 
 @lru_cache(maxsize=256)
 def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
-    """What each rest of a device is worth, shape (1001,): the most that requests which fit into it together would pay.
+    """The worth of each rest of a device, shape (1001,): the most that requests which fit into it together would
+    pay.
 
-    `demand` as for `bid_prices`, as pairs. Without any a rest is worth its size.
+    `demand` as for `bid_prices`, as pairs. Without any, a rest is worth its size.
     """
     if not demand:
         return np.arange(WHOLE + 1, dtype=np.float64) / WHOLE
@@ -45,7 +47,8 @@ def device_worth(demand: tuple[tuple[int, float], ...]) -> Doubles:
 
 
 def _solve(sizes: list[int], demand: Doubles) -> Doubles:
-    """Column generation: start with one size per device, and add the pattern that pays most until none pays over 1."""
+    """Column generation: start with one pattern per size, and add the pattern that pays most until none pays more
+    than 1."""
     patterns = np.diag([float(WHOLE // size) for size in sizes])
     costs = np.ones(len(sizes))
     prices: Doubles = np.linalg.solve(patterns.T, costs).astype(np.float64)
@@ -89,7 +92,7 @@ def _improving(sizes: list[int], prices: Doubles) -> Doubles | None:
 
 
 def _best_payment(sizes: list[int], prices: Doubles) -> Doubles:
-    """The most that requests pay which fit together into 0 to 1000 (an unbounded knapsack, by doubling)."""
+    """The most that requests which together fit into 0 to 1000 pay (an unbounded knapsack, by doubling)."""
     best = np.zeros(WHOLE + 1)
     for size, price in zip(sizes, prices.tolist(), strict=True):
         taken = size

@@ -1,4 +1,4 @@
-"""Rankings of nodes and devices beside HAMi's own: what a policy's word may stand for."""
+"""The interface of rankings of nodes and devices beyond HAMi's own policies."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from scheduling.model.placement import PodSetToPlace
 
 
 class Ranking(Protocol):
-    """What a policy must say: how good each node is for a pod, and each device of the node that is taken."""
+    """A policy: how good each node is for a pod, and each device of the chosen node."""
 
     def node_scores(self, table: DeviceTable, pod_set: PodSetToPlace, fitting: Booleans) -> Doubles:
-        """Per node of the table, larger is better; nodes that are not `fitting` may get any score."""
+        """A score per node of the table; larger is better. Scores of nodes outside `fitting` are ignored."""
         ...
 
     def device_scores(self, table: DeviceTable, row: int, pod_set: PodSetToPlace) -> Sequence[float]:
-        """Per device of the node, larger is tried first; equal devices are tried in inventory order."""
+        """A score per device of the node; larger ones are tried first, equal ones in inventory order."""
         ...
 
     def basis(self) -> Hashable | None:
-        """What the order of a node's devices depends on beside that node and the pod; None for chance."""
+        """What the order of a node's devices depends on besides that node and the pod; None if it is random."""
         ...
 
 
 @dataclass(slots=True)
 class ShapeScores:
-    """Per node the score of one pod shape and the device that it takes first (-1 for none), and which of the table's
-    changes are in them."""
+    """Per node, the score of one pod shape and its first device (-1 for none), with the position in the table's log."""
 
     scores: Doubles
     columns: Integers
@@ -42,16 +41,16 @@ class ShapeScores:
 
 @dataclass(slots=True)
 class ScoreCache:
-    """The scores of the shapes that were asked for, so that a change of one node costs one row of each."""
+    """Scores of pod shapes, cached so that a change of one node costs one row per shape."""
 
     _shapes: dict[PodShape, ShapeScores] = field(default_factory=dict)
 
     def clear(self) -> None:
-        """Forget all: something else than the nodes' usage changed."""
+        """Drop all scores, because something other than the nodes' usage changed."""
         self._shapes.clear()
 
     def outdated(self, table: DeviceTable, shape: PodShape) -> tuple[ShapeScores, Integers]:
-        """The scores of a shape and the rows that the caller must compute anew, which count as done then."""
+        """The scores of a shape, and the rows that the caller must compute again now."""
         known = self._shapes.get(shape)
         if known is None:
             count = len(table.nodes)
@@ -63,7 +62,7 @@ class ScoreCache:
 
 
 def changed_rows(table: DeviceTable, mark: int) -> Integers:
-    """The rows that changed since a mark; all of them if that is no longer known."""
+    """The rows that changed since a mark; all rows if the log does not reach back that far."""
     if mark == table.changes.mark:
         return np.zeros(0, dtype=np.int64)
     rows = table.changes.since(mark)

@@ -1,6 +1,7 @@
-"""Typical pods: the shapes that most pods have, and how often each comes. Policies that look ahead learn from them.
+"""Typical pods: the most frequent pod shapes and their frequencies.
 
-They are given, or counted from the pods that there are now; the same pods give the same pods, whatever came before.
+Policies that look ahead use them. They are given, or counted from the known pods; the result depends only on the set
+of pods.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class PodShape:
-    """What makes two pods alike: cpu in milli and one container's device request, if any."""
+    """What two pods must share to be alike: cpu in milli, and one container's device request if any."""
 
     cpu_milli: int
     request: DeviceRequest | None = None
@@ -27,7 +28,7 @@ class PodShape:
 
 @dataclass(frozen=True, slots=True)
 class TypicalPod:
-    """A shape and how often it comes, as a share of all typical pods."""
+    """A shape and its frequency, as a share of all typical pods."""
 
     shape: PodShape
     share: float
@@ -35,9 +36,9 @@ class TypicalPod:
 
 @dataclass(slots=True)
 class PodMix:
-    """The typical pods that a fleet's policies look at: set once, or asked of a `source` each time.
+    """The typical pods used by a fleet's policies: set once, or read from a `source` each time.
 
-    A source returns the same tuple until they change. `version` counts the changes that were seen.
+    A source returns the same tuple until they change. `version` counts the changes seen.
     """
 
     pods: tuple[TypicalPod, ...] = ()
@@ -46,7 +47,7 @@ class PodMix:
     _seen: tuple[TypicalPod, ...] = ()
 
     def now(self) -> tuple[TypicalPod, ...]:
-        """What is typical at present."""
+        """The present typical pods."""
         pods = self.pods if self.source is None else self.source()
         if pods != self._seen:
             self._seen = pods
@@ -55,7 +56,7 @@ class PodMix:
 
 
 def pod_shape(pod_set: PodSetToPlace) -> PodShape:
-    """The shape of a pod set's pods; of several device requests the one for the most devices, then memory, counts."""
+    """The shape of a pod set's pods; of several device requests the one for the most devices, then the most memory."""
     pod = pod_set.devices
     asked = [request for container in (*pod.containers, *pod.init_containers) for request in container]
     cpu = pod_set.requests.get(CPU, 0)
@@ -66,12 +67,12 @@ def pod_shape(pod_set: PodSetToPlace) -> PodShape:
 
 
 def typical_pods(shapes: Iterable[PodShape], coverage: float = COVERAGE) -> tuple[TypicalPod, ...]:
-    """The most frequent shapes that together make up `coverage` of the pods, their shares adding up to 1."""
+    """The most frequent shapes that make up `coverage` of the pods; their shares add up to 1."""
     return most_frequent(Counter(shapes), coverage)
 
 
 def most_frequent(counts: Mapping[PodShape, int], coverage: float = COVERAGE) -> tuple[TypicalPod, ...]:
-    """`typical_pods` of pods that are counted already. Equal counts go by the shape, not by who came first."""
+    """`typical_pods` for counted shapes. Equal counts are ordered by shape."""
     wanted = coverage * sum(counts.values())
     chosen: list[tuple[PodShape, int]] = []
     covered = 0
@@ -84,6 +85,6 @@ def most_frequent(counts: Mapping[PodShape, int], coverage: float = COVERAGE) ->
 
 
 def rounded_count(count: int) -> int:
-    """A count to two binary digits (1, 2, 3, 4, 6, 8, 12, ...), so that one pod more or less seldom changes it."""
+    """A count rounded to two binary digits (1, 2, 3, 4, 6, 8, 12, ...), so that one pod seldom changes it."""
     unit = 1 << max(count.bit_length() - 2, 0)
     return (count + unit // 2) // unit * unit

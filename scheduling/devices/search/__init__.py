@@ -1,1 +1,1 @@
-"""The search over all nodes."""
+"""The search for places on all nodes."""

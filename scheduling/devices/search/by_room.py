@@ -1,7 +1,7 @@
-"""Nodes for pods that ask for no devices: as few of them as can be, chosen by how many such pods each has room for.
+"""Chooses nodes for pods that request no devices: as few nodes as possible, by how many such pods each has room for.
 
-Nodes without devices come first, so that the cpu beside them is left to pods that need them. Under `binpack` the
-node goes first that the pods fit with the least room left over, under `spread` the one with the most room.
+Nodes without devices come first, so that cpu beside devices is left to pods that need both. With `binpack` the node
+that fits with the least room left comes first; with `spread` the one with the most room.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FAR = np.iinfo(np.int64).max
 
 
 def fill(room: Integers, with_devices: Booleans, count: int, policy: str) -> Iterator[tuple[int, int]]:
-    """(row, how many pods go there) for as many of `count` pods as there is room for; `room` is in pods per row."""
+    """(row, number of pods) for as many of `count` pods as there is room for. `room` is the number of pods per row."""
     if count == 1 and policy != Policy.SPREAD:
         row = _tightest(room, with_devices)
         if row is not None:
@@ -42,7 +42,7 @@ def _tightest(room: Integers, with_devices: Booleans) -> int | None:
 
 
 def _packed(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """The fullest nodes of those that take all that is left; while none does, the one with the most room."""
+    """The tightest of the rows that can take all remaining pods; while there is none, the row with the most room."""
     order = sorted(range(len(rows)), key=lambda place: (-room[place], rows[place]))
     taken: list[tuple[int, int]] = []
     for number, place in enumerate(order):
@@ -56,7 +56,7 @@ def _packed(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[
 
 
 def _evenly(rows: Sequence[int], room: Sequence[int], count: int) -> list[tuple[int, int]]:
-    """One pod after the other to the node that has the most room then."""
+    """Each pod goes to the row that has the most room at that time."""
     heap = [(-free, row) for row, free in zip(rows, room, strict=True)]
     heapify(heap)
     taken: dict[int, int] = {}

@@ -1,8 +1,7 @@
-"""What searches for places found out, kept per kind of pod and node by node, so that asking again costs the nodes that
-changed since.
+"""Caches search results per kind of pod and node, so that a repeated search costs only the nodes that changed.
 
-A kind of pod is what decides where it fits: what it asks for, of which nodes, and by which policies. Whoever waits is
-asked about again each time that something becomes free; most nodes have not changed then.
+The kind of a pod is everything that decides where it fits: its requests, its node selection and its policies.
+Pending workloads are tried again each time something becomes free, and most nodes have not changed then.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _UNKNOWN = -1
 
 @dataclass(slots=True)
 class SearchCache:
-    """What is known of every row of the table for one kind of pod.
+    """The cached results for one kind of pod, per row of the table.
 
-    `usable` are the rows that may take it whatever is free; `fitting` of these the ones that may take it now: the scan
-    says so, and no walk over their devices said no. `room` is how many more such pods each row takes, kept for pods
-    without devices only. `rows` are the candidates that a refusal names. `vendor_scores` is what the vendors add to the
-    node's score for the devices that the pod would get.
+    `usable` are the rows that may take the pod at all; `fitting` those that may take it now, by the scan and by fits
+    that failed since. `room` is how many more such pods each row takes, for pods without devices only. `rows` are
+    the candidates that a refusal names. `vendor_scores` is what vendors add to the node's score for the devices the
+    pod would get.
     """
 
     table: DeviceTable
@@ -57,8 +56,8 @@ class SearchCache:
         self._which = np.full(len(self.usable), _UNKNOWN, dtype=np.int32)
 
     def outdated(self) -> Integers:
-        """The rows that changed since the last call, whose `fitting` the caller must set; their findings are
-        forgotten."""
+        """The rows that changed since the last call. Their findings are dropped, and the caller must set their
+        `fitting`."""
         seen, self._seen = self._seen, self.table.changes.mark
         rows = np.arange(len(self.usable)) if seen < 0 else changed_rows(self.table, seen)
         self._which[rows] = _UNKNOWN
@@ -68,7 +67,7 @@ class SearchCache:
         return rows
 
     def unscored(self, node_policy: str) -> Integers:
-        """The fitting rows that have no vendor score under this policy since they changed; the caller sets them all."""
+        """The fitting rows without a vendor score under this policy. The caller must set all of them."""
         if node_policy != self._scored_for:
             self._scored_for = node_policy
             self._scored[:] = False
@@ -78,7 +77,7 @@ class SearchCache:
         return rows
 
     def forget_findings(self) -> None:
-        """Forget why rows don't take the pod, not that they don't."""
+        """Drop the reasons why rows refuse the pod; keep that they do."""
         self._which[:] = _UNKNOWN
         self._kinds, self._findings, self._nearness = {}, [], []
 
@@ -88,7 +87,7 @@ class SearchCache:
         return self.rows[missing]
 
     def refuse(self, rows: Integers, findings: Sequence[Finding], which: Integers) -> None:
-        """Remember why rows don't take the pod: which of the findings is each one's."""
+        """Record why rows refuse the pod: `which` is the index of each row's finding."""
         self._reasons = self._reasons or {self.table.nodes[row].name: "" for row in self.rows.tolist()}
         numbers = np.array([self._number(finding) for finding in findings], dtype=np.int32)
         self._which[rows] = numbers[which]
@@ -96,7 +95,7 @@ class SearchCache:
             self._reasons[self.table.nodes[row].name] = findings[number].reason
 
     def _number(self, finding: Finding) -> int:
-        """The finding's place among the different ones."""
+        """The index of the finding among the distinct ones."""
         devices = finding.devices
         key = (finding.reason, devices is not None and (devices.request, devices.devices))
         number = self._kinds.get(key)
@@ -107,19 +106,19 @@ class SearchCache:
         return number
 
     def findings(self) -> Findings:
-        """What every candidate lacks; none may be unknown."""
+        """The finding of every candidate; all must be known."""
         return Findings(self.rows, self._findings, self._which[self.rows], self._nearness, dict(self._reasons))
 
 
 class SearchCaches:
-    """The caches of one table, the ones not used for longest forgotten first."""
+    """The caches of one table. The least recently used ones are dropped."""
 
     def __init__(self, nodes: int) -> None:
         self._max_kinds = max(_MIN_KINDS, _MAX_CELLS // max(nodes, 1))
         self._kinds: dict[Hashable, SearchCache] = {}
 
     def of(self, kind: Hashable) -> SearchCache | None:
-        """The cache of a kind of pod, if there is one."""
+        """The cache of a kind of pod, or None."""
         cache = self._kinds.pop(kind, None)
         if cache is not None:
             self._kinds[kind] = cache

@@ -1,4 +1,4 @@
-"""Which nodes may take a pod at all, whatever is free: labels, selector, affinity, taints, readiness, cordon."""
+"""Which nodes may take a pod, whatever is free: labels, selector, affinity, taints, readiness, cordon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_REMEMBERED = 256
 
 @dataclass(slots=True)
 class CandidateNodes:
-    """Masks over nodes in the order of the device table, remembered per kind of pod set until a node changes."""
+    """Masks over the rows of the device table, cached per kind of pod set until a node changes."""
 
     nodes: Sequence[Node]
     rows: Mapping[str, int]
@@ -29,7 +29,7 @@ class CandidateNodes:
     _refusals: dict[Hashable, NDArray[np.int64]] = field(default_factory=dict)
 
     def selected(self, pod_set: PodSetToPlace) -> Booleans:
-        """The nodes that flavor, topology domain, node selector and affinity ask for."""
+        """The nodes selected by flavor, topology domain, node selector and affinity."""
         key = selection_key(pod_set)
         mask = self._selected.get(key)
         if mask is None:
@@ -38,18 +38,17 @@ class CandidateNodes:
         return mask if pod_set.allowed_nodes is None else mask & self._named(pod_set.allowed_nodes)
 
     def _named(self, names: Iterable[str]) -> Booleans:
-        """The nodes of these names."""
         mask = np.zeros(len(self.nodes), dtype=np.bool_)
         mask[[self.rows[name] for name in names if name in self.rows]] = True
         return mask
 
     def usable(self, pod_set: PodSetToPlace) -> Booleans:
-        """The selected nodes that are ready and don't repel the pod."""
+        """The selected nodes that are ready and accept the pod."""
         usable: Booleans = self.selected(pod_set) & (self.refusals(pod_set) < 0)
         return usable
 
     def refusals(self, pod_set: PodSetToPlace) -> NDArray[np.int64]:
-        """Per node the number of the `NodeRefusal` with which it turns the pod away, -1 for none."""
+        """Per node, the index of its `NodeRefusal`, or -1."""
         key = (pod_set.tolerations, pod_set.flavor_tolerations)
         numbers = self._refusals.get(key)
         if numbers is None:
@@ -59,7 +58,7 @@ class CandidateNodes:
         return numbers
 
     def refusal(self, node: Node, pod_set: PodSetToPlace) -> NodeRefusal | None:
-        """Why a node does not take the pod now, if it does not."""
+        """Why a node does not accept the pod now, or None."""
         if not node.ready:
             return NodeRefusal.NODE_NOT_READY
         tolerations = (*pod_set.tolerations, *pod_set.flavor_tolerations)
@@ -80,7 +79,7 @@ def _selects(pod_set: PodSetToPlace, node: Node) -> bool:
 
 
 def selection_key(pod_set: PodSetToPlace) -> Hashable:
-    """What decides which nodes a pod set asks for, beside `allowed_nodes`."""
+    """What decides which nodes a pod set selects, apart from `allowed_nodes`."""
     return (
         tuple(sorted(pod_set.flavor_labels.items())),
         tuple(sorted(pod_set.node_selector.items())),

@@ -1,8 +1,8 @@
-"""Which nodes and which devices: filter, score, reserve. Quota is decided elsewhere; both must agree in one cycle.
+"""Finds nodes and devices for pods: filter, score, reserve. Quota is decided elsewhere; a cycle needs both.
 
-The fit and the choices are HAMi's (its Filter with the default weights, or the pod's own policies): candidate nodes
-are ranked by how full their devices are, and the pod's containers take the devices of the best node that fits. Ties
-between nodes go to the smaller name. All pods of a workload are placed, or none.
+Fit and choices are HAMi's (its Filter with default weights, or the pod's own policies): candidate nodes are ranked
+by how full their devices are, and the pod's containers take devices of the best node that fits. Ties between nodes
+go to the smaller name. All pods of a workload are placed, or none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Refused = TypeVar("Refused")
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What one pod, or several alike without slices, hold of one node. `requests` are of each."""
+    """What one pod, or several alike without slices, reserve on one node. `requests` are per pod."""
 
     node: str
     slices: tuple[DeviceSlice, ...]
@@ -53,13 +53,12 @@ class _Held:
 
 
 class Fleet:
-    """All nodes with their devices, who holds which slices, and the search for a place.
+    """All nodes with their devices and reservations, and the search for places.
 
-    `node_policy` and `device_policy` are the cluster's defaults; a pod's own words come first. `as_hami` does what HAMi
-    does also where that is plainly wrong (docs/devices.md lists where);
-    `score_includes_request` scores devices and nodes as HAMi documents it, with the request, instead of as it does.
-    `node_ties` says which of equally good nodes is taken; `rankings` add policies by their word. The policies `fgd` and
-    `bid-price` need typical pods (`mix`).
+    `node_policy` and `device_policy` are the cluster's defaults; a pod's own policies take precedence. `as_hami`
+    follows HAMi even where HAMi is wrong (docs/devices.md lists where). `score_includes_request` scores devices and
+    nodes with the request, as HAMi documents but does not do. `node_ties` selects among equally good nodes.
+    `rankings` add policies by name. The policies `fgd` and `bid-price` need typical pods (`mix`).
     """
 
     def __init__(
@@ -97,10 +96,10 @@ class Fleet:
         self._candidates = CandidateNodes((), {})
         self._caches = SearchCaches(0)
 
-    # -- what is there
+    # -- nodes and reservations
 
     def copy_without_reservations(self) -> Fleet:
-        """A fleet of the same nodes, settings and quotas, without reservations."""
+        """A fleet with the same nodes, settings and quotas, without reservations."""
         copy = Fleet(self.settings.vendors.values())
         copy.settings = replace(self.settings, rankings={**self.settings.rankings, **copy.settings.rankings})
         copy.mix.pods = self.mix.now()
@@ -108,8 +107,7 @@ class Fleet:
         return copy
 
     def with_vendors(self, vendors: Iterable[DeviceVendor]) -> Fleet:
-        """A fleet of the same nodes, quotas and reservations that reads requests by these rows; its policies are the
-        defaults."""
+        """A fleet with the same nodes, quotas and reservations, other vendors, and default policies."""
         other = Fleet(vendors)
         other._take_over(self)
         for key, placement in self._reservations.items():
@@ -128,7 +126,7 @@ class Fleet:
 
     @property
     def has_devices(self) -> bool:
-        """Whether any node has a device; without, quota alone decides."""
+        """Whether any node has a device. Otherwise quota alone decides."""
         return bool(self._with_devices)
 
     @property
@@ -137,15 +135,15 @@ class Fleet:
         return self._reservations
 
     def decided_usage(self, node: str, uuid: str) -> tuple[int, int, int]:
-        """What reservations take of a device: slots, MiB, cores; what was found on it is not part of that."""
+        """What our reservations take of a device: slots, MiB, cores; without slices of others."""
         return self._decided.get((node, uuid), (0, 0, 0))
 
     def set_policies(self, node_policy: str, device_policy: str) -> None:
-        """Other default policies from now on."""
+        """Replace the default policies."""
         self.settings = replace(self.settings, node_policy=node_policy, device_policy=device_policy)
 
     def set_node(self, node: Node) -> None:
-        """Add a node or replace the one of that name; reservations stay."""
+        """Add or replace a node. Reservations are kept."""
         before = self._nodes.get(node.name)
         self._nodes[node.name] = node
         (self._with_devices.add if node.devices else self._with_devices.discard)(node.name)
@@ -161,13 +159,13 @@ class Fleet:
             self._set_candidates(self._built)
 
     def delete_node(self, name: str) -> None:
-        """Forget a node; reservations on it stay and hold again when it comes back. Unknown names are fine."""
+        """Delete a node if it is known. Reservations on it are kept and count again when the node returns."""
         if self._nodes.pop(name, None) is not None:
             self._with_devices.discard(name)
             self._built = None
 
     def reserve(self, workload_key: str, placement: Placement) -> None:
-        """Hold a placement. Raises ValueError for a workload that already holds one."""
+        """Reserve a placement. Raises ValueError for a workload that has one already."""
         if workload_key in self._held:
             raise ValueError(f"{workload_key} already holds a placement")
         held = self._as_held(placement.pods)
@@ -177,7 +175,7 @@ class Fleet:
         self._apply(held, 1)
 
     def release(self, workload_key: str) -> Placement:
-        """Undo `reserve` exactly. Raises KeyError for a workload that holds nothing."""
+        """Undo `reserve` exactly. Raises KeyError for a workload without a reservation."""
         held = self._held.pop(workload_key)
         self._count_decided(held, -1)
         self._apply(held, -1)
@@ -194,14 +192,14 @@ class Fleet:
     ) -> Placement | PlacementRefusal:
         """A place for every pod of the pod sets, or why there is none; nothing is reserved.
 
-        `without` are workload keys whose reservations count as gone (what preempting them would give). `instead_of` are
-        pods that these ones replace: their devices stay taken, but they count in no ResourceQuota.
+        `without`: keys of workloads whose reservations count as gone (for preemption). `instead_of`: pods that these
+        ones replace; their devices stay taken, but they do not count in ResourceQuotas.
         """
         with self._without(without), self._beside_quotas(instead_of):
             return self._place(pod_sets, PodSetSearch.refusal)
 
     def filters(self, pod_sets: Sequence[PodSetToPlace]) -> NodeFilters | None:
-        """What keeps the first pod without a place off each node; None if every pod has one."""
+        """What refuses the first pod without a place on each node; None if every pod has a place."""
         found = self._place(pod_sets, PodSetSearch.filters)
         return found if isinstance(found, NodeFilters) else None
 
@@ -229,12 +227,12 @@ class Fleet:
         return Placement(tuple(placed))
 
     def room(self, pod_set: PodSetToPlace, *, without: Collection[str] = ()) -> dict[str, int]:
-        """Node name -> how many pods of a set that asks for no devices it takes; nodes that take none are left out."""
+        """Node name -> how many pods of a pod set without devices it takes. Nodes that take none are left out."""
         with self._without(without):
             return self._search(pod_set).room()
 
     def still_takes(self, placement: Placement) -> bool:
-        """Whether the nodes have room for a placement without slices that was found a moment ago."""
+        """Whether the nodes still have room for a placement without slices."""
         held = self._as_held(placement.pods)
         table = self._ensure_table()
         self._apply(held, 1)
@@ -243,12 +241,11 @@ class Fleet:
         return found
 
     def price(self, pod_set: PodSetToPlace) -> Price | None:
-        """What one pod of a set costs at its cheapest place by `bid-price`, whatever its own policy; None if no node
-        seems to take it."""
+        """The lowest `bid-price` of one pod of a pod set, whatever its own policy; None if no node seems to take it."""
         return self._search(pod_set).price(self._bid_prices)
 
     def most_pods(self, pod: PodDeviceRequest, *, without: Collection[str] = ()) -> dict[str, int]:
-        """Node name -> the most such pods that its devices could take; never too low (`placement_room`)."""
+        """Node name -> an upper bound of such pods on its devices (`upper_bound`)."""
         policy = device_policy(pod.device_policy or self.settings.device_policy)
         with self._without(without):
             return most_pods(self.table, self.settings.vendors, pod, mutex=policy.mutex)
@@ -280,7 +277,7 @@ class Fleet:
 
     @property
     def table(self) -> DeviceTable:
-        """Devices and usage as arrays, built when needed."""
+        """Devices and usage as arrays, built on first use."""
         return self._ensure_table()
 
     def _ensure_table(self) -> DeviceTable:
@@ -295,7 +292,7 @@ class Fleet:
         return self._built
 
     def _set_candidates(self, table: DeviceTable) -> None:
-        """The candidates among the table's nodes; what was found out about others is void."""
+        """Set the candidates among the table's nodes and drop all caches."""
         self._candidates = CandidateNodes(table.nodes, table.rows)
         self._caches = SearchCaches(len(table.nodes))
 
@@ -327,7 +324,7 @@ class Fleet:
             self.quotas.add(held.namespace, held.slices, sign)
 
     def _as_held(self, pods: Sequence[PodPlacement]) -> tuple[_Held, ...]:
-        """What the pods hold; those of one pod set without slices count together on each node."""
+        """The reservations of pods; those of one pod set without slices are combined per node."""
         held: list[_Held] = []
         alike: dict[tuple[str, str, int], list[PodPlacement]] = {}
         for pod in pods:

@@ -1,4 +1,4 @@
-"""Fragmentation as numbers: what is idle, what of it no typical pod could use, and the largest request that fits."""
+"""Fragmentation figures: what is idle, how much of it no typical pod could use, and the largest request that fits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ DEVICE_COUNTS = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True)
 class LargestRequest:
-    """The largest request of `count` devices of a model on one node that still fits: MiB per device, and cores beside
-    it.
+    """The largest request for `count` devices of a model on one node that still fits: MiB per device, and cores.
 
-    `memory_mib` 0 with `fits` false: not even a slice without memory finds that many devices. `cores_percent` is what
-    the tightest of those devices has left.
+    `memory_mib` 0 with `fits` false: there are not that many devices even for a slice without memory.
+    `cores_percent` is what the tightest of those devices has left.
     """
 
     vendor: str
@@ -35,10 +34,10 @@ class LargestRequest:
 
 @dataclass(frozen=True, slots=True)
 class FragmentationReport:
-    """A set of nodes in thousandths of a device: all devices, the usable idle part, and what of it is fragmented.
+    """The figures of a set of nodes in thousandths of a device: all devices, the usable idle part, and its
+    fragmented part.
 
-    `fragmented_milli` is None where no typical pods are known. `unused_devices` are the usable devices that nobody is
-    on.
+    `fragmented_milli` is None if no typical pods are known. `unused_devices` are usable devices without any slice.
     """
 
     devices: int
@@ -64,7 +63,7 @@ def node_reports(fleet: Fleet) -> dict[str, FragmentationReport]:
 
 
 def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
-    """The nodes of these names; unknown ones are passed over."""
+    """The nodes with these names; unknown ones are skipped."""
     table = fleet.table
     rows = np.array(sorted(table.rows[name] for name in names if name in table.rows), dtype=np.int64)
     model = fleet.fragmentation.model(table)
@@ -82,7 +81,8 @@ def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
 def largest_requests(
     table: DeviceTable, rows: NDArray[np.int64], counts: Sequence[int] = DEVICE_COUNTS
 ) -> Iterable[LargestRequest]:
-    """Per device model and number of devices what still fits on one of the rows; ready and schedulable nodes only."""
+    """Per device model and number of devices, the largest request that fits on one of the rows; ready and
+    schedulable nodes only."""
     rows = np.array(
         [row for row in rows.tolist() if table.nodes[row].ready and not table.nodes[row].unschedulable], dtype=np.int64
     )

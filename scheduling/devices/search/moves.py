@@ -1,4 +1,4 @@
-"""Advice: the fewest running pods to move so that a workload finds its place. Nothing is moved here."""
+"""Advice: the fewest running pods to move so that a workload can be placed. Nothing is moved here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_TRIES = 5_000
 _TARGET = "#target"
 
 Within = Callable[[str, PodPlacement], frozenset[str] | None]
-"""The nodes that a running pod of a workload may be moved to; None for no bound."""
+"""The nodes that a running pod of a workload may be moved to; None for no restriction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One running pod that would go elsewhere."""
+    """One running pod that would be moved."""
 
     workload_key: str
     source: PodPlacement
@@ -29,7 +29,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """The moves, in an order in which they can be made, and where the workload would then go."""
+    """The moves, in an order in which they can be made, and the workload's placement after them."""
 
     moves: tuple[Move, ...]
     placement: Placement
@@ -37,7 +37,7 @@ class MovePlan:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pods that go to one of several sets of nodes together (a slice of a topology); None is any node."""
+    """Pods that go together to one of several sets of nodes (a slice of a topology); None is any node."""
 
     pods: PodSetToPlace
     choices: tuple[frozenset[str] | None, ...] = (None,)
@@ -49,7 +49,7 @@ def _anywhere(workload_key: str, pod: PodPlacement) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A move, and by which name the planner knows the pod."""
+    """A move, with the planner's name of the pod."""
 
     name: str
     move: Move
@@ -57,19 +57,19 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """What was done to place pods: the workloads that were moved, and the new reservations."""
+    """What was done to place pods: the moved workloads and the new reservations."""
 
     steps: list[_Step]
     placed: list[tuple[str, PodPlacement]]
 
 
 class MovePlanner:
-    """Plans on a copy of a fleet, in which every pod is a reservation of its own and can be moved."""
+    """Plans on a copy of a fleet in which every pod has a reservation of its own, so that it can be moved."""
 
     def __init__(
         self, fleet: Fleet, movable: Mapping[str, Sequence[PodSetToPlace]], within: Within = _anywhere
     ) -> None:
-        """`movable` are the workloads that may be moved, with the pod sets that they were placed for."""
+        """`movable` are the workloads that may be moved, with the pod sets for which they were placed."""
         self.fleet = fleet.copy_without_reservations()
         self.tries = 0
         self.within = within
@@ -83,10 +83,11 @@ class MovePlanner:
         self.placed = 0
 
     def plan(self, parts: Sequence[Part], *, max_moves: int = MAX_MOVES, max_tries: int = MAX_TRIES) -> MovePlan | None:
-        """The plan with the fewest moves that lets the pods in, or None if there is none within the bounds.
+        """The plan with the fewest moves after which the pods can be placed, or None if there is none within the
+        limits.
 
-        For each pod in turn the plan is the smallest; for a gang of several pods their sum is not proven to be. The
-        moves can be made one after another: each pod goes to where there is room once those before it have gone.
+        For each single pod the number of moves is the smallest; for a gang the sum is not proven to be. The moves
+        can be made in order: each pod moves to room that is free after the moves before it.
         """
         self.tries = max_tries
         rooms: list[_Room] = []
@@ -103,7 +104,7 @@ class MovePlanner:
         return MovePlan(moves, Placement(tuple(pod for room in rooms for _, pod in room.placed)))
 
     def _make_room_for(self, part: Part, max_moves: int) -> _Room | None:
-        """Place the pods of a part on the choice that needs the fewest moves; the copy then holds the result."""
+        """Place the pods of a part on the choice that needs the fewest moves. The copy then holds the result."""
         best: tuple[frozenset[str] | None, _Room] | None = None
         for nodes in part.choices:
             found = self._place_all(part.pods, nodes, max_moves)
@@ -139,7 +140,7 @@ class MovePlanner:
             self.fleet.reserve(name, Placement((pod,)))
 
     def _make_room(self, pod_set: PodSetToPlace, max_moves: int, room: _Room) -> bool:
-        """Place one pod, after the fewest moves, and note it."""
+        """Place one pod after the fewest moves, and record it."""
         outcome = self.fleet.place([pod_set])
         if isinstance(outcome, Placement):
             self._take(outcome, room)
@@ -161,7 +162,7 @@ class MovePlanner:
         room.placed.append((name, placement.pods[0]))
 
     def _choices(self, nodes: Sequence[str], count: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Nodes with sets of movable pods on them: nodes with the smallest such sets first, small pods first."""
+        """Nodes with sets of movable pods on them: smallest sets first, small pods first."""
         here: dict[str, list[str]] = {node: [] for node in nodes}
         for name, (_, pod, shape) in self.pods.items():
             if pod.node in here and pod.slices and shape is not None:
@@ -180,7 +181,7 @@ class MovePlanner:
         target = self.fleet.place([here], without=names)
         if not isinstance(target, Placement):
             return False
-        self.fleet.reserve(_TARGET, target)  # over the pods that still are there: nobody moves into its room
+        self.fleet.reserve(_TARGET, target)  # beside the pods to be moved, so that none moves there
         steps: list[_Step] = []
         for name in names:
             move = self._move(name)
@@ -197,7 +198,7 @@ class MovePlanner:
         return False
 
     def _move(self, name: str) -> Move | None:
-        """Move one pod to where there is room now."""
+        """Move one pod to a node with room now."""
         key, pod, shape = self.pods[name]
         held = self.fleet.release(name)
         outcome = self._elsewhere(key, shape, pod)

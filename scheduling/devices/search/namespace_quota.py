@@ -20,8 +20,8 @@ NamespaceUsage = Mapping[tuple[str, str], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class NamespaceQuota:
-    """A ResourceQuota of Kubernetes. `hard` is its `spec.hard` in whole units; only `limits.` of a vendor's memory or
-    cores limits anything here, the rest is Kubernetes' own to enforce."""
+    """A Kubernetes ResourceQuota. `hard` is its `spec.hard` in whole units. Only `limits.` of a vendor's memory or
+    cores limit anything here; Kubernetes enforces the rest."""
 
     namespace: str
     name: str
@@ -34,7 +34,7 @@ class NamespaceQuota:
 
 
 def whole_amounts(hard: Mapping[str, Any]) -> dict[str, int]:
-    """`spec.hard` of a ResourceQuota in whole units; like HAMi this passes over amounts that are not whole numbers."""
+    """`spec.hard` of a ResourceQuota in whole units. As in HAMi, amounts that are not whole numbers are skipped."""
     nanos = {name: parse_quantity(text) for name, text in hard.items()}
     return {name: value // NANOS for name, value in nanos.items() if value % NANOS == 0}
 
@@ -48,7 +48,7 @@ class _Limit(NamedTuple):
 
 
 class NamespaceQuotas:
-    """Limits and usage per namespace and vendor. Usage counts what is reserved, and what was found in the cluster."""
+    """Limits and usage per namespace and vendor. Usage counts reservations and slices found in the cluster."""
 
     def __init__(self, vendors: Iterable[DeviceVendor]) -> None:
         self._vendors = {vendor.common_word: vendor for vendor in vendors}
@@ -64,20 +64,20 @@ class NamespaceQuotas:
         return [quota for quotas in self._quotas.values() for quota in quotas.values()]
 
     def limits(self, namespace: str) -> bool:
-        """Whether anything limits the namespace's devices."""
+        """Whether a quota limits the namespace's devices."""
         return namespace in self._limits
 
     def set_quota(self, quota: NamespaceQuota) -> bool:
-        """Add or replace a quota; whether that changed what its namespace may have.
+        """Add or replace a quota. Returns whether the namespace's limits changed.
 
-        Of several quotas in one namespace the smallest amount per resource counts, as in Kubernetes; in HAMi it is the
-        one that it heard of last. An amount of 0 blocks all.
+        Of several quotas in one namespace the smallest amount per resource counts, as in Kubernetes; in HAMi the one
+        seen last counts. An amount of 0 allows nothing.
         """
         self._quotas.setdefault(quota.namespace, {})[quota.name] = quota
         return self._set_limits(quota.namespace)
 
     def delete_quota(self, namespace: str, name: str) -> bool:
-        """Forget a quota; whether that changed what its namespace may have."""
+        """Delete a quota. Returns whether the namespace's limits changed."""
         if self._quotas.get(namespace, {}).pop(name, None) is None:
             return False
         return self._set_limits(namespace)
@@ -109,16 +109,16 @@ class NamespaceQuotas:
     # -- usage
 
     def reset_usage(self) -> None:
-        """Forget all usage; the holder of the reservations adds it anew."""
+        """Drop all usage; the owner of the reservations adds it again."""
         self._usage.clear()
 
     def add(self, namespace: str, slices: Iterable[DeviceSlice], sign: int) -> None:
-        """Take (sign 1) or give back (-1) one pod's slices."""
+        """Add (sign 1) or remove (-1) the usage of one pod's slices."""
         for part in slices:
             self._count((namespace, part.vendor), sign * part.memory_mib, sign * part.cores_percent)
 
     def add_found(self, usage: NamespaceUsage, sign: int) -> None:
-        """Take (sign 1) or give back (-1) what was found on a node."""
+        """Add (sign 1) or remove (-1) usage found on a node."""
         for key, (memory_mib, cores_percent) in usage.items():
             self._count(key, sign * memory_mib, sign * cores_percent)
 
@@ -126,10 +126,10 @@ class NamespaceQuotas:
         memory, cores = self._usage.get(key, (0, 0))
         self._usage[key] = (memory + memory_mib, cores + cores_percent)
 
-    # -- questions
+    # -- checks
 
     def check(self, namespace: str) -> QuotaCheck | None:
-        """The check for one pod of a namespace with the usage as it is when called; None without limits."""
+        """The check for one pod of a namespace, with the usage at the time of each call; None without limits."""
         limits = self._limits.get(namespace)
         if limits is None:
             return None
@@ -146,11 +146,11 @@ class NamespaceQuotas:
         devices_mib: Mapping[str, int] | None = None,
         held: Sequence[DeviceSlice] = (),
     ) -> QuotaShortage | None:
-        """The quota that a whole pod exceeds, whatever devices it gets; None if none must.
+        """The quota that a pod exceeds whatever devices it gets; None if it need not exceed any.
 
-        It asks for the larger of its largest init container and the sum of the others, as HAMi's webhook counts.
-        `devices_mib` is the memory of a device per vendor, to resolve percentages; without, they count as nothing.
-        `held` is what other pods of the same workload would take; it is part of what is used.
+        A pod counts as the larger of its largest init container and the sum of the others, as in HAMi's webhook.
+        `devices_mib` is the memory of a device per vendor, used to resolve percentages; without it they count as 0.
+        `held` is the usage of the workload's other pods, and is part of what is used.
         """
         for vendor in self._limits.get(namespace, {}):
             asked = _asked(pod, vendor, (devices_mib or {}).get(vendor, 0))
@@ -162,7 +162,7 @@ class NamespaceQuotas:
     def _shortage(
         self, namespace: str, vendor: str, asked: tuple[int, int], held: Sequence[DeviceSlice] = ()
     ) -> QuotaShortage | None:
-        """The first of memory and cores of which more is asked than is left."""
+        """The first shortage, of memory or of cores."""
         used = self._usage.get((namespace, vendor), (0, 0))
         limits = self._limits[namespace].get(vendor, (None, None))
         for number, limit in enumerate(limits):
@@ -175,7 +175,7 @@ class NamespaceQuotas:
 
 
 def _asked(pod: PodDeviceRequest, vendor: str, device_mib: int) -> tuple[int, int]:
-    """MiB and cores that a pod asks of a vendor in all."""
+    """MiB and cores that a pod requests of a vendor in total."""
     init = [_sum(requests, vendor, device_mib) for requests in pod.init_containers]
     rest = [_sum(requests, vendor, device_mib) for requests in pod.containers]
     return (

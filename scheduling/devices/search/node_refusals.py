@@ -1,4 +1,4 @@
-"""Why no node takes a pod that asks for no devices, in a sentence: per filter, how many nodes refuse."""
+"""Explains why no node takes a pod without devices: per filter, how many nodes refuse it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ONE_AND_MANY: Mapping[str, tuple[str, str]] = {
         "have a taint that the pod does not tolerate",
     ),
     NodeRefusal.NODE_NOT_SELECTED: (
-        "is not one that its flavor, selector and affinity ask for",
-        "are not among those that its flavor, selector and affinity ask for",
+        "is not selected by its flavor, node selector and affinity",
+        "are not selected by its flavor, node selector and affinity",
     ),
 }
 
 
 def refused_by(table: DeviceTable, findings: Findings) -> list[RefusedBy]:
-    """How many of all nodes each filter refuses, those that are not even candidates first."""
+    """How many nodes each filter refuses; nodes that are no candidates come first."""
     refused = findings.refused()
     others = len(table.nodes) - len(findings.rows)
     others += sum(each.nodes for each in refused if each.reason == NodeRefusal.NODE_NOT_SELECTED)
@@ -57,7 +57,7 @@ def _part(table: DeviceTable, pod_set: PodSetToPlace, findings: Findings, refuse
 
 
 def _shortage(table: DeviceTable, resource: str, asked: int, rows: Integers) -> str:
-    """What rows lack of one resource. What no node could ever give is told apart from what others hold now."""
+    """What rows lack of a resource. A node that could never offer it is told apart from one where others use it now."""
     some = f"{len(rows)} {'has' if len(rows) == 1 else 'have'}"
     offered = _most([table.nodes[row].allocatable.get(resource, 0) for row in rows.tolist()])
     if not offered:

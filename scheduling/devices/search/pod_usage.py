@@ -1,4 +1,4 @@
-"""What a pod holds of each device while it lives, all its containers taken together as HAMi accounts for them."""
+"""A pod's usage of each device over its life, with all containers combined as HAMi does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scheduling.model.device import DeviceSlice
 def peak_usage(
     containers: Iterable[Sequence[DeviceSlice]], init_container_count: int, *, as_hami: bool = False
 ) -> dict[str, DeviceSlice]:
-    """What a pod holds of each device while it lives: the larger of its largest init container and the sum of the rest.
+    """A pod's usage of each device: the larger of its largest init container and the sum of the other containers.
 
-    Slots are the number of containers that hold the device, at least 1, and more where one slice takes several
-    (Enflame, AWS Neuron). One pseudo slice per UUID. Where an init container has several MIG instances of one device,
-    HAMi counts the largest instead of their sum (`as_hami`).
+    `slots` is the number of containers that use the device, at least 1, and more if one slice takes several
+    (Enflame, AWS Neuron). There is one combined slice per UUID. If an init container has several MIG instances of
+    one device, HAMi counts the largest instead of their sum (`as_hami`).
     """
     init: dict[str, DeviceSlice] = {}
     rest: dict[str, DeviceSlice] = {}
@@ -48,7 +48,7 @@ def _larger(left: DeviceSlice, right: DeviceSlice) -> DeviceSlice:
 
 
 def _together(left: DeviceSlice, right: DeviceSlice, amounts: Callable[[int, int], int]) -> DeviceSlice:
-    """Two slices of a device as one; the MIG instances of both are in use."""
+    """Two slices of a device combined; the MIG instances of both are in use."""
     instances = (*left.mig_instances, *right.mig_instances)
     return replace(
         left,

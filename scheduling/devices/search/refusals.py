@@ -1,4 +1,4 @@
-"""Why no node takes a pod: HAMi's reason words with counts per node, the node that came nearest, and a sentence."""
+"""Explains why no node takes a pod: HAMi's reason words with counts per node, the nearest node, and a sentence."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _WORDS = {
     DeviceRefusal.CARD_NOT_HEALTH: "unhealthy",
     DeviceRefusal.CARD_UNHEALTHY: "unhealthy",
     DeviceRefusal.CARD_CORDONED: "cordoned",
-    DeviceRefusal.CARD_TYPE_MISMATCH: "of a type that the pod does not accept",
+    DeviceRefusal.CARD_TYPE_MISMATCH: "of another type than the pod accepts",
     DeviceRefusal.NUMA_NOT_FIT: "in a NUMA node with too few others",
     DeviceRefusal.CARD_UUID_MISMATCH: "excluded by UUID",
     DeviceRefusal.CARD_TIME_SLICING_EXHAUSTED: "without a free slot",
-    DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT: "in use while the pod wants a device to itself",
+    DeviceRefusal.EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT: "in use, but the pod requires unused devices",
     DeviceRefusal.RESOURCE_QUOTA_NOT_FIT: "beyond the namespace's ResourceQuota",
     DeviceRefusal.CARD_INSUFFICIENT_MEMORY: "short of memory",
     DeviceRefusal.CARD_INSUFFICIENT_CORE: "short of cores",
     DeviceRefusal.CARD_COMPUTE_UNITS_EXHAUSTED: "with all cores reserved",
     DeviceRefusal.CARD_QOS_POLICY_MISMATCH: "shared under another QoS policy",
-    DeviceRefusal.CARD_APP_CLASS_MISMATCH: "shared by pods that application classes don't mix with",
+    DeviceRefusal.CARD_APP_CLASS_MISMATCH: "shared with pods of another application class",
     DeviceRefusal.CARD_MIG_TOPOLOGY_INFEASIBLE: "without a place for a MIG instance",
     DeviceRefusal.CARD_NOT_FOUND_CUSTOM_FILTER_RULE: "ruled out by the vendor",
     DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST: "free",
@@ -53,7 +53,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a node lacked: a reason, and the part of it that is about its devices."""
+    """What a node lacks: a reason, and the details about its devices."""
 
     reason: str
     devices: RequestRefusal | None = None
@@ -72,8 +72,8 @@ class Finding:
 
     @property
     def nearness(self) -> tuple[int, int, int]:
-        """Larger is nearer: nodes with enough devices before those without, then free devices, then how far others
-        came."""
+        """Larger is nearer: first nodes with enough devices, then more free devices, then how many checks the others
+        passed."""
         if self.devices is None:
             return (0, 0, 0)
         counts = self.devices.counts
@@ -83,9 +83,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What every candidate node lacked: `rows` of the device table in the order of names, `which` of `kinds` each.
+    """The findings of all candidate nodes. `rows` are rows of the device table sorted by name; `which` is the index
+    in `kinds` for each.
 
-    `nearness` is that of each of the kinds, `reasons` are in the words of `PlacementRefusal.reasons`.
+    `nearness` and `reasons` are per kind; `reasons` uses the words of `PlacementRefusal.reasons`.
     """
 
     rows: NDArray[np.int64]
@@ -96,7 +97,7 @@ class Findings:
 
     @property
     def nearest(self) -> tuple[int, Finding] | None:
-        """The row that came nearest and what it lacked; ties go to the smaller name."""
+        """The nearest row and its finding; ties go to the smaller name."""
         if not len(self.rows):
             return None
         order = {nearness: rank for rank, nearness in enumerate(sorted(set(self.nearness)))}
@@ -116,7 +117,7 @@ class Findings:
         return sorted(found, key=lambda refused: (-refused.nodes, -refused.devices, refused.reason))
 
     def row_with(self, reason: DeviceRefusal) -> int | None:
-        """The first row that was refused for this reason among others; None if none was."""
+        """The first row refused for this reason, possibly among others; None if there is none."""
         kinds = [number for number, kind in enumerate(self.kinds) if kind.has(reason)]
         places = np.flatnonzero(np.isin(self.which, kinds))
         return int(self.rows[places[0]]) if len(places) else None
@@ -130,9 +131,9 @@ def refused_devices(
     constraints: DeviceConstraints,
     mutex: bool,
 ) -> tuple[list[Finding], NDArray[np.int64]]:
-    """What the nodes' devices lack for a pod of one request, as the walk over each node's devices would count it.
+    """What the nodes' devices lack for a pod with one request, counted as a fit on each node would count it.
 
-    Distinct findings, and which of them is each row's.
+    Returns the distinct findings, and the index of each row's finding.
     """
     codes = _codes(table, rows, request, vendor, constraints, mutex) - _OTHER_VENDOR
     width = len(_ORDER) + 2
@@ -209,7 +210,7 @@ def _codes(
 
 
 def _most_free(devices: Iterable[DeviceState], request: DeviceRequest, by_model: bool) -> dict[DeviceRefusal, str]:
-    """What the best of the devices that are short of memory, or of cores, has free: less than is asked for."""
+    """What the best of the devices with too little memory, or too few cores, has free."""
     memory: list[int] = []
     cores: list[int] = []
     for state in devices:
@@ -262,8 +263,8 @@ def refusal(
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Where in a workload the search stopped: the replica, how many pods had found a place, how many there are, and
-    what those that had would hold."""
+    """The position in a workload where the search stopped: the replica, how many pods were placed, how many there
+    are, and what the placed ones would use."""
 
     replica: int
     placed: int
@@ -272,9 +273,9 @@ class Gang:
 
 
 def who(pod_set: PodSetToPlace, gang: Gang) -> str:
-    """Which pod found no place, and how many of its gang had found one."""
+    """Which pod has no place, and how many of its gang were placed."""
     pod = f"pod {gang.replica} of pod set {pod_set.name}"
-    return f"{pod} (after {gang.placed} of {gang.wanted} pods had found a place)" if gang.placed else pod
+    return f"{pod} (after {gang.placed} of {gang.wanted} pods were placed)" if gang.placed else pod
 
 
 def _sentence(
@@ -282,9 +283,9 @@ def _sentence(
 ) -> str:
     pod = who(pod_set, gang)
     if nearest is None:
-        return f"No node is a candidate for {pod}: none has the labels that its flavor, selector and affinity ask for."
+        return f"No node is a candidate for {pod}: none matches its flavor, node selector and affinity."
     devices = nearest[1].devices
-    asks = f", which asks for {describe(devices.request)}" if devices is not None else ""
+    asks = f", which requests {describe(devices.request)}" if devices is not None else ""
     if nodes == 1:
         return f"Node {name}, the only candidate, does not take {pod}{asks}: {lack}."
     return f"None of {nodes} nodes takes {pod}{asks}; nearest is {name}: {lack}."

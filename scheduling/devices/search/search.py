@@ -1,4 +1,4 @@
-"""The search for the pods of one pod set: scan all nodes at once, rank them, fit the pod on the best."""
+"""The search for the pods of one pod set: scan all nodes at once, rank them, fit the pod on the best one."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from scheduling.model.vendor import DeviceVendor, FitKind, NodeScore
 class NodeTies(StrEnum):
     """Which of several nodes with the best score is taken.
 
-    HAMi scores nodes in parallel and takes the last of the best in the order in which they were done: on one processor
-    the last node is done first and then the others in order, so the last but one wins.
+    HAMi scores nodes in parallel and takes the last best one to finish. On one processor the last node finishes
+    first and the others follow in order, so the last but one wins.
     """
 
     SMALLER_NAME = "smaller-name"
@@ -50,7 +50,8 @@ class NodeTies(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What holds for all searches in a fleet: vendors by word, default policies, HAMi's quirks, device resources."""
+    """The settings of a fleet for all its searches: vendors by word, default policies, HAMi's quirks, device
+    resources."""
 
     vendors: dict[str, DeviceVendor]
     node_policy: str
@@ -63,7 +64,7 @@ class SearchSettings:
 
 
 class PodSetSearch:
-    """Finds one place after another for the pods of a pod set; the caller holds each before asking for the next."""
+    """Finds places for the pods of a pod set one by one. The caller reserves each before it asks for the next."""
 
     def __init__(
         self,
@@ -101,14 +102,14 @@ class PodSetSearch:
         ranked = self._device_ranking if not self._exact else None
         basis = ranked.basis() if ranked is not None else ""
         self._shared = self._context.quota is None and basis is not None
-        # One cache serves all topology domains: room on a node is the same in each.
+        # All topology domains share one cache, because room on a node is the same in each.
         self._limited = pod_set.by_room and pod_set.allowed_nodes is not None
         self._everywhere = replace(pod_set, allowed_nodes=None) if self._limited else pod_set
         self._cache = self._recall(caches, (device_word, basis) if ranked is not None else None)
 
     def _recall(self, caches: SearchCaches, order: Hashable) -> SearchCache:
-        """What earlier searches for this kind of pod found out. What depends on a namespace's quota, and so on more
-        than one node, or on chance is not remembered."""
+        """The cache for this kind of pod. Results that depend on a namespace's quota (so on more than one node) or
+        on chance are not cached."""
         pod_set = self._everywhere
         kind = (
             selection_key(pod_set),
@@ -130,7 +131,7 @@ class PodSetSearch:
         return cache
 
     def places(self) -> Iterator[list[PodPlacement]]:
-        """Places for the pods, until one finds none; the caller holds what it got before it asks for more."""
+        """Places for the pods until one has none. The caller reserves what it got before it asks for more."""
         first, count = self._pod_set.first_replica, self._pod_set.count
         if self._pod_set.by_room:
             yield self._fill(first, count)
@@ -166,13 +167,13 @@ class PodSetSearch:
         return allowed
 
     def room(self) -> dict[str, int]:
-        """How many of the pods, which ask for no devices, each node takes; those that take none are left out."""
+        """Node name -> how many of these pods (without devices) it takes. Nodes that take none are left out."""
         self._look_again()
         nodes, room = self._table.nodes, self._cache.room
         return {nodes[row].name: int(room[row]) for row in np.flatnonzero(room).tolist()}
 
     def next_pod(self, replica: int) -> PodPlacement | None:
-        """The best place for one more pod, with the usage as it is now; None if no node takes it."""
+        """The best place for one more pod in the present usage; None if no node takes it."""
         if self._quotas.shortage(self._pod_set.namespace, self._pod) is not None:
             return None
         for row in self._ranked_rows():
@@ -195,7 +196,7 @@ class PodSetSearch:
         return None
 
     def price(self, bid_prices: BidPriceRanking) -> Price | None:
-        """What one more pod costs on the node that loses least by it; None if no node seems to take it."""
+        """The price of one more pod on the node with the smallest loss; None if no node seems to take it."""
         self._look_again()
         fitting = self._cache.fitting
         if not fitting.any():
@@ -218,7 +219,7 @@ class PodSetSearch:
             self._cache.fitting[rows] = self._scan(rows)
 
     def _scan(self, rows: Integers) -> Booleans:
-        """The nodes that may take the pod: never wrong in saying no, and seldom in saying yes."""
+        """Which nodes may take the pod. False is always right; True is seldom wrong."""
         if self._pod_set.by_room:
             room = np.where(self._cache.usable[rows], self._table.pods_per_row(self._requests, rows), 0)
             self._cache.room[rows] = room
@@ -252,7 +253,7 @@ class PodSetSearch:
         return np.concatenate((rows[:-1][::-1], rows[-1:]))
 
     def _node_scores(self) -> Doubles | Floats:
-        """Per node, larger is better."""
+        """A score per node; larger is better."""
         if self._node_ranking is not None:
             return self._node_ranking.node_scores(self._table, self._pod_set, self._cache.fitting)
         scores = self._table.base_scores + self._vendor_scores()
@@ -261,7 +262,7 @@ class PodSetSearch:
         return -scores if self._node_policy == Policy.SPREAD else scores
 
     def _vendor_scores(self) -> Floats | float:
-        """What the vendors asked for add to each node's score; that needs the pod fitted on every node."""
+        """What the requested vendors add to each node's score. This requires a fit of the pod on every node."""
         vendors = self._settings.vendors
         scoring = [vendors[word] for word in sorted({request.vendor for request in self._asked}) if word in vendors]
         scoring = [vendor for vendor in scoring if vendor.rules.node_score is not NodeScore.NONE]
@@ -287,7 +288,7 @@ class PodSetSearch:
         return refusal(self._table, self._context.as_hami, self._pod_set, gang, findings, shortage)
 
     def filters(self, gang: Gang) -> NodeFilters:
-        """What keeps the next pod off each node."""
+        """What refuses the next pod on each node."""
         refused = self.refusal(gang)
         nodes = len(self._table.nodes)
         return NodeFilters(
@@ -303,7 +304,7 @@ class PodSetSearch:
         )
 
     def _quota_shortage(self, findings: Findings, gang: Gang) -> QuotaShortage | None:
-        """What the namespace's quota lacks for the pod on a node that was refused for it; None if none was."""
+        """The namespace's quota shortage for the pod on a node refused for quota; None if no node was."""
         row = findings.row_with(DeviceRefusal.RESOURCE_QUOTA_NOT_FIT) if self._context.quota is not None else None
         if row is None:
             return None
@@ -331,17 +332,18 @@ class PodSetSearch:
         return found
 
     def _node_refusals(self, rows: Integers) -> Iterator[tuple[Sequence[str], Integers]]:
-        """Reasons of the nodes themselves, and per row which of them is its own or -1; the first that applies wins."""
+        """Refusals of nodes apart from devices, with the index of each row's refusal or -1; the first that applies
+        wins."""
         yield tuple(NodeRefusal), self._candidates.refusals(self._pod_set)[rows]
         names, missing = self._table.missing_resources(self._requests, rows)
         yield [f"{NodeRefusal.INSUFFICIENT_RESOURCE} {name}" for name in names], missing
         if self._asked:
             yield [DeviceRefusal.NODE_UNREGISTERED], -self._table.has_devices[rows].astype(np.int64)
-        if self._limited:  # what has room is in another topology domain
+        if self._limited:  # room may exist in another topology domain
             yield [NodeRefusal.NODE_NOT_SELECTED], np.zeros(len(rows), dtype=np.int64)
         shortage = self._quotas.shortage(self._pod_set.namespace, self._pod)
         if shortage is not None and not self._settings.vendors[shortage.vendor].rules.resource_quota:
-            # HAMi asks of these vendors when the pod is created, and of their devices no more.
+            # HAMi checks the quota of these vendors when the pod is created, not per device.
             yield [DeviceRefusal.RESOURCE_QUOTA_NOT_FIT], np.zeros(len(rows), dtype=np.int64)
 
     def _device_findings(self, rows: Integers) -> tuple[list[Finding], Integers]:
@@ -357,7 +359,7 @@ class PodSetSearch:
         return found, np.arange(len(rows))
 
     def _scan_is_exact(self) -> bool:
-        """Whether looking at each device alone tells what a walk over the node's devices would tell."""
+        """Whether testing each device alone gives the same result as a fit on the node."""
         return (
             self._context.quota is None
             and sum(map(len, (*self._pod.init_containers, *self._pod.containers))) == 1

@@ -1,7 +1,7 @@
-"""How many pods of a kind each node's devices could take at most: one scan over all devices, without a search.
+"""An upper bound of pods of a kind per node: one scan over all devices, without a search.
 
-Exact where each pod asks for one slice of one device; else a bound that is never too low. Topology-aware scheduling
-picks leaves by it before the search for devices has the last word.
+It is exact if each pod requests one slice of one device, and otherwise never too low. Topology-aware scheduling
+chooses leaves by it before the device search decides.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from scheduling.model.placement import DeviceConstraints, PodDeviceRequest
 from scheduling.model.vendor import DeviceVendor, FitRules
 
 MOST = 1_000_000
-"""Where devices set no bound: MIG devices, whose instances only the search can count."""
+"""The bound where devices set none: MIG devices, whose instances only the search can count."""
 
 
 def most_pods(
     table: DeviceTable, vendors: Mapping[str, DeviceVendor], pod: PodDeviceRequest, *, mutex: bool = False
 ) -> dict[str, int]:
-    """Node name -> how many such pods its devices take at most beside what is held now. `mutex`: one slice per
-    device."""
+    """Node name -> an upper bound of such pods beside present usage. `mutex`: one slice per device."""
     bound: Integers = np.full(len(table.nodes), MOST, dtype=np.int64)
     for containers in (pod.containers, *((init,) for init in pod.init_containers)):
         for request, devices in _devices_per_pod(containers).items():
@@ -40,7 +39,7 @@ def most_pods(
 
 
 def _devices_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[DeviceRequest]:
-    """Requests that run side by side, each with the number of devices that one pod takes for it."""
+    """Requests that run at the same time, each with the number of devices that one pod needs for it."""
     devices: Counter[DeviceRequest] = Counter()
     for container in containers:
         for request in container:
@@ -52,7 +51,8 @@ def _devices_per_pod(containers: Sequence[Sequence[DeviceRequest]]) -> Counter[D
 def _slices(
     table: DeviceTable, request: DeviceRequest, rules: FitRules, constraints: DeviceConstraints, mutex: bool
 ) -> Integers:
-    """How many slices of the request each device has room for, by slots, memory and cores; serving or not."""
+    """How many slices of the request each device has room for, by slots, memory and cores; whether or not it may
+    serve."""
     free = table.totals - table.used
     room = np.minimum(free[SLOTS], 1) if mutex and rules.mutex else free[SLOTS] // request.slots
     memory = np.full_like(room, 0 if rules.slots_only or rules.hardware_profiles else request.memory_mib)

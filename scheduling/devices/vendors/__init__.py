@@ -1,4 +1,5 @@
-"""What single vendors do otherwise than most: one file per vendor. What can be said as data is in its row."""
+"""Rules of single vendors that differ from the common fit, one file per vendor. What can be expressed as data is in
+the vendor's row."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ FITS: Mapping[FitKind, type[DeviceFit]] = {
     FitKind.KUNLUN_VXPU: VxpuFit,
     FitKind.AWS_NEURON: NeuronFit,
 }
-"""How devices are found, by the kind that a vendor's rules name."""
+"""The fit class for each kind that a vendor's rules name."""
 
 NODE_SCORES: Mapping[NodeScore, Callable[[Outcome, DeviceVendor, DeviceConstraints], float]] = {
     NodeScore.SAME_GROUP: same_group_score,
@@ -37,14 +38,14 @@ NODE_SCORES: Mapping[NodeScore, Callable[[Outcome, DeviceVendor, DeviceConstrain
     NodeScore.COUNT_TABLE: count_table_score,
     NodeScore.TENANTS: tenants_score,
 }
-"""What a vendor adds to a node's score, by the word in its rules."""
+"""The node score function for each word in a vendor's rules."""
 
 
 def vendor_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """The vendor's part of the node's score (HAMi's ScoreNode); 0 where the pod gets none of its devices.
+    """The vendor's part of the node's score (HAMi's ScoreNode); 0 if the pod gets none of its devices.
 
-    It joins the node's own score under whatever policy: with `spread`, where the lowest score wins, it counts against
-    the node, but for the vendors that turn theirs around.
+    It is added to the node's own score under every policy. With `spread`, where the lowest score wins, it counts
+    against the node, except for vendors that invert theirs.
     """
     score = NODE_SCORES.get(vendor.rules.node_score)
     if score is None or not outcome.slices(vendor.common_word):

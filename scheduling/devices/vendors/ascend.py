@@ -1,4 +1,4 @@
-"""Huawei Ascend: devices split by their hardware or softly, networks, and modules of two (910C)."""
+"""Huawei Ascend: devices split by hardware or softly, networks, and modules of two (910C)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from scheduling.model.device import HAMI_CORE_MODE, SOFT_SPLIT, SPLIT, Device
 from scheduling.model.placement import DeviceRefusal
 
 SOFT_SPLIT_CORES = 100
-"""A softly split device is shared by percent of its cores, whatever number of cores its chip has."""
+"""A softly split device is shared in percent of its cores, whatever their number."""
 
 
 @dataclass(slots=True)
 class AscendFit(DeviceFit):
-    """Pods that want the soft split need a node that offers it; others go anywhere, as in HAMi.
+    """Pods that request the soft split need a node that offers it; other pods may use any node, as in HAMi.
 
-    Where all devices of a node name their network, all that fit are collected, and the networks with the most of them
-    are taken first. Modules are taken whole.
+    If all devices of a node name their network, all fitting devices are collected, and networks with the most of
+    them come first. Modules are taken whole.
     """
 
     @property
@@ -32,23 +32,23 @@ class AscendFit(DeviceFit):
         return self.rules.module_size > 1 and self.request.count > 1
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The devices taken; a node that is split in the wrong way is refused as a whole."""
+        """The picked devices. A node with the wrong split is refused as a whole."""
         if self._soft and not all(self._offers_soft_split(state.device) for state in states):
             self.counts[DeviceRefusal.MODE_NOT_FIT] += 1
             return RequestRefusal(self.request, len(states), self.counts)
         found = DeviceFit.pick(self, states)
         if not self._modules or not isinstance(found, RequestRefusal):
             return found
-        # As HAMi words it: how many devices of whole modules there are, of how many that were asked for.
+        # As in HAMi: the number of devices in whole modules, of the number requested.
         self.counts[DeviceRefusal.ALLOCATED_CARDS_INSUFFICIENT_REQUEST] = len(self._of_whole_modules())
         return RequestRefusal(self.request, self.request.count, self.counts)
 
     def total_cores(self, device: Device) -> int:
-        """The cores that the pod may share in."""
+        """The cores that pods share."""
         return SOFT_SPLIT_CORES if self._soft else device.cores_percent
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Modules and networks are looked at among all devices that fit."""
+        """Modules and networks are chosen among all devices that fit."""
         attribute = self.rules.group_attribute
         return self._modules or (bool(attribute) and all(attribute in state.device.attributes for state in states))
 
@@ -64,7 +64,8 @@ class AscendFit(DeviceFit):
         return taken_from(groups, self.request.count) if self.request.count > 1 else candidates[:1]
 
     def _of_whole_modules(self) -> list[Pick]:
-        """The devices that fit together with all others of their module, module by module; no more than asked for."""
+        """The devices that fit together with all others of their module, module by module; at most the requested
+        number."""
         modules: dict[int, list[Pick]] = {}
         for pick in self.picks:
             modules.setdefault(pick[0].index // self.rules.module_size, []).append(pick)

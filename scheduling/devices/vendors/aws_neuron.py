@@ -1,4 +1,4 @@
-"""AWS Neuron: several devices are neighbours, one device may be shared core by core."""
+"""AWS Neuron: several devices must be neighbours; one device may be shared core by core."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from scheduling.model.device import DeviceSlice
 from scheduling.model.placement import DeviceRefusal
 
 _RING_FAMILY = "inf"
-"""Inferentia's devices are connected in a ring: any neighbours go together. Trainium's make up a torus."""
+"""Inferentia's devices form a ring, in which any neighbours go together. Trainium's form a torus."""
 _OF_A_TORUS = (1, 4, 8, 16)
 
 
 @dataclass(slots=True)
 class NeuronFit(DeviceFit):
-    """A request for several devices that finds no free neighbours is refused for the node as a whole."""
+    """Requests for several devices: a node without free neighbours is refused as a whole."""
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
         if self.request.count == 1:
             return DeviceFit.pick(self, states)
-        # HAMi looks for neighbours by their place in its list, as sorted by score, and then takes the devices of these
-        # indexes; it looks at neither UUIDs nor `mutex`. It may so give a device that is in use: that is not followed.
+        # HAMi looks for neighbours by position in its list, sorted by score, and then takes the devices with these
+        # indexes; it ignores UUIDs and `mutex`. So HAMi may assign a device in use. We do not follow that.
         ordered = states[::-1] if self.rules.as_hami else sorted(states, key=lambda state: state.index)
         start = self._start(ordered)
         by_index = {state.index: state for state in states}
@@ -38,11 +38,11 @@ class NeuronFit(DeviceFit):
         return [(state, self._whole(state)) for state in chosen]
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
-        """Only cores: the devices have no memory of their own."""
+        """Only cores can be short: the devices have no memory of their own."""
         return DeviceRefusal.CARD_INSUFFICIENT_CORE if cores is None else None
 
     def _start(self, ordered: Sequence[DeviceState]) -> int | None:
-        """The first place from which as many devices as asked for are free, one beside the other."""
+        """The first position from which the requested number of adjacent devices is free."""
         count, step = self.request.count, 1
         if not self._in_a_ring(ordered):
             if count not in _OF_A_TORUS:
@@ -58,7 +58,7 @@ class NeuronFit(DeviceFit):
         return _RING_FAMILY in family or _RING_FAMILY.capitalize() in family
 
     def _neighbours(self, run: Sequence[DeviceState]) -> bool:
-        """Whether these devices are free for the pod, and in the product next to one another."""
+        """Whether these devices are free for the pod and adjacent in the product."""
         if any(state.used_slots or not state.device.health or state.device.cordoned for state in run):
             return False
         if self.rules.as_hami:

@@ -15,10 +15,10 @@ _GIB = 1024
 
 @dataclass(slots=True)
 class GcuFit(DeviceFit):
-    """A device in use takes no other slice, whatever its other figures."""
+    """A device in use takes no other slice."""
 
     def slice_of(self, state: DeviceState) -> DeviceSlice | DeviceRefusal:
-        """All of the device, if no slice of it is held."""
+        """The whole device, if no slice of it is taken."""
         if self.rules.uuid_filter and not matches_uuid(state.device.uuid, self.constraints):
             return DeviceRefusal.CARD_UUID_MISMATCH
         if state.used_slots > 0:
@@ -28,12 +28,12 @@ class GcuFit(DeviceFit):
 
 @dataclass(slots=True)
 class DrsFit(DeviceFit):
-    """All devices of a node have the same profiles, and one of them serves the request on any of these."""
+    """All devices of a node have the same profiles, and one profile serves the request on any device."""
 
     _profile: MigProfile | None = None
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The device taken; a node without a profile for the request is refused as a whole."""
+        """The picked device. A node without a profile for the request is refused as a whole."""
         profiles = {profile for state in states for profile in state.device.mig_profiles}
         self._profile = profile_for(self.request, profiles)
         if self._profile is None:
@@ -59,18 +59,18 @@ class DrsFit(DeviceFit):
 
     @property
     def slots(self) -> int:
-        """The slices of the profile. HAMi looks whether any slice is left, and counts one per container."""
+        """The slices of the profile. HAMi only checks that any slice is left, and counts one per container."""
         return 1 if self.rules.as_hami or self._profile is None else self._profile.slice_count
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
-        """Count the slice; in HAMi the pod's next containers see all its slices, other pods one."""
+        """Count the slice. In HAMi, later containers of the pod see all its slices, but other pods see one."""
         state.hold(part)
         if self._profile is not None:
             state.used_slots += self._profile.slice_count - part.slots
 
 
 def profile_for(request: DeviceRequest, profiles: Iterable[MigProfile]) -> MigProfile | None:
-    """The profile that serves a request: of as many slices, or the smallest with the memory and the cores."""
+    """The profile that serves a request: the one with that many slices, or the smallest with the memory and cores."""
     by_size = sorted(profiles, key=lambda profile: (profile.slice_count, profile.memory_mib))
     if not by_size:
         return None
@@ -88,6 +88,6 @@ def profile_for(request: DeviceRequest, profiles: Iterable[MigProfile]) -> MigPr
 
 
 def _memory_mib(amount: int, largest_mib: int) -> int:
-    """Amounts far above what the largest profile has in GiB are MiB, others GiB; both in whole GiB, rounded up."""
+    """Amounts far above the largest profile in GiB count as MiB, others as GiB; both are rounded up to whole GiB."""
     gib = -(-amount // _GIB) if amount > 2 * largest_mib // _GIB else amount
     return gib * _GIB

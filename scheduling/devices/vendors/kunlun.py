@@ -1,4 +1,4 @@
-"""Kunlun: eight devices in two halves of four, each linked with all of its half and with one of the other."""
+"""Kunlun: eight devices in two halves of four; each is linked with all of its half and with one of the other half."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from scheduling.model.vendor import DeviceVendor
 HALF = 4
 SERVER = 2 * HALF
 _FULLEST_FIRST = {1: (1, 3, 2, 4), 2: (2, 3, 4), 4: (4,)}
-"""Per count the numbers of free devices that a half may have, the best first: pairs and halves stay whole."""
+"""Per requested count, the numbers of free devices that a half may have, best first: keeps pairs and halves whole."""
 _ACROSS = ((0, 1, 4, 5), (2, 3, 6, 7), (0, 2, 4, 6), (1, 3, 5, 7), (0, 3, 4, 7), (1, 2, 5, 6))
-"""The fours that are linked across the halves, in the order in which they are preferred."""
+"""Groups of four linked across the halves, in order of preference."""
 
 _BEST, _STEP = 3000, 1000
 
 
 @dataclass(slots=True)
 class XpuFit(DeviceFit):
-    """Whole devices. A request that finds no linked ones is refused for the node as a whole."""
+    """Whole devices. A node without linked devices for the request is refused as a whole."""
 
     _unwanted: set[str] = field(default_factory=set)
 
     def pick(self, states: Sequence[DeviceState]) -> list[Pick] | RequestRefusal:
-        """The devices taken, in the order of the half or of the links."""
-        # HAMi takes the first four of its list, as sorted by score, for a half.
+        """The picked devices, in the order of the half or of the links."""
+        # HAMi treats the first four of its list, sorted by score, as a half.
         ordered = states[::-1] if self.rules.as_hami else sorted(states, key=lambda state: state.index)
         serving = [self.serves(state) for state in ordered]
         chosen = linked(ordered, serving, self.request.count)
@@ -40,14 +40,14 @@ class XpuFit(DeviceFit):
         return [(state, self._part(state)) for state in chosen]
 
     def serves(self, state: DeviceState) -> bool:
-        """Whether a device, looked at alone, serves the request."""
+        """Whether a device alone could serve the request."""
         if not matches_uuid(state.device.uuid, self.constraints):
             self._unwanted.add(state.device.uuid)
             return False
         return state.device.health and not state.device.cordoned and self.has_room(state)
 
     def has_room(self, state: DeviceState) -> bool:
-        """Whether no slice of the device is held."""
+        """Whether no slice of the device is taken."""
         return not state.used_slots
 
     def _part(self, state: DeviceState) -> DeviceSlice:
@@ -56,7 +56,7 @@ class XpuFit(DeviceFit):
         return DeviceSlice(device.uuid, self.node, memory, cores, device.index, self.request.vendor)
 
     def amounts(self, state: DeviceState) -> tuple[int, int]:
-        """The memory and the cores of a slice: all of the device."""
+        """Memory and cores of a slice: the whole device."""
         return state.device.memory_mib, state.device.cores_percent
 
     def _reasons(self, states: Sequence[DeviceState]) -> Counter[DeviceRefusal]:
@@ -70,17 +70,17 @@ class XpuFit(DeviceFit):
         return self.counts
 
     def conflicts(self, states: Sequence[DeviceState]) -> int:
-        """How many devices `mutex` closes."""
+        """How many devices `mutex` refuses."""
         return 0
 
     def hold(self, state: DeviceState, part: DeviceSlice) -> None:
-        """Count the slice; of whole devices HAMi's next containers see only that they are taken."""
+        """Count the slice. For whole devices, HAMi's later containers only see that they are taken."""
         state.used_slots += part.slots
 
 
 @dataclass(slots=True)
 class VxpuFit(XpuFit):
-    """A quarter, a half or all of each device; a device only holds slices of one size."""
+    """A quarter, a half or all of each device. A device holds slices of one size only."""
 
     def has_room(self, state: DeviceState) -> bool:
         """Whether the device has room for another slice of this size."""
@@ -93,7 +93,7 @@ class VxpuFit(XpuFit):
         return not used or state.used_memory_mib // used == memory
 
     def conflicts(self, states: Sequence[DeviceState]) -> int:
-        """How many devices would serve but for `mutex`."""
+        """How many devices could serve but for `mutex`."""
         return sum(bool(state.used_slots) and self._shareable(state) for state in states) if self.mutex else 0
 
     def amounts(self, state: DeviceState) -> tuple[int, int]:
@@ -104,10 +104,10 @@ class VxpuFit(XpuFit):
 
 
 def linked(ordered: Sequence[DeviceState], serving: Sequence[bool], count: int) -> list[DeviceState]:
-    """`count` of the serving devices that are linked, none if there are none such.
+    """`count` serving devices that are linked; None if there are none.
 
-    The first four of `ordered` are one half. The half is taken that the devices fill up best; without one that has
-    enough, pairs and fours across the halves.
+    The first four of `ordered` are one half. The half that is left fullest is chosen; if no half has enough, pairs
+    and fours across the halves.
     """
     if count == SERVER:
         return sorted(ordered, key=lambda state: state.index) if sum(serving) == SERVER == len(ordered) else []
@@ -129,7 +129,7 @@ def linked(ordered: Sequence[DeviceState], serving: Sequence[bool], count: int) 
 
 
 def _across(free: Sequence[DeviceState], count: int) -> list[DeviceState]:
-    """Linked devices of both halves."""
+    """Linked devices across the halves."""
     by_index = {state.index: state for state in free}
     if count == 2:
         for state in free:
@@ -144,7 +144,7 @@ def _across(free: Sequence[DeviceState], count: int) -> list[DeviceState]:
 
 
 def _best_four(fours: Sequence[tuple[int, ...]], free: Collection[int]) -> tuple[int, ...]:
-    """The first four, or with six free devices the first that leaves a linked pair (else the last)."""
+    """The first four; with six free devices the first four that leave a linked pair (else the last four)."""
     if len(free) != HALF + 2:
         return fours[0]
     return next((four for four in fours if _are_linked(sorted(set(free).difference(four)))), fours[-1])
@@ -156,9 +156,9 @@ def _are_linked(pair: Sequence[int]) -> bool:
 
 
 def halves_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -> float:
-    """Best where the pod leaves fewer half-used halves than it found.
+    """Best if the pod leaves fewer half-used halves than before.
 
-    HAMi compares what was in use with the pod's devices alone, instead of with both together.
+    HAMi compares the usage before with the pod's devices alone, instead of both together.
     """
     word = vendor.common_word
     if vendor.rules.as_hami and any(state.device.vendor != word for state in outcome.states):
@@ -171,8 +171,8 @@ def halves_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -
 
 
 def broken_halves(used: Collection[int]) -> int:
-    """How broken the halves are: 0 for one of which all is in use, 2 for one of which a single device is, else 1; 1 for
-    a server that nobody uses."""
+    """How broken the halves are: 0 per fully used half, 2 per half with one device in use, else 1; 1 for an unused
+    server."""
     if not used:
         return 1
     left = sum(index < HALF for index in used)

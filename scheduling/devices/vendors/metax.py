@@ -1,4 +1,5 @@
-"""MetaX: whole GPUs scored by the node's own tables, shared ones (sGPU) with QoS policies and application classes."""
+"""MetaX: whole GPUs scored by the node's own tables, and shared GPUs (sGPU) with QoS policies and application
+classes."""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ from scheduling.model.placement import DeviceConstraints, DeviceRefusal
 from scheduling.model.vendor import DeviceVendor
 
 COUNT_TABLE_TOP = 2000
-"""What a table's loss or score is subtracted from."""
+"""A table's loss or score is subtracted from this."""
 TENANTS_WEIGHT = 10_000
-"""What outweighs the node's own score whatever the policy."""
+"""Large enough to outweigh the node's own score under any policy."""
 WHOLE = 100
 _LINK = 10
-"""What a pair of devices of one link zone counts."""
+"""The score of a pair of devices in one link zone."""
 
 
 @dataclass(slots=True)
 class SgpuFit(DeviceFit):
-    """A device in use serves one QoS policy, and pods of an application class stay among themselves.
+    """A device in use serves one QoS policy, and a pod with an application class shares only with its own class.
 
-    A pod with all cores of its devices gets those of one link zone. An online pod holds no cores: it suspends the
-    offline pods beside it.
+    A pod with all cores of its devices gets devices of one link zone. An online pod holds no cores: it suspends the
+    offline pods on its device.
     """
 
     @property
@@ -40,11 +41,11 @@ class SgpuFit(DeviceFit):
         return self.constraints.app_class == ONLINE
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """All that fit are looked at, as in HAMi, whose refusals count them all."""
+        """All fitting devices are examined, as in HAMi, whose refusals count them all."""
         return True
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
-        """Devices that suit the application class, or whole ones of one zone; else the first in order."""
+        """Devices that suit the application class, or whole devices of one zone; else the first in order."""
         count = self.request.count
         if len(self.picks) > count and self._online:
             return sorted(self.picks, key=lambda pick: _discomfort(pick[0].tenants))[:count]
@@ -53,7 +54,7 @@ class SgpuFit(DeviceFit):
         return self.picks[:count]
 
     def excluded(self, state: DeviceState) -> DeviceRefusal | None:
-        """Health, cordon, and the pods that share the device."""
+        """A refusal because of health, cordon, or the pods that share the device."""
         if not state.device.health:
             return DeviceRefusal.CARD_UNHEALTHY
         if state.device.cordoned:
@@ -67,18 +68,18 @@ class SgpuFit(DeviceFit):
         return None
 
     def cores_of(self, state: DeviceState) -> int | None:
-        """The cores that the request takes of a device, none where it is online."""
+        """The cores that the request takes of a device; none for an online pod."""
         return 0 if self._online else DeviceFit.cores_of(self, state)
 
     def refused_amounts(self, state: DeviceState, memory: int, cores: int | None) -> DeviceRefusal | None:
-        """What of memory and, unless the pod is online, of cores is in the way."""
+        """A refusal because of memory or, unless the pod is online, of cores."""
         if not self._online:
             return DeviceFit.refused_amounts(self, state, memory, cores)
         free = state.device.memory_mib - state.used_memory_mib
         return DeviceRefusal.CARD_INSUFFICIENT_MEMORY if free < memory else None
 
     def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
-        """The slice with what the pod is among the device's tenants."""
+        """The slice with the pod's QoS policy and application class."""
         part = DeviceFit.made(self, state, memory, cores)
         if isinstance(part, DeviceRefusal):
             return part
@@ -89,8 +90,8 @@ class SgpuFit(DeviceFit):
         state.hold(replace(part, app_class="") if self.rules.as_hami else part)
 
     def _same_policy(self, state: DeviceState) -> bool:
-        """Whether the device serves the pod's QoS policy, or none: that of its tenants, or what its node says where
-        they are not known. A tenant with all cores has none."""
+        """Whether the device serves the pod's QoS policy, or none. The policy is that of its tenants, or the one its
+        node states if they are unknown. A tenant with all cores has none."""
         known = [tenant for tenant in state.tenants if tenant.app_class != ONLINE]
         policies = {"" if tenant.whole else tenant.qos_policy for tenant in known}
         current = policies or {state.device.attributes.get(QOS_POLICY, "")}
@@ -98,9 +99,9 @@ class SgpuFit(DeviceFit):
 
 
 def classes_go_together(app_class: str, tenants: Collection[Tenant]) -> bool:
-    """Whether a pod may join the tenants of a device, by their application classes.
+    """Whether a pod may join a device's tenants, by their application classes.
 
-    Pods of a class share among themselves only; an offline pod would be suspended at once beside an online one.
+    Pods with a class share only among themselves. An offline pod would be suspended at once beside an online one.
     """
     classes = {tenant.app_class for tenant in tenants} - {""}
     if bool(classes) != bool(app_class):
@@ -109,14 +110,15 @@ def classes_go_together(app_class: str, tenants: Collection[Tenant]) -> bool:
 
 
 def _discomfort(tenants: Iterable[Tenant]) -> tuple[bool, int, int]:
-    """How badly a device suits an online pod: with few online pods best, those with offline pods alone last."""
+    """Sort key of devices for an online pod: fewer online pods are better; devices with offline pods only come last."""
     classes = Counter(tenant.app_class for tenant in tenants)
     only_offline = classes[OFFLINE] > 0 and not classes[ONLINE]
     return (only_offline, classes[ONLINE], classes[OFFLINE])
 
 
 def _of_one_zone(picks: Sequence[Pick], count: int, attribute: str) -> list[Pick]:
-    """Devices of the smallest zone that has enough; without one, of the smallest zones first, those of none last."""
+    """Devices of the smallest zone that has enough; otherwise of the smallest zones first. Devices without a zone
+    come last."""
     zoned = [pick for pick in picks if attribute in pick[0].device.attributes]
     zones = sorted(by_attribute(zoned, attribute), key=len)
     for zone in zones:
@@ -126,7 +128,7 @@ def _of_one_zone(picks: Sequence[Pick], count: int, attribute: str) -> list[Pick
 
 
 def count_table_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstraints) -> float:
-    """What the node's own table says of taking so many devices: 0 without a table, the best without an entry."""
+    """The score in the node's own table for taking that many devices: 0 without a table, the best without an entry."""
     table = outcome.node.count_scores.get(vendor.common_word, CountScores())
     by_policy: Mapping[str, Mapping[int, int] | None] = {Policy.SPREAD: table.scores, Policy.BINPACK: table.losses}
     values = by_policy.get(outcome.node_policy)
@@ -136,7 +138,7 @@ def count_table_score(outcome: Outcome, vendor: DeviceVendor, _: DeviceConstrain
 
 
 def tenants_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """How well the tenants suit an online pod, or how whole the link zones stay; turned around under `spread`."""
+    """How well the tenants suit an online pod, or how whole the link zones stay; inverted under `spread`."""
     held = outcome.slices(vendor.common_word)
     if constraints.app_class == ONLINE:
         score = _score_beside(outcome.states, {part.uuid for part in held})
@@ -148,7 +150,7 @@ def tenants_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceCon
 
 
 def _score_beside(states: Iterable[DeviceState], taken: Collection[str]) -> int:
-    """What an online pod does to others: it suspends offline pods, and competes with online ones."""
+    """The cost of an online pod to others: it suspends offline pods and competes with online ones."""
     score = 0
     for state in states:
         if state.device.uuid not in taken:
@@ -162,7 +164,7 @@ def _score_beside(states: Iterable[DeviceState], taken: Collection[str]) -> int:
 
 
 def _score_of_zones(outcome: Outcome, vendor: DeviceVendor, taken: Collection[str]) -> int:
-    """Ten times the links that the pod gets, less those that it breaks."""
+    """Ten times the links that the pod gets, minus those that it breaks."""
     if not taken:
         return 0
     zones = attributes_of(outcome.states, vendor.rules.group_attribute)
@@ -173,5 +175,5 @@ def _score_of_zones(outcome: Outcome, vendor: DeviceVendor, taken: Collection[st
 
 
 def _links(uuids: Iterable[str], zones: Mapping[str, str]) -> int:
-    """What the pairs of these devices that are of one zone count."""
+    """The score of the pairs of these devices that share a zone."""
     return sum(_LINK for left, right in combinations(uuids, 2) if left in zones and zones[left] == zones.get(right))

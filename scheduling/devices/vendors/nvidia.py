@@ -1,4 +1,4 @@
-"""NVIDIA: instances of devices in MIG mode, and groups of devices by their links."""
+"""NVIDIA: MIG instances, and groups of devices with the best links."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MAX_COMBINATIONS = 20_000
 
 @dataclass(slots=True)
 class NvidiaFit(DeviceFit):
-    """MIG devices may serve a request several times; under `topology-aware` links decide among the devices that fit."""
+    """MIG devices may serve a request several times. With `topology-aware`, links decide among the fitting devices."""
 
     @property
     def _linked(self) -> bool:
         return self.rules.topology_aware and self.context.policy.topology_aware
 
     def may_repeat(self, states: Sequence[DeviceState]) -> bool:
-        """MIG devices serve several times, unless the pod wants another mode."""
+        """MIG devices may serve several times, unless the pod requests another mode."""
         mode = self.constraints.mode
         return (mode is None or MIG_MODE in mode) and any(state.device.mode == MIG_MODE for state in states)
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Links are looked at among all devices that fit."""
+        """Links are compared among all devices that fit."""
         return self._linked
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
@@ -38,17 +38,17 @@ class NvidiaFit(DeviceFit):
         return choose_linked_devices(self.picks, self.request.count)
 
     def start_numa_group(self) -> None:
-        """As always, but HAMi doesn't count what was discarded while links decide."""
+        """As in the common fit, except that HAMi does not count discarded devices while links decide."""
         if self._linked:
             self.picks = []
         else:
             DeviceFit.start_numa_group(self)
 
     def take(self, state: DeviceState, collects_all: bool) -> None:
-        """Take the device if it fits; a MIG device may give several instances.
+        """Pick the device if it fits; a MIG device may give several instances.
 
-        As in HAMi, only their places on the device are looked at one after another: slots, memory and cores are
-        compared with what the device held before this container.
+        As in HAMi, only the instances' places on the device account for each other; slots, memory and cores are
+        compared with the usage before this container.
         """
         while len(self.picks) < self.request.count or collects_all:
             before = len(self.picks)
@@ -57,7 +57,7 @@ class NvidiaFit(DeviceFit):
                 return
 
     def made(self, state: DeviceState, memory: int, cores: int) -> DeviceSlice | DeviceRefusal:
-        """The slice, of a MIG device as large as the instance that serves it."""
+        """The slice; on a MIG device it is as large as the instance that serves it."""
         part = DeviceFit.made(self, state, memory, cores)
         if state.device.mode != MIG_MODE or isinstance(part, DeviceRefusal):
             return part
@@ -74,10 +74,10 @@ class NvidiaFit(DeviceFit):
 def choose_mig_instance(
     profiles: Iterable[MigProfile], in_use: Sequence[MigInstance], memory_mib: int
 ) -> tuple[MigProfile, MigPlacement] | None:
-    """The smallest profile with that much memory that still has a free place, and the place; None if there is none.
+    """The smallest profile with that much memory that has a free place, and the place; None if there is none.
 
-    Profiles are tried by memory, then slice count. `1g` and `3g` instances go to the highest free start, so that the
-    low starts stay open for the profiles that need them; all others to the lowest.
+    Profiles are tried by memory, then slice count. `1g` and `3g` instances go to the highest free start, which keeps
+    low starts free for profiles that need them; all others to the lowest.
     """
     for profile in sorted(profiles, key=lambda profile: (profile.memory_mib, profile.slice_count)):
         if profile.memory_mib < memory_mib:
@@ -90,11 +90,11 @@ def choose_mig_instance(
 
 
 def choose_linked_devices(fitting: Sequence[Pick], count: int) -> list[Pick]:
-    """`count` of the fitting devices, given in the order in which they were tried.
+    """`count` of the fitting devices, which are in the order of trying.
 
-    For one device: the one whose links to the other fitting devices are worth least, so that good groups stay whole.
-    For several: the combination with the highest sum of pair scores; the first in the order of trying wins ties. Beyond
-    20,000 combinations the group is grown device by device from the best pair.
+    For one device: the one whose links to the other fitting devices have the lowest sum, so that good groups stay
+    whole. For several: the combination with the highest sum of pair scores; ties go to the first in the order of
+    trying. Beyond 20,000 combinations the group grows device by device from the best pair.
     """
     if len(fitting) == count:
         return list(fitting)

@@ -1,4 +1,4 @@
-"""Vastai: devices are whole devices, or the dies of an adapter."""
+"""Vastai: devices are whole devices, or dies of an adapter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRATEGY, DIE = "DeviceStrategy", "die"
 
 @dataclass(slots=True)
 class VastaiFit(DeviceFit):
-    """Several dies come from the adapters with the most free dies; under `mutex` an adapter is exclusive."""
+    """Several dies come from the adapters with the most free dies. With `mutex`, an adapter is exclusive."""
 
     _occupied_adapters: frozenset[str] = field(default=frozenset())
 
@@ -30,7 +30,7 @@ class VastaiFit(DeviceFit):
         return DeviceFit.pick(self, states)
 
     def collects_all(self, states: Sequence[DeviceState]) -> bool:
-        """Adapters are looked at among all dies that fit."""
+        """Adapters are chosen among all dies that fit."""
         return bool(states) and states[-1].device.attributes.get(STRATEGY) == DIE
 
     def choose(self, states: Sequence[DeviceState]) -> list[Pick] | None:
@@ -48,7 +48,7 @@ class VastaiFit(DeviceFit):
 
 
 def dies_score(outcome: Outcome, vendor: DeviceVendor, constraints: DeviceConstraints) -> float:
-    """The share of each container's dies that are of one adapter; 0 for whole devices."""
+    """The share of each container's dies that are on one adapter; 0 for whole devices."""
     strategies = attributes_of(outcome.states, STRATEGY)
     if any(strategies.get(part.uuid, DIE) != DIE for part in outcome.slices(vendor.common_word)):
         return 0.0

@@ -58,7 +58,7 @@ def nodes_of(world: World, name: str) -> list[str]:
         (
             {"cpu": 1},
             {"nodeSelector": {"disk": "none"}},
-            "2 are not among those that its flavor, selector and affinity ask for",
+            "2 are not selected by its flavor, node selector and affinity",
         ),
     ],
     ids=["larger than any node", "a resource that no node offers", "a selector that no node has"],

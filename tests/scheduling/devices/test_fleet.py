@@ -171,7 +171,7 @@ class TestRefusals:
         }
         assert refused.nearest_node == "n1"
         assert refused.message == (
-            "None of 4 nodes takes pod 0 of pod set main, which asks for 2 NVIDIA devices with 4000 MiB each; "
+            "None of 4 nodes takes pod 0 of pod set main, which requests 2 NVIDIA devices with 4000 MiB each; "
             "nearest is n1: of 4 devices 3 are short of memory (at most 3000 MiB free on one of them), 1 is free "
             "(1/4 AllocatedCardsInsufficientRequest, 3/4 CardInsufficientMemory)."
         )
