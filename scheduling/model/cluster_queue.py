@@ -1,4 +1,4 @@
-"""ClusterQueue: quota, the order of the workloads that wait for it, and which of them may preempt."""
+"""ClusterQueue: quota, the order of its pending workloads, and which of them may preempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cohort and the quota that Cohorts and ClusterQueues own."""
+"""Cohort, and the quota of Cohorts and ClusterQueues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ResourceQuota:
 
 @dataclass(frozen=True, slots=True)
 class FlavorQuotas:
-    """A flavor of a resource group and its quota per covered resource. An absent resource never refuses."""
+    """A flavor of a resource group with its quota per covered resource. A missing resource is never refused."""
 
     name: str
     resources: Mapping[str, ResourceQuota] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class FlavorQuotas:
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Resources that are decided together: one flavor of the list for all of them, tried in this order."""
+    """Resources that get the same flavor. The flavors are tried in this order."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
@@ -33,8 +33,8 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionProtection:
-    """Our own protection from preemption, off by default: a workload may be preempted only after it ran for
-    `minimum_run_seconds`, and not again within `cool_down_seconds` of its last preemption."""
+    """Protection from preemption, an extension of ours that is off by default: a workload may be preempted only
+    after it ran for `minimum_run_seconds`, and not again within `cool_down_seconds` of its last preemption."""
 
     minimum_run_seconds: float = 0.0
     cool_down_seconds: float = 0.0
@@ -45,8 +45,7 @@ NO_PROTECTION = PreemptionProtection()
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Kueue's Cohort: ClusterQueues and Cohorts below it share what they do not use. Limits count only with a
-    parent."""
+    """Kueue's Cohort. ClusterQueues and Cohorts below it share unused quota. Limits apply only if it has a parent."""
 
     name: str
     parent_name: str = ""

@@ -1,4 +1,4 @@
-"""Kueue's Configuration, as far as it decides anything."""
+"""The parts of Kueue's Configuration that affect decisions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ DEFAULT_PREEMPTION_STRATEGIES = (
 
 @dataclass(frozen=True, slots=True)
 class FairSharing:
-    """Present: queues of a cohort are ordered, and preempt, by their dominant resource share."""
+    """If present, queues of a cohort are ordered, and preempt, by their dominant resource share."""
 
     preemption_strategies: tuple[PreemptionStrategy, ...] = DEFAULT_PREEMPTION_STRATEGIES
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFairSharing:
-    """Present: LocalQueues of usage-based ClusterQueues are ordered by decayed past usage.
+    """If present, LocalQueues of usage-based ClusterQueues are ordered by decayed past usage.
 
-    `usage_half_life_seconds` 0 forgets at every sample; `resource_weights` default to 1.
+    With `usage_half_life_seconds` 0, usage is forgotten at every sample. `resource_weights` default to 1.
     """
 
     usage_half_life_seconds: float = 0.0
@@ -35,7 +35,7 @@ class AdmissionFairSharing:
 
 @dataclass(frozen=True, slots=True)
 class RequeuingStrategy:
-    """How a workload whose pods did not get ready is queued again; no limit count means for ever."""
+    """How a workload whose pods were not ready in time is requeued. Without a limit count it is requeued for ever."""
 
     timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     backoff_limit_count: int | None = None
@@ -61,12 +61,12 @@ class WaitForPodsReady:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What Kueue reads from its Configuration. Absent blocks are None: the feature is off.
+    """Kueue's Configuration. An absent block is None, and its feature is off.
 
-    `balanced_placement` is Kueue's gate TASBalancedPlacement. `strict_kueue_lifecycle` is a gate of ours,
-    StrictKueueLifecycle: a workload lives as under Kueue also where ours is better for its user. `places_all_pods` is
-    one too, PlaceAllPods: where nodes are known, pods without devices are placed on them as well; Kueue leaves them to
-    the cluster's own scheduler.
+    `balanced_placement` is Kueue's gate TASBalancedPlacement. Two gates are ours. `strict_kueue_lifecycle`
+    (StrictKueueLifecycle) follows Kueue's lifecycle even where ours is better for users. `places_all_pods`
+    (PlaceAllPods) places pods without devices on nodes too, where nodes are known; Kueue leaves that to the
+    cluster's own scheduler.
     """
 
     fair_sharing: FairSharing | None = None

@@ -1,4 +1,4 @@
-"""What a scheduling cycle decided, and its result as a whole."""
+"""The decisions of a scheduling cycle, and its result as a whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from scheduling.model.workload import PodSetAssignment
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """A workload got its quota (and its topology and devices); `admitted` is False while admission checks are
-    pending. `second_pass`: it held the quota already, and got the topology that had waited for the checks."""
+    """A workload got its quota (and its topology and devices). `admitted` is False while admission checks are
+    pending. `second_pass`: it held the quota already, and got the topology that was delayed until its checks were
+    ready."""
 
     workload: str
     cluster_queue: str
@@ -28,7 +29,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """`workload` must stop to make room for `preemptor`; it keeps its quota until the World hears that it stopped."""
+    """`workload` must stop to make room for `preemptor`. It keeps its quota until the World is told that it stopped."""
 
     workload: str
     cluster_queue: str
@@ -42,7 +43,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """`workload` must stop for another reason than a preemptor (a failed node that could not be replaced)."""
+    """`workload` must stop for another reason than preemption (a failed node that could not be replaced)."""
 
     workload: str
     cluster_queue: str
@@ -54,8 +55,8 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceNode:
-    """The pods that `workload` had on the failed `node` got other topology domains; `pod_sets` is its whole admission
-    now. Quota does not change."""
+    """The pods of `workload` on the failed `node` got other topology domains; `pod_sets` is its whole new admission.
+    Quota does not change."""
 
     workload: str
     cluster_queue: str
@@ -81,7 +82,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class SecondPassFailed:
-    """`workload` keeps the quota that it holds, and waits for a place to be free; told when the reason is new."""
+    """`workload` keeps the quota that it holds and waits for a place. Reported when the reason is new."""
 
     workload: str
     cluster_queue: str
@@ -94,10 +95,10 @@ Decision = Admit | Preempt | Evict | ReplaceNode | Outcome
 
 @dataclass(frozen=True, slots=True)
 class CycleResult:
-    """What one cycle decided, each list in the order of the decisions.
+    """The decisions of one cycle, each list in the order in which they were made.
 
-    `outcomes` holds only workloads whose reason or message is another than after their last cycle. `progressed` is
-    true when the cycle admitted, preempted or evicted something, or moved a workload: when another cycle makes sense.
+    `outcomes` holds only workloads whose reason or message changed. `progressed`: the cycle admitted, preempted,
+    evicted or moved a workload, so that another cycle makes sense.
     """
 
     cycle: int
@@ -112,5 +113,5 @@ class CycleResult:
 
     @property
     def decided(self) -> bool:
-        """Whether something was admitted, preempted, evicted or moved to another node."""
+        """Whether a workload was admitted, preempted, evicted or moved."""
         return bool(self.admissions or self.preemptions or self.evictions or self.replacements)

@@ -1,7 +1,7 @@
-"""Devices that jobs share in slices, after HAMi: a device, what a container asks of it, and the slice that it gets.
+"""Devices that jobs share in slices, after HAMi: a device, a container's request, and the slice that it gets.
 
-Units everywhere: memory in MiB, cores in percent points of one device (100 is the whole device unless its vendor or its
-core scaling says otherwise), slots as the number of containers that may share the device.
+Units everywhere: memory in MiB; cores in percent points of one device (100 is the whole device unless its vendor or
+its core scaling says otherwise); slots as the number of containers that may share the device.
 """
 
 from __future__ import annotations
@@ -10,35 +10,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PERCENTAGE_UNSET = 101
-"""HAMi's sentinel: no share of the device's memory was asked for."""
+"""HAMi's value for "no percentage of memory requested"."""
 
 HAMI_CORE_MODE = "hami-core"
 MIG_MODE = "mig"
 
 SPLIT = "split"
-"""The attribute that says how a device is split, where its node or its vendor can be split in two ways."""
+"""The attribute that says how a device is split, for nodes or vendors with two ways to split."""
 SOFT_SPLIT = "soft"
 HARD_SPLIT = "hard"
 QOS_POLICY = "QosPolicy"
-"""The attribute with the QoS policy that a device serves now, as its node says."""
+"""The attribute with the QoS policy that a device serves now, as its node reports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigPlacement:
-    """Where on a device a MIG instance may lie: `size` memory slices from slice `start`."""
+    """Where a MIG instance may be placed on a device: `size` memory slices from slice `start`."""
 
     start: int
     size: int
 
     def overlaps(self, other: MigPlacement) -> bool:
-        """Whether both claim a memory slice."""
+        """Whether both use a common memory slice."""
         return self.start < other.start + other.size and other.start < self.start + self.size
 
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A kind of hardware instance that a device may be cut into, such as `2g.10gb`; without places any free slots
-    do."""
+    """A profile of hardware instances, such as `2g.10gb`. Without places, an instance may use any free slots."""
 
     name: str
     memory_mib: int
@@ -49,7 +48,7 @@ class MigProfile:
 
 @dataclass(frozen=True, slots=True)
 class MigInstance:
-    """A MIG instance on a device: its profile's name and where it lies."""
+    """A MIG instance on a device: its profile's name and its place."""
 
     profile: str
     placement: MigPlacement
@@ -59,9 +58,10 @@ class MigInstance:
 class Device:
     """One device of a node, as its device plugin registered it.
 
-    `vendor` is the vendor's word (`NVIDIA`), `type` the model; `slots`, `memory_mib` and `cores_percent` are totals
-    after the plugin's scaling. `health` is the plugin's word, `cordoned` an operator's. `pair_scores` are link scores
-    to other devices of the node by UUID; `attributes` are vendor extras (network group, chip count) by name.
+    `vendor` is the vendor's common word (`NVIDIA`), `type` the model. `slots`, `memory_mib` and `cores_percent` are
+    totals after the plugin's scaling. `health` comes from the plugin, `cordoned` from an operator. `pair_scores` are
+    link scores to other devices of the node by UUID; `attributes` are vendor extras (network group, chip count) by
+    name.
     """
 
     uuid: str
@@ -82,10 +82,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """What one container asks of one vendor: `count` distinct devices, from each the same memory and cores.
+    """What one container requests of one vendor: `count` distinct devices, with the same memory and cores of each.
 
-    `memory_mib` 0 with `memory_percentage` unset is never produced by reading a pod: a request that names no memory
-    asks for 100 percent. Where both are set, the fit takes `memory_mib`. `slots` are what it takes of a device's slots.
+    Reading a pod never gives `memory_mib` 0 with `memory_percentage` unset: a request without memory means 100
+    percent. If both are set, the fit uses `memory_mib`. `slots` are what it takes of a device's slots.
     """
 
     vendor: str
@@ -106,11 +106,10 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSlice:
-    """The part of one device that one container holds, or all containers of a pod taken together.
+    """The part of one device that one container holds, or all containers of a pod combined.
 
-    Then `mig` and `further_mig` are all MIG instances that they hold of the device.
-
-    `qos_policy` and `app_class` are what the other tenants of the device must go with, where its vendor knows such.
+    For a combined slice, `mig` and `further_mig` are all MIG instances that they hold on the device. `qos_policy`
+    and `app_class` restrict the other tenants of the device, for vendors that have them.
     """
 
     uuid: str
@@ -127,5 +126,5 @@ class DeviceSlice:
 
     @property
     def mig_instances(self) -> tuple[MigInstance, ...]:
-        """All MIG instances of the device that this holds."""
+        """All MIG instances of the slice."""
         return self.further_mig if self.mig is None else (self.mig, *self.further_mig)

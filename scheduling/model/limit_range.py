@@ -1,6 +1,6 @@
-"""LimitRange: what a namespace gives containers that ask for nothing, and the bounds of what its pods may ask for.
+"""LimitRange: defaults for containers of a namespace, and bounds for its pods.
 
-Several LimitRanges of a namespace count together, in the order of their names: the smallest maximum and ratio, the
+Several LimitRanges of a namespace apply together, in the order of their names: the smallest maximum and ratio, the
 largest minimum, the first default.
 """
 
@@ -19,12 +19,12 @@ Texts = Mapping[str, Any]
 
 
 class LimitType(StrEnum):
-    """What the bounds of a LimitRange are about."""
+    """The objects that a LimitRange's bounds apply to."""
 
     CONTAINER = "Container"
     POD = "Pod"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
-    """Nothing that a scheduler counts."""
+    """Ignored by the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LimitRangeItem:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
-        """Read an entry; what it leaves out is filled in as the API server does it."""
+        """Read an entry. Missing values are filled in as the API server does it."""
         filled = with_api_defaults(manifest)
         return cls(
             filled["type"],
@@ -65,8 +65,8 @@ class LimitRange:
 
 
 def with_api_defaults(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of `spec.limits` as the API server completes it: for containers a maximum is the default limit, that the
-    default request, and a minimum the default request of what has neither."""
+    """An entry of `spec.limits` completed as by the API server. For containers, the default limit falls back
+    to the maximum, and the default request to the default limit, else to the minimum."""
     filled = {key: value for key, value in item.items() if value is not None}
     if filled.get("type") != LimitType.CONTAINER:
         return filled
@@ -76,7 +76,7 @@ def with_api_defaults(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Bound(NamedTuple):
-    """A bound in nano units, as it is written, and the LimitRange that sets it."""
+    """A bound in nano units, as written, and the LimitRange that sets it."""
 
     nanos: int
     text: str
@@ -101,14 +101,14 @@ class Limits:
         ):
             for name, text in texts.items():
                 bound = Bound(parse_quantity(text), str(text), limit_range)
-                # Of equal ones the first stays: only the amount is compared.
+                # Among equal bounds the first stays: only amounts are compared.
                 bounds[name] = keep(bounds.get(name, bound), bound, key=lambda each: each.nanos)
         self.default = {**item.default, **self.default}
         self.default_request = {**item.default_request, **self.default_request}
 
 
 def summarize(ranges: Iterable[LimitRange]) -> dict[str, Limits]:
-    """What the LimitRanges of a namespace say together, per type."""
+    """The combined limits of the LimitRanges of a namespace, per type."""
     found: dict[str, Limits] = {}
     for limit_range in sorted(ranges, key=lambda each: each.name):
         for item in limit_range.limits:
@@ -117,11 +117,11 @@ def summarize(ranges: Iterable[LimitRange]) -> dict[str, Limits]:
 
 
 def violations(limits: Mapping[str, Limits], template: PodTemplate) -> Iterator[str]:
-    """What of a completed template is out of bounds, in words.
+    """The violations of a completed template, as messages.
 
-    Kueue compares the smaller of request and limit with the minimum, the larger with the maximum, and the pod's
-    effective request with the bounds of pods. The ratio of limit to request is ours to look at: Kubernetes would
-    refuse the pod, and the workload would hold quota for nothing.
+    As in Kueue, the smaller of request and limit is compared with the minimum, the larger with the maximum, and the
+    pod's effective request with the bounds of pods. The ratio of limit to request is checked only by us: Kubernetes
+    would refuse the pod, and the workload would hold quota for nothing.
     """
     of_container = limits.get(LimitType.CONTAINER)
     if of_container is not None:

@@ -1,4 +1,4 @@
-"""LocalQueue: the door of a namespace to a ClusterQueue."""
+"""LocalQueue: a namespace's access to a ClusterQueue."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from scheduling.model.vocabulary import StopPolicy
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """Kueue's LocalQueue. `fair_weight` matters for admission fair sharing only.
+    """Kueue's LocalQueue. `fair_weight` is used by admission fair sharing only.
 
-    `consumed` is the decayed usage of admission fair sharing as it was last stored (resource -> natural units) and
-    `consumed_at` when; None where none was stored.
+    `consumed` is the stored decayed usage of admission fair sharing (resource -> natural units), and `consumed_at`
+    its time; None if none was stored.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""A node of the cluster, as far as deciding needs it: its resources, taints and devices."""
+"""A node of the cluster: its resources, taints and devices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ PODS = "pods"
 
 @dataclass(frozen=True, slots=True)
 class CountScores:
-    """A node's own tables of what it means for the links among its devices to take so many of them (MetaX GPU); None
-    where it has none."""
+    """A node's own tables of link scores for taking a number of its devices (MetaX GPU); None if it has none."""
 
     losses: Mapping[int, int] | None = None
     scores: Mapping[int, int] | None = None
@@ -24,19 +23,20 @@ class CountScores:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node; a change makes a new one.
+    """One node, immutable.
 
-    `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes, pods
-    in pods. `foreign_usage` is what runs there and is not a reservation of ours: the requests of all other pods that
-    are neither Succeeded nor Failed, and their number under `pods`. A node that states no amount of cpu, memory or
-    pods is not limited by it; a resource of another name that it does not state is not there.
+    `allocatable` and `foreign_usage` are integers in base units by resource name: cpu in milli, memory in bytes,
+    pods in pods. `foreign_usage` is what runs there without a reservation of ours: the requests of all other pods
+    that are neither Succeeded nor Failed, and their number under `pods`. A node that does not state cpu, memory or
+    pods has no limit of it; of any other resource that it does not state it has none.
 
-    `found` are slices of its devices that we did not decide, as found in the cluster; they may exceed a device and so
-    close it, and what can't be read is given as a slice of the whole device. Their pods' requests are in
-    `foreign_usage`. `external_usage` is what could be read of them as (namespace, vendor) -> (MiB, cores): it counts in
-    ResourceQuotas. `unhealthy_vendors` holds the vendor words whose device plugin stopped answering: their devices are
-    refused. `count_scores` has the tables of vendors, by their words, whose nodes score the taking of devices
-    themselves.
+    `found` are slices of its devices that we did not decide, as seen in the cluster. They may exceed a device and so
+    close it; an unreadable one is given as the whole device. Their pods' requests are in `foreign_usage`.
+    `external_usage` is the readable part of them as (namespace, vendor) -> (MiB, cores), which counts in
+    ResourceQuotas.
+
+    `unhealthy_vendors` are the vendors whose device plugin stopped answering; their devices are refused.
+    `count_scores` are tables by vendor, for vendors whose nodes score the taking of devices themselves.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Node:
 
     @property
     def selectable_labels(self) -> Mapping[str, str]:
-        """The labels that selectors see; the host name is a label of every node."""
+        """The labels that selectors see. The host name is a label of every node."""
         if HOSTNAME_LABEL in self.labels:
             return self.labels
         return {**self.labels, HOSTNAME_LABEL: self.name}

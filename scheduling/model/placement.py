@@ -1,4 +1,4 @@
-"""The values that go into and come out of placing: pod sets to place, where their pods went, or why they can't."""
+"""Inputs and results of placement: pod sets to place, where their pods went, or why there is no place."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scheduling.model.selectors import RequiredNodeAffinity, Toleration
 
 
 class DeviceRefusal(StrEnum):
-    """Why a device (or, without a count, a node) can't serve a request: HAMi's words, in the order of its checks."""
+    """Why a device (or, without a count, a node) cannot serve a request: HAMi's reasons, in the order of its checks."""
 
     MODE_NOT_FIT = "ModeNotFit"
     CARD_NOT_HEALTH = "CardNotHealth"
     CARD_UNHEALTHY = "CardUnhealthy"
-    """What MetaX says for `CARD_NOT_HEALTH`."""
+    """MetaX's form of `CARD_NOT_HEALTH`."""
     CARD_CORDONED = "CardCordoned"
     CARD_TYPE_MISMATCH = "CardTypeMismatch"
     NUMA_NOT_FIT = "NumaNotFit"
@@ -37,7 +37,7 @@ class DeviceRefusal(StrEnum):
 
 
 class NodeRefusal(StrEnum):
-    """Why a node is no candidate at all, whatever its devices."""
+    """Why a node is not a candidate, whatever its devices."""
 
     NODE_NOT_READY = "NodeNotReady"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
@@ -45,7 +45,7 @@ class NodeRefusal(StrEnum):
     INSUFFICIENT_RESOURCE = "Insufficient"
     """Followed by the resource's name: `Insufficient cpu`."""
     NODE_NOT_SELECTED = "NodeNotSelected"
-    """Neither the flavor's labels nor the pod's selector and affinity lead to it: HAMi and Kueue never look at it."""
+    """Excluded by the flavor's labels or the pod's selector and affinity, so that HAMi and Kueue never consider it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class ScoringWeights:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraints:
-    """What a pod's annotations demand of one vendor's devices. Types are substrings of the model, case ignored.
+    """What a pod's annotations require of one vendor's devices. Types are substrings of the model, case ignored.
 
-    `qos_policy` and `app_class` are what the pod is among a device's tenants; `zones`: it wants several whole devices
-    to be of one zone.
+    `qos_policy` and `app_class` are the pod's own, which restrict its fellow tenants. `zones`: several whole devices
+    must be in one zone.
     """
 
     use_types: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class DeviceConstraints:
 class DeviceRequestProblem:
     """A device request that HAMi refuses or silently ignores.
 
-    `refused`: HAMi's webhook would not let the pod in; otherwise it would run without any device.
+    `refused`: HAMi's webhook would reject the pod; otherwise the pod would run without a device.
     """
 
     container: str
@@ -96,9 +96,9 @@ class DeviceRequestProblem:
 
 @dataclass(frozen=True, slots=True)
 class PodDeviceRequest:
-    """All that one pod asks of devices; per container the requests in the order of the vendors' words.
+    """All device requests of one pod, per container in the order of the vendors' words.
 
-    `node_policy` and `device_policy` are the pod's own words, None for the fleet's default.
+    `node_policy` and `device_policy` are the pod's own; None means the fleet's default.
     """
 
     init_containers: tuple[tuple[DeviceRequest, ...], ...] = ()
@@ -111,7 +111,7 @@ class PodDeviceRequest:
 
     @property
     def asks_for_devices(self) -> bool:
-        """Whether any container asks for a device."""
+        """Whether any container requests a device."""
         return any(self.init_containers) or any(self.containers)
 
     def constraints_of(self, vendor: str) -> DeviceConstraints:
@@ -124,12 +124,12 @@ NO_CONSTRAINTS = DeviceConstraints()
 
 @dataclass(frozen=True, slots=True)
 class PodSetToPlace:
-    """One pod set: `count` pods alike, replicas numbered from `first_replica`.
+    """One pod set to place: `count` equal pods, replicas numbered from `first_replica`.
 
-    `requests` are what one pod asks of its node, integers in base units, cpu in milli; names of device resources in it
-    are ignored (devices are asked for in `devices`). `flavor_labels` and `flavor_tolerations` come from the resource
-    flavors that the pod set was assigned; `allowed_nodes` is the topology domain, None for all nodes. `by_room`: the
-    pods ask for no devices, and go to as few nodes as can be, those without devices first.
+    `requests` are one pod's requests in base units, cpu in milli. Device resources in it are ignored, because
+    `devices` has the device requests. `flavor_labels` and `flavor_tolerations` come from the assigned flavors.
+    `allowed_nodes` is the topology domain; None for all nodes. `by_room`: the pods request no devices, and go to as
+    few nodes as possible, those without devices first.
     """
 
     name: str
@@ -149,7 +149,8 @@ class PodSetToPlace:
 
 @dataclass(frozen=True, slots=True)
 class PodPlacement:
-    """Where one pod goes. `containers` holds each container's slices, the `init_container_count` init ones first."""
+    """The place of one pod. `containers` holds each container's slices, the `init_container_count` init containers
+    first."""
 
     pod_set: str
     replica: int
@@ -167,18 +168,18 @@ class PodPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Every pod of a workload with its node and devices."""
+    """The node and devices of every pod of a workload."""
 
     pods: tuple[PodPlacement, ...]
 
     def pods_of(self, pod_set: str) -> Sequence[PodPlacement]:
-        """The pods of one pod set, by replica."""
+        """The pods of one pod set by replica."""
         return [pod for pod in self.pods if pod.pod_set == pod_set]
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaShortage:
-    """Which quota stands in a pod's way. Amounts are MiB of memory or percent points of cores."""
+    """The quota that a pod would exceed. Amounts are MiB of memory or percent points of cores."""
 
     quota: str
     resource: str
@@ -187,22 +188,24 @@ class QuotaShortage:
     used: int
     asked: int
     of_this_workload: int = 0
-    """The part of `used` that pods of the same workload would take."""
+    """The part of `used` that belongs to pods of the same workload."""
 
     def __str__(self) -> str:
         used = f"{self.used} are used"
         if self.of_this_workload:
-            used += f", {self.of_this_workload} of them by this workload's other pods"
+            used += f", {self.of_this_workload} of them by other pods of this workload"
         return (
             f"ResourceQuota {self.quota} allows its namespace {self.limit} of {self.resource}: {used}, "
-            f"and the pod asks for {self.asked}"
+            f"and the pod requests {self.asked}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedBy:
-    """What one filter refuses: how many nodes, and how many devices on them. A node counts under each reason of its
-    devices; a filter that looks at the node alone counts no devices."""
+    """The refusals of one filter: how many nodes, and how many devices on them.
+
+    A node counts under each reason of its devices. A filter on nodes counts no devices.
+    """
 
     reason: str
     nodes: int
@@ -211,7 +214,7 @@ class RefusedBy:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilters:
-    """What keeps a pod off each of the cluster's nodes, filter by filter: the first pod that found no place."""
+    """What refuses a pod on each of the cluster's nodes, per filter, for the first pod without a place."""
 
     pod_set: str
     replica: int
@@ -221,18 +224,18 @@ class NodeFilters:
     nearest_reason: str
     message: str
     namespace_quota: bool
-    """Whether the namespace's ResourceQuota is in the way."""
+    """Whether the namespace's ResourceQuota refuses the pod."""
     by_room: bool = False
-    """Whether the pod asks for no devices."""
+    """Whether the pod requests no devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRefusal:
-    """Why a workload can't be placed: the first pod that found no node, and what each node lacked.
+    """Why a workload cannot be placed: the first pod without a node, and what each node lacked.
 
-    `reasons` has one entry per candidate node (ready or not) that the flavor and the pod select: HAMi's reason words
-    with counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` pods of the gang had found a place.
-    `quota` is the namespace's ResourceQuota where that is in the way. `by_room`: the pod asks for no devices.
+    `reasons` has one entry per candidate node (ready or not) selected by the flavor and the pod: HAMi's reasons with
+    counts, such as `3/8 CardInsufficientMemory`, or a `NodeRefusal`. `placed` is the number of pods placed before
+    it. `quota` is the namespace's ResourceQuota if that refuses the pod. `by_room`: the pod requests no devices.
     """
 
     pod_set: str
@@ -247,5 +250,5 @@ class PlacementRefusal:
 
     @property
     def nearest_reason(self) -> str:
-        """What the nearest node lacked; empty without any candidate."""
+        """What the nearest node lacked; empty without candidates."""
         return self.reasons[self.nearest_node] if self.nearest_node is not None else ""

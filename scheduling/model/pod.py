@@ -1,4 +1,4 @@
-"""The pod template of a pod set: what the scheduler reads of it, and the effective request of one pod."""
+"""The pod template of a pod set: the fields that the scheduler reads, and the effective request of one pod."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Container:
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> Self:
-        """Read a `v1.Container`; a request that is missing beside a limit is the limit (Kubernetes' default)."""
+        """Read a `v1.Container`. A missing request defaults to the limit, as in Kubernetes."""
         resources = manifest.get("resources") or {}
         limits = read_quantities(resources.get("limits"))
         return cls(
@@ -48,12 +48,12 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """Kubernetes' PodTemplateSpec, reduced to what decides where and whether the pod may run.
+    """Kubernetes' PodTemplateSpec, reduced to the fields that decide where and whether the pod may run.
 
-    `affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `requests` and `limits` are
-    the pod-level resources. `has_unread_rules`: which node may run the pod also follows from what is not read here:
-    other pods, host ports, volumes, claims, or a scheduler of another name. `manifest` is the whole template as it was
-    given: device placement reads containers, annotations and security context from it.
+    `affinity` is requiredDuringSchedulingIgnoredDuringExecution; None if there is none. `requests` and `limits` are
+    the pod-level resources. `has_unread_rules`: the choice of node also depends on fields that are not read here:
+    other pods, host ports, volumes, claims, or another scheduler name. `manifest` is the whole template; device
+    placement reads containers, annotations and security context from it.
     """
 
     containers: tuple[Container, ...] = ()
@@ -71,7 +71,7 @@ class PodTemplate:
 
     @property
     def node_selection(self) -> Hashable:
-        """Equal for templates that select the same nodes."""
+        """A key that is equal for templates that select the same nodes."""
         return (tuple(sorted(self.node_selector.items())), self.affinity, self.tolerations)
 
     @classmethod
@@ -97,10 +97,11 @@ class PodTemplate:
         )
 
     def effective_requests(self) -> dict[str, int]:
-        """What one pod asks for, in nano units: Kubernetes' formula.
+        """The requests of one pod in nano units, by Kubernetes' formula.
 
-        Containers and sidecars add up; each init container counts together with the sidecars started before it, and the
-        largest wins; pod-level requests replace the sum for cpu, memory and huge pages; overhead comes on top.
+        Containers and sidecars add up. Each init container counts together with the sidecars started before it, and
+        the largest of these sums wins. Pod-level requests replace the result for cpu, memory and huge pages.
+        Overhead is added.
         """
         total: dict[str, int] = {}
         for container in self.containers:
@@ -111,8 +112,8 @@ class PodTemplate:
         return total
 
     def effective_limits(self) -> dict[str, int]:
-        """The limits of one pod by the same formula, in nano units; what some container does not limit counts as far as
-        the others limit it."""
+        """The limits of one pod by the same formula, in nano units. A resource that some container does not limit
+        counts as far as the others limit it."""
         total: dict[str, int] = {}
         for container in self.containers:
             _add(total, container.limits)
@@ -146,7 +147,7 @@ def _is_bound_to_other_pods(spec: Mapping[str, Any]) -> bool:
 
 
 def _has_volumes(spec: Mapping[str, Any]) -> bool:
-    """Whether volumes may be there on some nodes only."""
+    """Whether volumes may restrict the pod to some nodes."""
     volumes = _mappings(spec.get("volumes"))
     return any(volume.get(kind) for volume in volumes for kind in ("persistentVolumeClaim", "ephemeral"))
 
@@ -158,7 +159,7 @@ def _has_host_ports(spec: Mapping[str, Any]) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """What nobody has checked yet: anything else counts as nothing, and is refused where it is read."""
+    """The value if it is a mapping, else an empty one. The reader of the field reports the mistake."""
     return value if isinstance(value, Mapping) else {}
 
 

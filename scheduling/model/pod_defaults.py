@@ -1,7 +1,7 @@
-"""What the cluster adds to pods that are made in it, and refuses: RuntimeClasses and the LimitRanges of namespaces.
+"""What the cluster adds to new pods, and what it refuses: RuntimeClasses and the LimitRanges of namespaces.
 
-Requests are counted as the pods will have them, not as their author wrote them (Kueue's AdjustResources). What a
-workload's row says is left alone.
+Requests are counted as the pods will have them, not as their author wrote them (Kueue's AdjustResources). The
+workload's own row is unchanged.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from scheduling.model.workload import PodSet
 
 @dataclass(frozen=True, slots=True)
 class RuntimeClass:
-    """A RuntimeClass of Kubernetes: `pod_overhead` are quantities as written, by resource."""
+    """A Kubernetes RuntimeClass; `pod_overhead` are quantities as written, by resource."""
 
     name: str
     pod_overhead: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PodDefaults:
-    """LimitRanges and RuntimeClasses by name, and what follows from them for a pod."""
+    """LimitRanges and RuntimeClasses, and their effects on a pod."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, dict[str, LimitRange]] = {}
@@ -32,7 +32,7 @@ class PodDefaults:
         self._classes: dict[str, RuntimeClass] = {}
 
     def set_limit_range(self, limit_range: LimitRange) -> bool:
-        """Add or replace a LimitRange; whether that is news."""
+        """Add or replace a LimitRange. Returns whether anything changed."""
         ranges = self._ranges.setdefault(limit_range.namespace, {})
         if ranges.get(limit_range.name) == limit_range:
             return False
@@ -41,7 +41,7 @@ class PodDefaults:
         return True
 
     def delete_limit_range(self, namespace: str, name: str) -> bool:
-        """Forget a LimitRange; whether it was there."""
+        """Delete a LimitRange. Returns whether it existed."""
         ranges = self._ranges.get(namespace, {})
         if ranges.pop(name, None) is None:
             return False
@@ -51,18 +51,18 @@ class PodDefaults:
         return True
 
     def set_runtime_class(self, runtime_class: RuntimeClass) -> bool:
-        """Add or replace a RuntimeClass; whether that is news."""
+        """Add or replace a RuntimeClass. Returns whether anything changed."""
         if self._classes.get(runtime_class.name) == runtime_class:
             return False
         self._classes[runtime_class.name] = runtime_class
         return True
 
     def delete_runtime_class(self, name: str) -> bool:
-        """Forget a RuntimeClass; whether it was there."""
+        """Delete a RuntimeClass. Returns whether it existed."""
         return self._classes.pop(name, None) is not None
 
     def completed(self, namespace: str, pod_set: PodSet) -> PodSet:
-        """The pod set as its pods will be; the same object where nothing is added."""
+        """The pod set as its pods will be; the same object if nothing is added."""
         limits = self._limits.get(namespace, {})
         manifest = pod_set.template.manifest
         spec = manifest.get("spec") or {}
@@ -76,7 +76,7 @@ class PodDefaults:
         return PodSet(pod_set.name, pod_set.count, template, pod_set.min_count, pod_set.topology_request)
 
     def violation(self, namespace: str, pod_sets: Iterable[PodSet]) -> str:
-        """What of completed pod sets the namespace's LimitRanges refuse, in words; empty when nothing."""
+        """The violations of completed pod sets as a message; empty if there are none."""
         limits = self._limits.get(namespace)
         if not limits:
             return ""
@@ -93,7 +93,7 @@ class PodDefaults:
 
 
 def names_runtime_class(pod_set: PodSet, name: str) -> bool:
-    """Whether the pods run under this RuntimeClass."""
+    """Whether the pods use this RuntimeClass."""
     return (pod_set.template.manifest.get("spec") or {}).get("runtimeClassName") == name
 
 
@@ -108,7 +108,7 @@ def _containers(spec: Mapping[str, Any], limits: Limits | None) -> dict[str, Any
 
 
 def _pod_level(spec: Mapping[str, Any], limits: Limits | None) -> dict[str, Any]:
-    """Only pods that state resources of their own get more of them."""
+    """Defaults of pod-level resources, which only pods that state some get."""
     if limits is None or not spec.get("resources"):
         return {}
     return {"resources": _completed(spec["resources"], limits)}

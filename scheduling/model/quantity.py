@@ -1,8 +1,8 @@
-"""Kubernetes quantities ("500m", "10Gi") and the integers that the core computes with.
+"""Kubernetes quantities ("500m", "10Gi") and the integers that the scheduler computes with.
 
-A quantity is held exactly as an integer of nano units (10^-9), the finest step that Kubernetes knows. An *amount* is
-the integer in base units that Kueue's scheduler works on: cpu in milli, everything else in whole units (memory in
-bytes), both rounded up.
+A quantity is an exact integer of nano units (10^-9), the finest step of Kubernetes. An *amount* is the integer in
+base units that Kueue's scheduler uses: cpu in milli, everything else in whole units (memory in bytes), both rounded
+up.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BYTE_PREFIXES = ("hugepages-",)
 
 
 class InvalidQuantity(ValueError):
-    """The text is not a Kubernetes quantity; the message names the text and what is accepted."""
+    """The text is not a Kubernetes quantity. The message names the text and the accepted forms."""
 
 
 @lru_cache(maxsize=65536)
@@ -103,7 +103,7 @@ def parse_amount(resource: str, text: str | float) -> int:
 
 
 def is_bytes(resource: str) -> bool:
-    """Whether amounts of the resource are bytes, and so are written with binary suffixes."""
+    """Whether amounts of the resource are bytes, written with binary suffixes."""
     return resource in _BYTE_RESOURCES or resource.startswith(_BYTE_PREFIXES)
 
 
@@ -125,7 +125,8 @@ _LARGEST_FIRST = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)
 def amount_in_words(resource: str, amount: int) -> str:
     """An amount with its unit, for sentences: `0.222 cores`, `1.5 GiB`, `30 %`, `8000 MiB`; else the plain number.
 
-    HAMi's names of memory and cores are the same for most vendors; a sum over a pod's devices has `total-` before it.
+    The suffixes of HAMi's resource names for memory and cores are the same for most vendors; sums over a pod's
+    devices are prefixed with `total-`.
     """
     if resource == "cpu":
         return f"{amount / 1000:g} core{'' if amount == 1000 else 's'}" if amount < 10**9 else f"{amount // 1000} cores"

@@ -1,4 +1,4 @@
-"""ResourceFlavor: one kind of nodes, and what a pod gets when it is admitted on them."""
+"""ResourceFlavor: a kind of nodes, and what pods admitted on them get."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from scheduling.model.selectors import Taint, Toleration
 
 @dataclass(frozen=True, slots=True)
 class ResourceFlavor:
-    """Kueue's ResourceFlavor. `tolerations` are added to the pods; `topology_name` makes it a flavor for topology-aware
-    scheduling. `quota_only`: pods without devices that are admitted in it are not placed on nodes; quota alone decides.
-    """
+    """Kueue's ResourceFlavor. `tolerations` are added to the pods; `topology_name` enables topology-aware
+    scheduling. `quota_only`: pods without devices are not placed on nodes in this flavor, so quota alone decides."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Requests: amounts per resource and per (flavor, resource), transformations, and the request of a pod set."""
+"""Requests: amounts per resource and per (flavor, resource), resource transformations, and the request of a pod set."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Amounts = Mapping[str, int]
 """Resource name -> base units (cpu in milli)."""
 
 PODS = "pods"
-"""The resource that counts pods; charged only by ClusterQueues that cover it."""
+"""The resource that counts pods. Only ClusterQueues that cover it charge it."""
 
 
 class FlavorResource(NamedTuple):
-    """What quota is counted in: a resource of a flavor."""
+    """A resource in a flavor: the unit of quota."""
 
     flavor: str
     resource: str
@@ -40,7 +40,7 @@ class Transformation:
 def transform(requests: Mapping[str, int], transformations: Sequence[Transformation]) -> dict[str, int]:
     """Apply the transformations to a pod's requests (nano units in and out), each to the original requests.
 
-    Outputs of several rules add up; a result below zero is zero.
+    Outputs of several transformations add up. A negative result is set to zero.
     """
     rules = {rule.input: rule for rule in transformations}
     result: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""What selects objects by their labels: node selectors, required node affinity, taints, and label selectors.
+"""Selection of objects by labels: node selectors, required node affinity, taints, and label selectors.
 
-Pure functions over the field's own vocabulary, shared by flavor assignment, topology-aware scheduling and device
-placement. The semantics are those of the Kubernetes scheduler (`NodeAffinity` and `TaintToleration` plugins); the
-flavor test is Kueue's, which looks at the keys of the flavor's own node labels only.
+Shared by flavor assignment, topology-aware scheduling and device placement. The semantics are those of the
+Kubernetes scheduler (`NodeAffinity` and `TaintToleration` plugins). The flavor test is Kueue's, which uses only the
+keys of the flavor's own node labels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class TaintEffect(StrEnum):
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration compares with a taint's value; `Lt` and `Gt` as numbers, the taint's value coming first."""
+    """How a toleration compares with a taint's value. `Lt` and `Gt` compare numbers, with the taint's value on the
+    left."""
 
     EQUAL = "Equal"
     EXISTS = "Exists"
@@ -51,7 +52,7 @@ _DECIMAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 def is_decimal_integer(text: str) -> bool:
-    """Whether Kubernetes takes the text for a number in tolerations: no plus, no leading zeros."""
+    """Whether Kubernetes accepts the text as a number in tolerations: no plus sign, no leading zeros."""
     return _DECIMAL_INTEGER.fullmatch(text) is not None
 
 
@@ -149,7 +150,7 @@ class NodeSelectorRequirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """What selects namespaces for a ClusterQueue: all of `matchLabels` and `matchExpressions` must hold, and an empty
+    """Selects namespaces for a ClusterQueue: all of `matchLabels` and `matchExpressions` must hold. An empty
     selector selects everything."""
 
     match_labels: Mapping[str, str] = field(default_factory=dict)
@@ -172,7 +173,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorTerm:
-    """Expressions that must all hold; a term without any matches no node."""
+    """Expressions that must all hold. A term without expressions matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
@@ -241,10 +242,11 @@ def matches_flavor(
     affinity: RequiredNodeAffinity | None,
     flavor_labels: Mapping[str, str],
 ) -> bool:
-    """Whether a pod may use a flavor, judged by the keys of the flavor's own node labels only.
+    """Whether a pod may use a flavor, judged only by the keys of the flavor's own node labels (Kueue's flavor
+    assigner).
 
-    Selector keys that the flavor does not have are dropped, and so are matchFields and expressions on other keys; a
-    term that this leaves empty satisfies the affinity as a whole (Kueue's flavor assigner).
+    Selector keys that the flavor does not have are dropped, and so are matchFields and expressions on other keys. A
+    term that becomes empty satisfies the whole affinity.
     """
     if any(flavor_labels.get(key, value) != value for key, value in node_selector.items()):
         return False

@@ -1,4 +1,5 @@
-"""Moments as Kubernetes writes them (RFC 3339, UTC with Z), and as the rules compute with them (seconds since 1970)."""
+"""Times as Kubernetes writes them (RFC 3339, UTC with Z), and as the scheduler computes with them (seconds since
+1970)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def rfc3339(moment: datetime | float, *, whole_seconds: bool = False) -> str:
-    """`2026-01-31T12:00:00Z`, with the fraction of the second where there is one and it is not cut off."""
+    """`2026-01-31T12:00:00Z`, with the fraction of the second if there is one and `whole_seconds` is off."""
     if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment, UTC)
     text = moment.astimezone(UTC).isoformat(timespec="seconds" if whole_seconds else "auto")

@@ -1,8 +1,8 @@
-"""The vocabulary of topology-aware scheduling: what is asked of a topology, what is assigned, what is used.
+"""The vocabulary of topology-aware scheduling: requests, assignments and usage.
 
-A Topology names node labels from the widest level to the narrowest ("block", "rack", "kubernetes.io/hostname"). Nodes
-with the same label values share a domain; the domains of the last level are the leaves that pods are assigned to.
-The tree of one flavor lives in `topology_flavor`, the algorithm in `topology_aware`.
+A Topology names node labels from the widest level to the narrowest ("block", "rack", "kubernetes.io/hostname").
+Nodes with the same label values share a domain. The domains of the last level are the leaves that pods are assigned
+to. The package `scheduling.topology` has the tree of a flavor and the algorithm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Topology:
 
     @property
     def ends_with_hostname(self) -> bool:
-        """Whether leaves are single nodes: then the node itself is checked, and only its name is recorded."""
+        """Whether leaves are single nodes. Then the node itself is checked, and only its name is recorded."""
         return self.levels[-1] == HOSTNAME_LABEL
 
     @property
@@ -39,8 +39,8 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class SliceConstraint:
-    """Every `size` pods, counted from the first, must share one domain of the level `topology`; a size below 1 is
-    served by no topology."""
+    """Every `size` pods, counted from the first, must share one domain of the level `topology`. A size below 1
+    cannot be satisfied."""
 
     topology: str
     size: int
@@ -92,7 +92,7 @@ class TopologyRequest:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Every level that the request names and that a flavor's topology must therefore have."""
+        """Every level that the request names; a flavor's topology must have them all."""
         main = self.required or self.preferred
         return (*((main,) if main else ()), *(layer.topology for layer in self.slices))
 
@@ -109,8 +109,8 @@ class TopologyDomain:
 class TopologyAssignment:
     """Where a pod set's pods go.
 
-    `levels` are all levels of the topology, or the hostname alone where that is the last; `domains` are in
-    the order of their full level values, each once, with positive counts.
+    `levels` are all levels of the topology, or the hostname alone if that is the last level. `domains` are in the
+    order of their full level values, each once, with positive counts.
     """
 
     levels: tuple[str, ...]
@@ -124,10 +124,10 @@ class TopologyAssignment:
 
 @dataclass(frozen=True, slots=True)
 class TopologyUsage:
-    """What one pod set uses of one flavor's leaves.
+    """The usage of one pod set on one flavor's leaves.
 
-    `requests` are one pod's requests from its spec (not the quota's transformed ones), without `pods`, of which
-    each pod uses one in addition.
+    `requests` are one pod's requests from its spec (not the quota's transformed ones), without `pods`; each pod also
+    uses one of `pods`.
     """
 
     requests: Mapping[str, int]
@@ -138,12 +138,12 @@ class TopologyUsage:
 class PodSetTopologyRequest:
     """One pod set to be placed in one flavor.
 
-    `requests` are as in TopologyUsage. `topology` is None where the ClusterQueue implies topology-aware scheduling
-    (placed like `unconstrained`). The node selector includes what admission checks added. `room` is the most pods that
-    nodes can take for reasons that a topology does not know (devices), by node name; nodes left out take none, None is
-    no such limit. `room_beside_leader` is the same for nodes that seat the leader, where it is known to be less.
-    Of elastic jobs, `kept` is where pods of the set are already, beside the `count` that are to be placed, and
-    `leaving` where others are still that are to go.
+    `requests` are as in TopologyUsage. `topology` is None if the ClusterQueue implies topology-aware scheduling
+    (placed like `unconstrained`). The node selector includes what admission checks added. `room` is an upper bound
+    of pods by node name, for reasons outside the topology (devices); nodes left out take none, None is no bound.
+    `room_beside_leader` is the same for nodes that seat the leader, where it is known to be lower. For elastic jobs,
+    `kept` is where pods of the set run already, in addition to the `count` pods to place, and `leaving` where pods
+    still run that are to be removed.
     """
 
     pod_set: str
@@ -159,7 +159,7 @@ class PodSetTopologyRequest:
     leaving: TopologyAssignment | None = None
 
     def usage(self, assignment: TopologyAssignment) -> TopologyUsage:
-        """What this pod set uses of the flavor when it is placed so."""
+        """The usage of this pod set in the flavor with that assignment."""
         return TopologyUsage(self.requests, assignment.domains)
 
 
@@ -168,7 +168,7 @@ class TopologyFailure:
     """Why a pod set could not be placed.
 
     `message` is for people. `fitting` of `wanted` units (slices of `slice_size` pods) would have fitted; both are 0
-    where the request itself was at fault (an unknown level, slices wider than the main level).
+    if the request itself is invalid (an unknown level, slices wider than the main level).
     """
 
     pod_set: str

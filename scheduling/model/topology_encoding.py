@@ -1,8 +1,9 @@
-"""The compact form in which a Workload's status stores a topology assignment, both ways.
+"""Encodes and decodes topology assignments in the compact form of a Workload's status.
 
-An assignment of many domains is a list of slices (runs of domains); a slice holds, per level, one value for all its
-domains or their values with what is common at the end, and then at the start, factored out, and one pod count for all
-or one each. Expanding the slices in order gives the domains. The v1beta1 form, a plain list of domains, is read too.
+An assignment of many domains is a list of slices (runs of domains). A slice holds, per level, either one value for
+all its domains, or their values with a common suffix and then a common prefix factored out; and either one pod count
+for all domains or one each. Expanding the slices in order gives the domains. The v1beta1 form, a plain list of
+domains, can be read too.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def encode(assignment: TopologyAssignment) -> dict[str, Any]:
 def decode(manifest: Mapping[str, Any]) -> TopologyAssignment:
     """Read a `topologyAssignment`, encoded or (v1beta1) with plain `domains`.
 
-    Raises KeyError for a missing field and ValueError where the lengths of a slice's lists disagree.
+    Raises KeyError for a missing field, and ValueError if the lengths of a slice's lists disagree.
     """
     levels = tuple(manifest["levels"])
     if "domains" in manifest:

@@ -1,7 +1,7 @@
-"""What the scheduler must know about a vendor, as plain data: a new vendor is a row, not code.
+"""The properties of a vendor as plain data, so that a new vendor is a row, not code.
 
-A row names the vendor's resources and annotations and says which of HAMi's rules its devices follow. The rows
-themselves are in `gpus.vendors`; `NVIDIA` is here because it is the model that all others are described against.
+A row names the vendor's resources and annotations, and the HAMi rules that its devices follow. The rows are in
+`gpus.vendors`, except `NVIDIA`, which is here because all others are described relative to it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 
 class InventoryEncoding(StrEnum):
-    """How a node tells which devices of the vendor it has."""
+    """How a node announces its devices of the vendor."""
 
     JSON = "json"
     STRING = "string"
     METAX_JSON = "metax-json"
     DRS_JSON = "drs-json"
-    """Enflame's slices: the devices with their numbers of slices, and the profiles that they may be cut into."""
+    """Enflame's slices: the devices with their numbers of slices, and the profiles into which they may be cut."""
     CAPACITY = "capacity"
 
 
@@ -27,9 +27,9 @@ class FitKind(StrEnum):
     """How devices for a request are found on a node; each but COMMON has a file in `scheduling.devices.vendors`."""
 
     COMMON = "common"
-    """Device by device, by the checks that `FitRules` names."""
+    """Device by device, with the checks that `FitRules` names."""
     NVIDIA = "nvidia"
-    """MIG instances, and devices with the best links."""
+    """MIG instances, and the devices with the best links."""
     ASCEND = "ascend"
     """Hard or soft split, devices of one network, modules of two."""
     VASTAI = "vastai"
@@ -41,29 +41,29 @@ class FitKind(StrEnum):
     """Slices of the node's hardware profiles."""
     KUNLUN_XPU = "kunlun-xpu"
     KUNLUN_VXPU = "kunlun-vxpu"
-    """Devices of one half of the server, else over the links between the halves."""
+    """Devices of one half of the server, otherwise across the links between the halves."""
     AWS_NEURON = "aws-neuron"
-    """Neighbours, all of them unused."""
+    """Adjacent devices, all of them unused."""
 
 
 class NodeScore(StrEnum):
-    """What a vendor adds to the score of a node that its devices would be taken from (HAMi's ScoreNode)."""
+    """What a vendor adds to the score of a node from which its devices would be taken (HAMi's ScoreNode)."""
 
     NONE = "none"
     SAME_GROUP = "same-group"
-    """The share of a container's devices that are of one group, `group_weight` times (Ascend)."""
+    """The share of a container's devices in one group, times `group_weight` (Ascend)."""
     DIES = "dies"
-    """The same, of dies (Vastai)."""
+    """The same for dies (Vastai)."""
     HALVES = "halves"
-    """How little the pod breaks into the halves of the server (Kunlun)."""
+    """How few halves of the server the pod breaks (Kunlun)."""
     COUNT_TABLE = "count-table"
-    """What the node's own table says of taking so many devices (MetaX GPU)."""
+    """The score in the node's own table for taking that many devices (MetaX GPU)."""
     TENANTS = "tenants"
-    """Who else is on the device, or how whole the zones stay (MetaX sGPU)."""
+    """The other tenants of the device, or how whole the zones stay (MetaX sGPU)."""
 
 
 class MemoryRounding(StrEnum):
-    """What becomes of a memory request that the vendor's hardware can't cut exactly."""
+    """How a memory request is rounded if the vendor's hardware cannot cut it exactly."""
 
     EXACT = "exact"
     TEMPLATE = "template"
@@ -83,15 +83,15 @@ class VendorResources:
     bare_memory_unit_mib: int = 0
     """Above 0: a bare integer counts in this unit, a quantity with a suffix in bytes (MetaX sGPU)."""
     memory_units: tuple[int, ...] = ()
-    """The amounts of memory units that may be asked for of one device; empty: any."""
+    """The amounts of memory units that may be requested of one device; empty: any."""
     limits_only: bool = False
     """Requests don't stand in for missing limits (AMD)."""
     amounts_are_totals: bool = False
-    """Memory and cores are named for all the devices of a container together (Moore Threads)."""
+    """Memory and cores are totals over all devices of a container (Moore Threads)."""
     cores_allowed: tuple[int, int] | None = None
-    """The lowest and the highest percentage of cores; None: any, of which more than 100 count as 100."""
+    """The lowest and highest percentage of cores; None: any, and more than 100 counts as 100."""
     cores_per_count: int = 0
-    """Above 0: a container may name single cores instead of devices, of which a device has this many (AWS Neuron)."""
+    """Above 0: a container may request single cores instead of devices, and a device has this many (AWS Neuron)."""
     count_is_slices: bool = False
     """The count is a number of slices of one device (Enflame DRS)."""
 
@@ -104,13 +104,13 @@ class VendorResources:
 
 @dataclass(frozen=True, slots=True)
 class RequestDefaults:
-    """What a container gets that leaves something out.
+    """Defaults for incomplete requests.
 
-    `count` is added where only memory or cores are named (0: never). `cores_percent` stands for missing cores.
-    `exclusive_cores` are written by the webhook for a container that asks for whole devices (None: nothing is written).
-    `memory_mib` stands for missing memory; 0 means all of the device. A request for whole devices has
-    `whole_device_cores` of each; one for `all_cores_from_count` devices or more (0: never) too, and of each
-    `whole_device_memory` memory units (0: the memory that it names).
+    `count` is added if only memory or cores are named (0: never). `cores_percent` replaces missing cores.
+    `exclusive_cores` is set by the webhook for containers that request whole devices (None: not set). `memory_mib`
+    replaces missing memory; 0 means the whole device. A request for whole devices takes `whole_device_cores` of
+    each, and so does one for `all_cores_from_count` devices or more (0: never), with `whole_device_memory` memory
+    units of each (0: the memory that it names).
     """
 
     count: int = 0
@@ -124,11 +124,11 @@ class RequestDefaults:
 
 @dataclass(frozen=True, slots=True)
 class PodAdditions:
-    """What HAMi's webhook adds to pods that use the vendor's devices, beside limits; "" for nothing.
+    """What HAMi's webhook adds to pods with the vendor's devices, besides limits; "" for nothing.
 
-    `priority_env`, `container_name_env` and `core_policy_env` name variables for the priority that is asked for, the
-    container's name and the configured `core_policy`. With `overwrite_env` containers without the vendor's devices get
-    `hiding_env` = `hiding_value`, which hides all devices. `runtime_class` is set where the pod names none.
+    `priority_env`, `container_name_env` and `core_policy_env` are variables for the requested priority, the
+    container's name and the configured `core_policy`. With `overwrite_env`, containers without the vendor's devices
+    get `hiding_env` = `hiding_value`, which hides all devices. `runtime_class` is set if the pod names none.
     """
 
     priority_env: str = ""
@@ -143,9 +143,9 @@ class PodAdditions:
 
 @dataclass(frozen=True, slots=True)
 class LockRule:
-    """The annotation that keeps other pods off a node while the vendor's plugin hands out devices, and when it expires.
+    """The annotation that keeps other pods off a node while the vendor's plugin assigns devices, and its expiry.
 
-    `names_holder`: its value is `time,namespace,pod`; else the time alone.
+    `names_holder`: its value is `time,namespace,pod`; otherwise the time alone.
     """
 
     annotation: str = "hami.io/mutex.lock"
@@ -164,19 +164,19 @@ class ChipTemplate:
 
 @dataclass(frozen=True, slots=True)
 class ChipModel:
-    """A chip type with its totals and the templates that it may be cut into, smallest first."""
+    """A chip type with its totals and its templates, smallest first."""
 
     name: str
     memory_mib: int
     cores: int
     templates: tuple[ChipTemplate, ...] = ()
     capacity_mib: int = 0
-    """What the chip has in all, where not all of it can be asked for; 0: `memory_mib`."""
+    """The chip's total memory, where not all of it may be requested; 0: `memory_mib`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitRules:
-    """Which of HAMi's checks the vendor's Fit makes beyond health, slots, memory and cores."""
+    """Which of HAMi's checks the vendor's fit makes besides health, slots, memory and cores."""
 
     kind: FitKind = FitKind.COMMON
     type_filter: bool = False
@@ -187,53 +187,53 @@ class FitRules:
     """The device policy `mutex` closes devices that are in use."""
     resource_quota: bool = False
     exclusive_cores: bool = True
-    """A request for all cores of a 100-core device needs one that nobody uses."""
+    """A request for all cores of a 100-core device needs an unused device."""
     cores_exhausted: bool = True
-    """A request without cores can't join a device whose cores are all given away."""
+    """A request without cores cannot use a device whose cores are all taken."""
     whole_devices: bool = False
-    """A device is given entirely; its memory and cores can't be asked for."""
+    """A device is assigned whole; its memory and cores cannot be requested."""
     slots_only: bool = False
     """Memory and cores are neither compared nor counted (Vastai, Biren)."""
     one_device_per_pod: bool = False
-    """A container only gets devices that the pod's earlier containers have (Moore Threads, MetaX GPU)."""
+    """A container only gets devices that earlier containers of the pod have (Moore Threads, MetaX GPU)."""
     cores_are_share: bool = False
     """Cores are a percentage of the device's own number of cores, at least one (AMD's compute units)."""
     cores_are_bits: bool = False
-    """A device's cores are a mask with a bit for each core; a slice holds the bits of its own cores (AWS Neuron)."""
+    """A device's cores are a bit mask; a slice holds the bits of its cores (AWS Neuron)."""
     cores_follow_memory: bool = False
-    """A slice has the share of the cores that it has of the memory (Kunlun vXPU)."""
+    """A slice has the same share of the cores as of the memory (Kunlun vXPU)."""
     cores_above_100: bool = False
-    """More than 100 percent points of cores are not read as 100 (MetaX sGPU)."""
+    """More than 100 percent points of cores are not reduced to 100 (MetaX sGPU)."""
     hardware_profiles: bool = False
-    """A slice is one of the profiles that the node knows (Enflame DRS)."""
+    """A slice is one of the node's profiles (Enflame DRS)."""
     split_modes: bool = False
-    """Devices are split by their hardware or softly, node by node, and pods ask for one of the two (Ascend)."""
+    """Each node splits devices by hardware or softly, and pods request one of the two (Ascend)."""
     soft_split: bool = False
-    """Devices of nodes that say nothing of it are split softly."""
+    """Devices are split softly if their node does not say how."""
     score_includes_request: bool = False
-    """A device's score counts the request, as HAMi does where a device's type is the vendor's word."""
+    """A device's score includes the request, as in HAMi where the device's type is the vendor's word."""
     zones_by_default: bool = False
-    """Nodes are scored by how whole their link zones stay for pods that say nothing of it (MetaX sGPU)."""
+    """Nodes are scored by how whole their link zones stay, for pods that state no preference (MetaX sGPU)."""
     group_attribute: str = ""
-    """What devices that belong together have in common, such as a network or an adapter."""
+    """The attribute that devices of one group share, such as a network or an adapter."""
     node_score: NodeScore = NodeScore.NONE
     group_weight: int = 0
     module_size: int = 1
-    """Devices are given in modules of so many neighbours by index (Ascend 910C)."""
+    """Devices are assigned in modules of this many neighbours by index (Ascend 910C)."""
     counts: tuple[int, ...] = ()
-    """The counts that may be asked for; empty: any."""
+    """The counts that may be requested; empty: any."""
     family_attribute: str = ""
-    """What names the family of a device, which decides what belongs together (AWS Neuron)."""
+    """The attribute with a device's family, which decides which devices are adjacent (AWS Neuron)."""
     as_hami: bool = False
-    """Do as HAMi does also where that is wrong; see `DeviceVendor.as_hami`."""
+    """Follow HAMi even where it is wrong; see `DeviceVendor.as_hami`."""
 
 
 @dataclass(frozen=True, slots=True)
 class VendorAnnotations:
-    """Annotation keys; empty where the vendor has none.
+    """Annotation keys; empty if the vendor has none.
 
-    HAMi writes the first four on pods and nodes; users write those from `use_type` to `mode` and from `qos_policy` on
-    on pods; the others are on nodes.
+    On pods: HAMi writes the first four; users write those from `use_type` to `mode`, and `qos_policy` and all after
+    it. The others are on nodes.
     """
 
     to_allocate: str = ""
@@ -260,13 +260,14 @@ class VendorAnnotations:
 
 @dataclass(frozen=True, slots=True)
 class CapacityShape:
-    """How a vendor's devices follow from a node's capacity, where no annotation lists them.
+    """How a vendor's devices are derived from a node's capacity, if no annotation lists them.
 
-    A device's UUID is `<node>-<infix>-<index>`. Their number is the capacity of the count resource, or
-    (`devices_from_cores`) that of the cores over `cores_per_device`; `memory_mib` 0 shares the capacity of the memory
-    resource evenly. With `cores_are_bits` each has a mask of its share of the node's cores (`cores_per_device` where
-    the capacity names none), and as many slots. `family_label` is the label of the node that names the devices' family.
-    With `two_numa_nodes` the second half of the devices is of NUMA node 1. HAMi counts `hami_slots` slots (0: `slots`).
+    A device's UUID is `<node>-<infix>-<index>`. The number of devices is the capacity of the count resource, or
+    (`devices_from_cores`) the capacity of cores divided by `cores_per_device`; `memory_mib` 0 divides the capacity
+    of the memory resource evenly. With `cores_are_bits` each device has a mask of its share of the node's cores
+    (`cores_per_device` if the capacity names none), and as many slots. `family_label` is the node label with the
+    devices' family. With `two_numa_nodes` the second half of the devices is on NUMA node 1. HAMi counts `hami_slots`
+    slots (0: `slots`).
     """
 
     infix: str
@@ -282,7 +283,7 @@ class CapacityShape:
 
 @dataclass(frozen=True, slots=True)
 class DeviceUnits:
-    """What the vendor calls its devices, the parts that they are shared in, and their cores."""
+    """The vendor's terms for its devices, their shares, and their cores."""
 
     device: str = "device"
     parts: str = "slots"
@@ -291,12 +292,11 @@ class DeviceUnits:
 
 @dataclass(frozen=True, slots=True)
 class DeviceVendor:
-    """One vendor, or one chip type of a vendor that names its resources by chip.
+    """One vendor, or one chip type of a vendor whose resources are named by chip.
 
-    `model_in_allocations`: pods' annotations name the device's model where other vendors write their word (AMD). `lock`
-    is None for vendors whose plugin finds the pod without one. `device_cores` are the
-    cores of a device whatever it registers (0: as registered). `hami_rules` are the rules in which HAMi is wrong and
-    we are not, as HAMi has them.
+    `model_in_allocations`: pods' annotations contain the device's model where other vendors write their word (AMD).
+    `lock` is None for vendors whose plugin needs none to find the pod. `device_cores` are the cores of a device
+    whatever it registers (0: as registered). `hami_rules` are the rules of HAMi where it is wrong and we are not.
     """
 
     common_word: str
@@ -316,11 +316,11 @@ class DeviceVendor:
     hami_rules: Mapping[str, Any] = field(default_factory=dict)
 
     def hami_type(self, registered: str) -> str:
-        """The type by which HAMi knows a device of the vendor that registered this one."""
+        """HAMi's type of a device of the vendor that registered this one."""
         return self.common_word if self.rules.score_includes_request else registered
 
     def as_hami(self) -> DeviceVendor:
-        """The row that does what HAMi does, also where that is plainly wrong."""
+        """The row that follows HAMi even where HAMi is wrong."""
         shape = self.capacity
         if shape is not None and shape.hami_slots:
             shape = replace(shape, slots=shape.hami_slots)

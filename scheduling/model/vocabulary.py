@@ -1,7 +1,7 @@
-"""Every token of the vocabulary: condition types, reasons, policies and modes.
+"""All enums of the vocabulary: condition types, reasons, policies and modes.
 
-Condition types and reasons are Kueue's PascalCase words. Each enum lives here once and serves as the choices of the
-database, of the API's schema and of the screens.
+Condition types and reasons are Kueue's PascalCase tokens. Each enum is defined once, here, and is used for the
+choices of the database, of the API's schema and of the screens.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class PendingReason(StrEnum):
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     WAITING_FOR_QUOTA = "WaitingForQuota"
     WAITING_FOR_DEVICES = "WaitingForDevices"
-    """Beyond Kueue: no node has the devices that its pods ask for."""
+    """Beyond Kueue: no node has the devices that its pods request."""
     WAITING_FOR_NODES = "WaitingForNodes"
-    """Beyond Kueue: its pods ask for no devices, and no node takes them."""
+    """Beyond Kueue: its pods request no devices, and no node has room for them."""
     TOPOLOGY_PLACEMENT_FAILED = "TopologyPlacementFailed"
     WAITING_FOR_PREEMPTED_WORKLOADS = "WaitingForPreemptedWorkloads"
     MISCONFIGURED = "Misconfigured"
@@ -62,7 +62,7 @@ class PendingReason(StrEnum):
     ON_HOLD = "OnHold"
     DEACTIVATED = "Deactivated"
     POD_GROUP_INCOMPLETE = "PodGroupIncomplete"
-    """Beyond Kueue, which has no workload then: pods of its group are missing."""
+    """Beyond Kueue, where no workload exists yet: pods of its group are missing."""
 
 
 class EvictionReason(StrEnum):
@@ -77,9 +77,9 @@ class EvictionReason(StrEnum):
     FLAVOR_MIGRATION = "FlavorMigration"
     DEACTIVATED = "Deactivated"
     DEVICES_NOT_ASSIGNED = "DevicesNotAssigned"
-    """Beyond Kueue: admitted on quota alone before any device was known, and now devices are."""
+    """Beyond Kueue: admitted on quota alone before any device was known, and now devices are known."""
     DRAINED = "Drained"
-    """Beyond Kueue: an operator empties a node or a device of it."""
+    """Beyond Kueue: an operator drains a node or a device of it."""
 
 
 class PreemptionReason(StrEnum):
@@ -148,7 +148,7 @@ class AdmissionCheckStatus(StrEnum):
 
 
 class QueueingStrategy(StrEnum):
-    """What a head that does not fit does to those behind it: blocks them, or steps aside."""
+    """What a head that does not fit means for those behind it: it blocks them, or lets them pass."""
 
     STRICT_FIFO = "StrictFIFO"
     BEST_EFFORT_FIFO = "BestEffortFIFO"
@@ -186,7 +186,7 @@ class BorrowWithinCohortPolicy(StrEnum):
 
 
 class FungibilityPolicy(StrEnum):
-    """Whether the search ends at a flavor that fits by borrowing (or by preempting), or goes on."""
+    """Whether the search ends at a flavor that fits by borrowing (or by preempting), or continues."""
 
     MAY_STOP_SEARCH = "MayStopSearch"
     TRY_NEXT_FLAVOR = "TryNextFlavor"
@@ -214,14 +214,14 @@ class AdmissionMode(StrEnum):
 
 
 class QuotaCheckStrategy(StrEnum):
-    """What a requested resource does that no resource group covers."""
+    """What happens to a requested resource that no resource group covers."""
 
     BLOCK_UNDECLARED = "BlockUndeclared"
     IGNORE_UNDECLARED = "IgnoreUndeclared"
 
 
 class TransformationStrategy(StrEnum):
-    """Whether a transformed resource stays beside its outputs."""
+    """Whether a transformed resource is kept beside its outputs."""
 
     RETAIN = "Retain"
     REPLACE = "Replace"

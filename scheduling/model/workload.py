@@ -1,4 +1,4 @@
-"""Workload: pod sets that start together or not at all, and what the cluster knows about them."""
+"""Workload: pod sets that start together or not at all, and their status."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class PodSetAssignment:
-    """What a pod set got: a flavor per resource, the usage of all its pods in base units, the pods' count, and their
-    topology domains where a topology was assigned."""
+    """What a pod set got: a flavor per resource, the usage of all its pods in base units, the number of pods, and
+    their topology domains if it has a topology."""
 
     name: str
     count: int
@@ -71,10 +71,10 @@ class Workload:
     """Kueue's Workload. Times are seconds since the epoch.
 
     `replaces` is the key of the workload slice that this one replaces (elastic jobs). `admission_gates` is the
-    admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed` marks a
-    workload that only its own ClusterQueue may preempt. `placement` is where its pods and devices already are.
-    `single_pod` marks a workload that is one pod which nobody makes anew (SkipReassignmentForPodOwnedWorkloads): it
-    keeps its topology when its node fails, and is not queued again when it was evicted.
+    admission-gated-by annotation, `closed_preemption_gates` the names of closed gates. `never_reclaimed`: only
+    workloads of its own ClusterQueue may preempt it. `placement` is where its pods and devices are. `single_pod`:
+    the workload is one pod that no controller recreates (SkipReassignmentForPodOwnedWorkloads), so it keeps its
+    topology when its node fails and is not requeued after an eviction.
     """
 
     namespace: str
@@ -104,7 +104,7 @@ class Workload:
 
     @property
     def key(self) -> str:
-        """`namespace/name`, the name by which the World knows it."""
+        """`namespace/name`, its identity in the World."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -122,12 +122,12 @@ class Workload:
         return self.conditions.get(type_)
 
     def is_true(self, type_: ConditionType) -> bool:
-        """Whether the condition is there and True."""
+        """Whether the condition exists and is True."""
         condition = self.conditions.get(type_)
         return condition is not None and condition.status is ConditionStatus.TRUE
 
     def is_false(self, type_: ConditionType) -> bool:
-        """Whether the condition is there and False (absent is neither)."""
+        """Whether the condition exists and is False (an absent one is neither)."""
         condition = self.conditions.get(type_)
         return condition is not None and condition.status is ConditionStatus.FALSE
 

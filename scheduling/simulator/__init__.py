@@ -1,1 +1,1 @@
-"""A virtual cluster with its clock, and the scenarios it runs."""
+"""A virtual cluster with its own clock, and the scenarios that it runs."""

@@ -1,7 +1,8 @@
-"""The life of one workload step by step: what its owner, its cluster and the scheduler do to it, and what follows.
+"""Plays the life of one workload step by step: actions of its owner, its cluster and the scheduler, and their
+effects.
 
-The rules are those of `scheduling.lifecycle`, its queue and its quota those of a `World`. The job side is played as
-Kueue's job reconciler acts for a job that it manages. Time is in seconds since `EPOCH`.
+The rules are those of `scheduling.lifecycle`; queue and quota are those of a `World`. The job side acts as Kueue's
+job reconciler does for a job that it manages. Time is in seconds since `EPOCH`.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ from scheduling.world import World
 JOB_UID_LABEL: Final = "kueue.x-k8s.io/job-uid"
 GATES_ANNOTATION: Final = "kueue.x-k8s.io/admission-gated-by"
 MAX_STEPS: Final = 64
-"""A workload that takes more steps in one instant never comes to rest."""
+"""A workload with more steps than this in one instant counts as never idle."""
 
 Manifest = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Life:
-    """A workload, what it refers to, and what is told of it during the step that is played."""
+    """A workload, the objects that it references, and the events of the present step."""
 
     world: World
     workload: Workload
@@ -81,16 +82,17 @@ class Life:
     events: list[StepEvent] = field(default_factory=list)
     job_events: list[StepEvent] = field(default_factory=list)
 
-    # -- what happens --------------------------------------------------------------------------------------------------
+    # -- steps
+    # --------------------------------------------------------------------------------------------------------
 
     def play(self, step: Manifest) -> None:
-        """One step, and all that follows from it at that instant."""
+        """Play one step and all its effects at that instant."""
         self.events, self.job_events = [], []
         _STEPS[step["op"]](self, step)
         self.come_to_rest()
 
     def come_to_rest(self) -> None:
-        """Reconcile, let ClusterQueues go that are empty, and let the job act, until nothing changes."""
+        """Reconcile, remove empty ClusterQueues and let the job act, until nothing changes."""
         for _ in range(MAX_STEPS):
             if self.deleted:
                 return
@@ -106,7 +108,7 @@ class Life:
         raise RuntimeError(f"workload {self.workload.key} takes one step after the other")
 
     def _reconcile_once(self) -> bool:
-        """Orphans and workloads that are kept long enough go; else the next step of its life."""
+        """Delete an orphan or a workload that was kept long enough; otherwise apply the next step of its lifecycle."""
         if not self.has_owner and (self.deleting or self.was_of_a_job):
             if not self.deleting:
                 reason, message = FinishedReason.OWNER_NOT_FOUND, "The workload's owner no longer exists"
@@ -142,7 +144,7 @@ class Life:
         self.world.delete_workload(self.workload.key)
 
     def put(self, workload: Workload) -> bool:
-        """Take over a new version of the workload, its queue and quota with it; False when it is no other."""
+        """Replace the workload by a new version, with its queue state and quota. False if nothing changed."""
         workload = replace(workload, active=self.active)
         if workload == self.workload:
             return False
@@ -153,7 +155,7 @@ class Life:
         return True
 
     def _drop_empty_queues(self) -> bool:
-        """A ClusterQueue that is being deleted goes once it holds no workload."""
+        """Remove a ClusterQueue that is being deleted and holds no workload."""
         empty = [
             name
             for name, queue in self.cluster_queues.items()
@@ -166,7 +168,7 @@ class Life:
         return bool(empty)
 
     def _job_acts(self) -> bool:
-        """The first thing that the job side has to do, if any."""
+        """The first action of the job side that is due, if any."""
         workload = self.workload
         if self.deleted or self.deleting or not self.has_owner or self.job_deleted:
             return False
@@ -186,10 +188,11 @@ class Life:
         self.job_events.append(StepEvent(DELETED, DEACTIVATED_MESSAGE))
         return True
 
-    # -- what is known -------------------------------------------------------------------------------------------------
+    # -- reading
+    # ------------------------------------------------------------------------------------------------------
 
     def context(self) -> WorkloadContext:
-        """What its next step follows from; its pods are taken for running."""
+        """The inputs of its next lifecycle step; its pods count as running."""
         workload, local_queue = self.workload, self.local_queues.get(self.workload.queue_key)
         name = local_queue.cluster_queue if local_queue is not None else ""
         selected = name not in self.cluster_queues or self.world.selects_namespace(name, workload.namespace)
@@ -205,14 +208,14 @@ class Life:
         )
 
     def next_look(self) -> float | None:
-        """When the workload is looked at again though nothing changes."""
+        """When the workload must be reconciled again even if nothing changes."""
         if self.deleted:
             return None
         expires_at = workload_expires_at(self.workload, self.retention)
         return expires_at if expires_at is not None else deadline(self.workload, self.context(), self.now)
 
     def job_next_look(self) -> float | None:
-        """When its job is looked at again though nothing changes."""
+        """When its job must be reconciled again even if nothing changes."""
         if self.deleted or self.deleting or self.job_deleted or not self.has_owner:
             return None
         if self.workload.is_true(ConditionType.FINISHED) or self.workload.admission is not None:
@@ -220,8 +223,8 @@ class Life:
         return job_expires_at(self.workload, self.retention, active=self.active)
 
     def local_queue_added(self) -> None:
-        """Kueue's queue manager puts the workloads that it finds at a LocalQueue into the heap, whatever their
-        back-off, and leaves in the heap what is gated there: its scheduler may give them quota. The World does not."""
+        """Kueue's queue manager puts the workloads of a new LocalQueue into the heap, whatever their back-off, and
+        leaves gated ones in the heap, so its scheduler may give them quota. The World does not."""
         self.in_heap = (self.may_stay_in_heap() and not self.workload.admission_gates) or self._is_active_in_world()
 
     def may_stay_in_heap(self) -> bool:
@@ -300,7 +303,7 @@ def _advance(life: Life, step: Manifest) -> None:
 
 
 def _reserve(life: Life, step: Manifest) -> None:
-    """The scheduler gives it quota in its ClusterQueue, if it is queued there."""
+    """The scheduler gives it quota in its ClusterQueue if it is queued there."""
     local_queue = life.local_queues.get(life.workload.queue_key)
     if not life.in_heap or local_queue is None:
         return
@@ -326,7 +329,7 @@ def _preempt(life: Life, step: Manifest) -> None:
 
 
 def _verdict(life: Life, step: Manifest) -> None:
-    """The scheduler looked at a waiting workload and did not admit it."""
+    """The scheduler evaluated a pending workload and did not admit it."""
     if life.workload.admission is None:
         life.put(to.pending(life.workload, step["reason"], step["message"], life.now))
 
@@ -337,7 +340,7 @@ def _pods(life: Life, step: Manifest) -> None:
 
 
 def _check(life: Life, step: Manifest) -> None:
-    """The controller of a check answers; the time of the answer counts only when the state is another."""
+    """The controller of a check answers. The time of the answer changes only with the state."""
     state = AdmissionCheckStatus(step["state"])
 
     def answered(check: AdmissionCheckState) -> AdmissionCheckState:
@@ -362,7 +365,7 @@ def _active(life: Life, step: Manifest) -> None:
 
 
 def _queue_name(life: Life, step: Manifest) -> None:
-    """The API server refuses another queue of a workload that holds quota."""
+    """The API server refuses a queue change for a workload that holds quota."""
     if life.workload.admission is None:
         life.put(replace(life.workload, queue_name=step["queue"]))
 

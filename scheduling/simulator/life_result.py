@@ -1,4 +1,4 @@
-"""Writes down a workload's life in the shape of the recordings: a snapshot before the steps and after each."""
+"""Writes a workload's life in the format of the recordings: a snapshot before the steps and after each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Snapshot = dict[str, Any]
 
 
 def play_life(scenario: Mapping[str, Any], configuration: Configuration, retention: Retention) -> list[Snapshot]:
-    """Play the scenario's steps; what there is to see before the first and after each."""
+    """Play the scenario's steps; the observable state before the first and after each."""
     life = build_life(scenario, configuration, retention)
     found = [snapshot(life)]
     for step in scenario["steps"]:
@@ -27,7 +27,7 @@ def play_life(scenario: Mapping[str, Any], configuration: Configuration, retenti
 
 
 def snapshot(life: Life) -> Snapshot:
-    """What there is to see of the workload now; absent parts are not set."""
+    """The observable state of the workload; absent parts are not set."""
     found: Snapshot = {
         "at": life.now - EPOCH,
         "events": [_event(event) for event in life.events],
@@ -95,7 +95,7 @@ def _requeue_state(life: Life) -> Snapshot | None:
 
 
 def _usage(life: Life) -> dict[str, str]:
-    """`ClusterQueue/flavor/resource` -> what is reserved there."""
+    """`ClusterQueue/flavor/resource` -> reserved amount."""
     return {
         f"{name}/{row.flavor}/{row.resource}": format_amount(row.resource, row.used)
         for name in life.world.cluster_queue_names()

@@ -1,4 +1,4 @@
-"""What the virtual cluster writes down: cycles, and the state at the end, in the shape of the recordings."""
+"""The results of the virtual cluster in the format of the recordings: cycles, and the state at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cycle_result(result: CycleResult, now: float) -> dict[str, Any]:
 
 
 def single_cycle_result(result: CycleResult, assigned: Mapping[str, Admission | None], world: World) -> dict[str, Any]:
-    """All that a cycle decided, and why workloads wait after it; `assigned` are the admissions before it."""
+    """All decisions of a cycle, and why workloads wait after it. `assigned` are the admissions before it."""
     return {
         "admitted": _all_admitted(result),
         "preempted": _stopped(result.preemptions),
@@ -80,7 +80,7 @@ def _stopped(decisions: Iterable[Preempt | Evict]) -> list[dict[str, str]]:
 
 
 def state_at_the_end(world: World) -> dict[str, Any]:
-    """The workloads that are left, and the usage of each ClusterQueue."""
+    """The remaining workloads, and the usage of each ClusterQueue."""
     result: dict[str, Any] = {"pending": {}, "inadmissible": {}, "clusterQueues": {}}
     fair = world.configuration.fair_sharing is not None
     for name in world.cluster_queue_names():

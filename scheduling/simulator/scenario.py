@@ -47,7 +47,8 @@ Manifest = Mapping[str, Any]
 
 BALANCED_PLACEMENT_GATE = "TASBalancedPlacement"
 PLACE_ALL_PODS_GATE = "PlaceAllPods"
-"""Ours. Off unless a scenario sets it: it says what Kueue decides, and Kueue places no pods on nodes."""
+"""A gate of ours. Off unless a scenario sets it, because scenarios record what Kueue decides, and Kueue places no
+pods on nodes."""
 ENDED_PHASES = ("Succeeded", "Failed")
 NO_USAGE: Mapping[str, Mapping[str, int]] = {}
 
@@ -145,7 +146,7 @@ def _read_fungibility(manifest: Manifest) -> FlavorFungibility:
 
 
 def read_local_queue(manifest: Manifest) -> LocalQueue:
-    """A LocalQueue, with what its workloads have consumed so far."""
+    """A LocalQueue, with the past usage of its workloads."""
     spec = manifest.get("spec") or {}
     metadata = manifest["metadata"]
     history = ((manifest.get("status") or {}).get("fairSharing") or {}).get("admissionFairSharingStatus") or {}
@@ -162,7 +163,7 @@ def read_local_queue(manifest: Manifest) -> LocalQueue:
 
 
 def read_admission_check(manifest: Manifest) -> AdmissionCheck:
-    """An AdmissionCheck; one that says nothing of its controller counts as active."""
+    """An AdmissionCheck; without a stated controller it counts as active."""
     spec, conditions = manifest.get("spec") or {}, _conditions(manifest.get("status"))
     active = conditions.get("Active", "True") == "True"
     return AdmissionCheck(manifest["metadata"]["name"], spec.get("controllerName") or "", active)
@@ -173,7 +174,7 @@ def _conditions(status: Manifest | None) -> dict[str, str]:
 
 
 def read_foreign_usage(pods: Iterable[Manifest]) -> dict[str, dict[str, int]]:
-    """What v1 Pods of nobody's workload take from the nodes that they run on, their number included."""
+    """What v1 Pods without a workload use on their nodes, their number included."""
     usage: dict[str, dict[str, int]] = {}
     for pod in pods:
         node = (pod.get("spec") or {}).get("nodeName")
@@ -216,7 +217,7 @@ def read_runtime_class(manifest: Manifest) -> RuntimeClass:
 
 
 def read_resource_quota(manifest: Manifest) -> NamespaceQuota:
-    """A v1 ResourceQuota; its scopes are not looked at, as in HAMi."""
+    """A v1 ResourceQuota. Its scopes are ignored, as in HAMi."""
     metadata, hard = manifest["metadata"], (manifest.get("spec") or {}).get("hard") or {}
     return NamespaceQuota(metadata.get("namespace") or "default", metadata["name"], whole_amounts(hard))
 

@@ -1,8 +1,9 @@
-"""The virtual cluster: workloads come at their time, run for their time, and stop at once when they are preempted.
+"""The virtual cluster: workloads arrive at their time, run for their duration, and stop at once when they are
+preempted.
 
-The clock jumps from one instant at which something happens to the next. At an instant, workloads whose time is up
-finish, then those that are due arrive, then cycles run until nothing more happens; after each cycle the preempted have
-stopped. A scenario may ask for a number of cycles at time 0 instead, and for nothing else.
+The clock jumps from one event to the next. At each event, workloads whose duration is over finish first, then due
+workloads arrive, then cycles run until nothing more happens; preempted workloads stop after each cycle. A scenario
+may instead ask for a number of cycles at time 0.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ EPOCH = 1767225600.0
 """Time 0 of every scenario: 2026-01-01T00:00:00Z."""
 
 SECOND_PASS_SECONDS = 1.0
-"""How long before time 0 a workload of single cycles was given its quota: its second pass is due in the first."""
+"""In single-cycle scenarios, workloads got their quota this long before time 0, so that their second pass is due in
+the first cycle."""
 
 
 @dataclass(slots=True)
@@ -52,10 +54,10 @@ class Simulator:
     horizon: float
     batch: float = 1.0
     single_cycles: int | None = None
-    """How many cycles to run at time 0, and nothing else; None runs until nothing is left to happen."""
+    """How many cycles to run at time 0, and nothing else; None runs until no event is left."""
     cycles: list[dict[str, Any]] = field(default_factory=list)
     first_cycle: dict[str, Any] | None = None
-    """What the first of the single cycles decided."""
+    """The decisions of the first of the single cycles."""
     finished: dict[str, float] = field(default_factory=dict)
     _arrivals: list[tuple[float, int, Workload]] = field(default_factory=list)
     _ends: list[tuple[float, str, int]] = field(default_factory=list)
@@ -64,9 +66,11 @@ class Simulator:
     _assigned: dict[str, Admission | None] = field(default_factory=dict)
 
     def submit(self, workload: Workload) -> None:
-        """Let a workload become visible at its creation time, rounded up to a whole batch; one that holds quota is
-        running from time 0. One that was evicted already has stopped by then, as all do here; before single cycles it
-        has not, but stops after the first of them."""
+        """Add a workload at its creation time, rounded up to a whole batch. One that holds quota runs from time 0.
+
+        One that was evicted before has stopped by then, as all evicted workloads do here; but in a single-cycle
+        scenario it stops only after the first cycle.
+        """
         if workload.holds_quota and workload.is_true(ConditionType.EVICTED):
             if self.single_cycles is None:
                 workload = release(workload, EPOCH)
@@ -81,7 +85,7 @@ class Simulator:
         heappush(self._arrivals, (due, len(self._arrivals), workload))
 
     def run(self) -> None:
-        """Run the single cycles if there are any; else to the horizon, or until nothing is left to happen."""
+        """Run the single cycles if there are any; otherwise to the horizon, or until no event is left."""
         if self.single_cycles is not None:
             self._run_single_cycles(self.single_cycles)
             return
@@ -135,7 +139,7 @@ class Simulator:
 
 
 def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
-    """A simulator for a scenario of Kubernetes manifests (the keys are those of `tests/conformance/kueue`)."""
+    """A simulator for a scenario of Kubernetes manifests, with the keys of `tests/conformance/kueue`."""
     world = World(read_configuration(scenario))
     for manifest in scenario.get("namespaces") or ():
         world.set_namespace(manifest["metadata"]["name"], manifest["metadata"].get("labels") or {})
@@ -166,7 +170,7 @@ def build_simulator(scenario: Mapping[str, Any]) -> Simulator:
 
 
 def simulate(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a scenario and write down what was decided, in the shape of the recordings."""
+    """Run a scenario and return the decisions in the format of the recordings."""
     simulator = build_simulator(scenario)
     simulator.run()
     result: dict[str, Any] = {"cycles": simulator.cycles, "finishedAtSeconds": simulator.finished}

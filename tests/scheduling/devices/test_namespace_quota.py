@@ -142,7 +142,7 @@ class TestWords:
         assert isinstance(refused, PlacementRefusal)
         assert (refused.replica, refused.placed) == (2, 2)
         assert str(refused.quota).endswith(
-            "8000 are used, 6000 of them by this workload's other pods, and the pod asks for 3000"
+            "8000 are used, 6000 of them by other pods of this workload, and the pod requests 3000"
         )
 
     def test_a_percentage_is_resolved_in_words_too(self) -> None:
@@ -177,6 +177,6 @@ class TestOtherVendors:
         refused = place(nodes, self.ask(6000))
         assert isinstance(refused, PlacementRefusal)
         assert reason_of(refused) == "ResourceQuotaNotFit"
-        assert "6000 are used, and the pod asks for 6000" in refused.message
+        assert "6000 are used, and the pod requests 6000" in refused.message
         nodes.release("team/held")
         assert isinstance(place(nodes, self.ask(6000)), Placement)
