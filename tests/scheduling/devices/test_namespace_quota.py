@@ -132,7 +132,7 @@ class TestWords:
         assert refused.message.endswith(
             "of 2 devices 2 are beyond the namespace's ResourceQuota (2/2 ResourceQuotaNotFit). "
             "ResourceQuota team/gpus allows its namespace 10000 of limits.nvidia.com/gpumem: 6000 are used, and the "
-            "pod asks for 5000."
+            "pod requests 5000."
         )
 
     def test_a_gang_says_what_is_its_own(self) -> None:
