@@ -5,6 +5,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds import feature_gates
+from accounts.kinds.frameworks import read_frameworks
+from accounts.kinds.selector import read_label_selector
 from scheduling.manifest import FieldReader, MistakeReason, read_metadata
 from scheduling.manifest.field_reader import suggestion
 from scheduling.manifest.syntax import qualified_name
@@ -29,9 +31,6 @@ _ABOUT_KUEUES_PROCESS: Final = (
 )  # fmt: skip
 _REMOVE_IT: Final = "Remove it."
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
-    "manageJobsWithoutQueueName": "jobs that name no queue are never managed. Give them the label "
-    "kueue.x-k8s.io/queue-name.",
-    "managedJobsNamespaceSelector": "the namespaceSelector of each ClusterQueue decides. Set it there.",
     "multiKueue": "there is one cluster. Remove it.",
 }
 """Field -> what holds instead, and what to do."""
@@ -51,6 +50,8 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
     _warn_of_fields_without_effect(top)
     old = version == _Version.V1BETA1
     _read_integrations(top, old)
+    top.boolean("manageJobsWithoutQueueName")
+    selector = read_label_selector(top, "managedJobsNamespaceSelector")
     found = {key: value for key, value in top.content.items() if value is not None}
     for key, reader in (("waitForPodsReady", _read_pods_ready), ("fairSharing", _read_fair_sharing)):
         block = top.fields(key)
@@ -62,6 +63,8 @@ def read_configuration(top: FieldReader, version: str) -> dict[str, Any]:
     _read_resources(top)
     _read_retention(top)
     _read_feature_gates(top)
+    if selector is not None:
+        found["managedJobsNamespaceSelector"] = selector
     found.pop("metadata", None)
     found.pop("queueVisibility", None)
     return {**found, "apiVersion": API_VERSION, "kind": "Configuration"}
@@ -106,8 +109,8 @@ def _read_integrations(top: FieldReader, old: bool) -> None:
     block = top.fields("integrations")
     if block is None:
         return
+    read_frameworks(block)
     for key, instead in (
-        ("frameworks", f"every kind of job that is known here is managed. {_REMOVE_IT}"),
         ("externalFrameworks", f"jobs of kinds that are not known here are not managed. {_REMOVE_IT}"),
         ("labelKeysToCopy", f"a workload gets no labels of its job. {_REMOVE_IT}"),
     ):

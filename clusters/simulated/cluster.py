@@ -24,6 +24,7 @@ from clusters.simulated.api.pods import NodeUsage, is_finished, node_of, pod_con
 from clusters.simulated.api.registry import Registry, Writer
 from clusters.simulated.api.resources import BY_KIND, CRDS, RESOURCES, Resource, crd_name, crd_of
 from clusters.simulated.api.store import Change, ObjectStore
+from clusters.simulated.api.webhooks import RefusedByWebhook
 from clusters.simulated.chaos import Chaos
 from clusters.simulated.clock import Clock, VirtualClock
 from clusters.simulated.controllers.autoscaler import Autoscaler
@@ -45,6 +46,8 @@ from clusters.simulated.environment import Controller, Environment, Options
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
+_RETRY_SECONDS = 5.0
+"""When a controller tries again what a webhook refused."""
 _WorkKey = tuple[str, str, str]
 _OWNER = "owner"
 _NODE_STATES = {"ready": ("True", "KubeletReady"), "not-ready": ("False", "KubeletNotReady")}
@@ -253,7 +256,10 @@ class SimulatedCluster:
             self._collector.owner_is_gone(name)
             return
         for controller in self._controllers.get(plural, ()):
-            due = controller.reconcile(namespace, name)
+            try:
+                due = controller.reconcile(namespace, name)
+            except RefusedByWebhook:
+                due = self.clock.now() + self.environment.scaled(_RETRY_SECONDS)
             if due is not None:
                 heapq.heappush(self._timers, (due, key))
         item = self.store.get(plural, namespace, name)

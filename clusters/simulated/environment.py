@@ -11,6 +11,7 @@ from clusters.simulated.api.objects import JsonObject, draw, name_of, namespace_
 from clusters.simulated.api.registry import DeleteOptions, Registry, Writer
 from clusters.simulated.api.resources import BY_PLURAL
 from clusters.simulated.api.store import ObjectStore
+from clusters.simulated.api.webhooks import RefusedByWebhook
 
 RUN_SECONDS = "kueueweb.io/run-seconds"
 """Pod annotation: how long its containers run, in seconds of cluster time."""
@@ -80,11 +81,14 @@ class Environment:
         return draw(self.registry.seed, *parts)
 
     def create(self, plural: str, item: JsonObject, manager: str) -> JsonObject | None:
-        """Creates an object for a controller; None where it exists already or its namespace is going away."""
+        """Creates an object for a controller; None where it exists already or its namespace is going away.
+
+        Raises RefusedByWebhook; it is tried again then.
+        """
         try:
             return self.registry.create(BY_PLURAL[plural], namespace_of(item), item, Writer(manager))
         except ApiError as error:
-            if error.code not in (403, 404, 409):
+            if error.code not in (403, 404, 409) or isinstance(error, RefusedByWebhook):
                 raise
             return None
 

@@ -19,18 +19,21 @@ from accounts.exceptions import Conflict, ManifestErrors
 from accounts.models import Cluster
 from accounts.transactions import unnoticed_transaction
 from clusters.client import ClusterClient, ClusterError, JsonObject, Listing, WatchEvent
+from clusters.jobs.cluster_objects import RowsAndCluster
 from clusters.jobs.framework.context import JobContext
+from clusters.jobs.framework.defaulting import DEFAULT_NAME, default_queue
 from clusters.jobs.framework.errors import JobError
+from clusters.jobs.framework.identity import is_managed, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
-from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
+from clusters.jobs.integrations import job_context
+from clusters.jobs.objects import JOB_UID_LABEL
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import ending_of
 from clusters.sync.followed_labels import FOLLOWED, relabelled
-from clusters.sync.owners import is_started_by_its_owner
 from queues.manifests.job import WorkloadsPer
 from queues.manifests.job_workloads import workload_specs
 from queues.manifests.kueue_keys import ELASTIC_JOB
-from queues.models import Job, Workload
+from queues.models import Job, LocalQueue, Workload
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
@@ -53,10 +56,13 @@ class JobSync:
         self._refused: set[str] = set()
         self._refused_labels: dict[str, JsonObject] = {}
         self._now: datetime | None = None
+        self._looked_up = RowsAndCluster(cluster, client)
+        self._defaults: dict[str, datetime] | None = None
 
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Takes in lists and changes, in the order in which they came."""
         self._now = datetime.fromtimestamp(now, UTC)
+        self._defaults = None
         present: dict[str, JsonObject] = {}
         gone: dict[str, JsonObject] = {}
         listed = False
@@ -169,13 +175,14 @@ class JobSync:
         labels = metadata.get("labels") or {}
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return  # pods that are workloads of their own come by themselves
-        if not labels.get(QUEUE_LABEL) or JOB_UID_LABEL in labels or not self._kind.has_workload:
+        if JOB_UID_LABEL in labels or not self._kind.has_workload:
             return
         if self._kind.outcome(job).finished or self._kind.is_skipped(job) or metadata["uid"] in self._refused:
             return
         try:
-            if not is_started_by_its_owner(job, self._client):
-                self._create(job)
+            ours = self._as_the_webhook_leaves_it(job)
+            if ours is not None:
+                self._create(ours)
         except (ClusterError, JobError) as error:
             # What it depends on is not there, or not known: it is tried again with each list.
             _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, error)
@@ -187,9 +194,37 @@ class JobSync:
                 self._refused.add(metadata["uid"])
             _log.warning("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, errors)
 
+    def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
+        """The job with its queue's name; None where it waits for no workload of its own.
+
+        The webhook has named the namespace's default queue, unless it was down when the job was made: it fails open for
+        what names no queue. A job from before its default queue is nobody's to suspend.
+        """
+        namespace, named = job["metadata"]["namespace"], queue_name_of(job)
+        default_since = self._default_queues().get(namespace)
+        late = default_since is not None and datetime.fromisoformat(job["metadata"]["creationTimestamp"]) >= (
+            default_since.replace(microsecond=0)
+        )
+        context = job_context(self._cluster.configuration, self._looked_up)
+        if not (named or late or context.settings.manage_jobs_without_queue_name):
+            return None
+        if not context.is_enabled(job) or not context.namespace_is_managed(namespace):
+            return None
+        found = copy.deepcopy(job)
+        if late:
+            default_queue(found, context)
+        return found if is_managed(found, context) else None
+
+    def _default_queues(self) -> dict[str, datetime]:
+        """Since when a namespace has a LocalQueue by which jobs go that name none."""
+        if self._defaults is None:
+            rows = LocalQueue.objects.filter(cluster=self._cluster, name=DEFAULT_NAME, deletion_requested_at=None)
+            self._defaults = dict(rows.values_list("namespace", "created_at"))
+        return self._defaults
+
     def _create(self, job: JsonObject) -> None:
         uid = uuid.UUID(job["metadata"]["uid"])
-        specs = workload_specs(as_submitted(job), objects=self._context().objects)
+        specs = workload_specs(as_submitted(job), objects=self._context().objects, queue_required=False)
         with transaction.atomic():
             create_workloads(self._cluster, specs, actor=_ACTOR)
             found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})

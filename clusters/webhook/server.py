@@ -76,8 +76,12 @@ class WebhookServer:
         listening: socket.socket,
         current: Callable[[], Served],
         registration: Registration | None,
+        grace_seconds: int = 5,
     ) -> None:
-        """Raises ClusterError or OSError where there is no certificate to be had."""
+        """`grace_seconds`: for open requests at the end.
+
+        Raises ClusterError or OSError where there is no certificate to be had.
+        """
         self._current = current
         self._registration = registration
         self._listening = listening
@@ -93,7 +97,7 @@ class WebhookServer:
             proxy_headers=False,
             ssl_certfile=self._write("tls.crt", self._served.certificate),
             ssl_keyfile=self._write("tls.key", self._served.key),
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=grace_seconds,
             timeout_keep_alive=75,
         )
         self._config.load()

@@ -4,11 +4,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from accounts.kinds.declaration import Field, Group, Kind, Place, Reading
+from accounts.kinds.selector import read_label_selector
 from accounts.kinds.types import Boolean, Choice, FieldType, Integer, Structure, Text, Weight
 from queues.kinds import users
 from queues.kinds.admission_checks import AdmissionChecks
 from queues.kinds.quotas import AlphaResources, ResourceGroups
-from queues.kinds.selector import read_label_selector
 from queues.models import ClusterQueue, Cohort, LocalQueue
 from scheduling.manifest import FieldReader, MistakeReason
 from scheduling.manifest.field_reader import suggestion

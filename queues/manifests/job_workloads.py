@@ -131,11 +131,13 @@ def workload_specs(
     index: int = 0,
     default_namespace: str | None = None,
     objects: ClusterObjects | None = None,
+    *,
+    queue_required: bool = True,
 ) -> list[WorkloadSpec]:
     """The workloads that the manifest of a job or of a Workload asks for, as new ones.
 
     Of a job's priority classes the first that it names is used. Raises `ManifestErrors`, which locates every mistake,
-    and `UnsupportedKind`; a job that names no queue is a mistake here.
+    and `UnsupportedKind`; a job that names no queue is a mistake where one is required.
     """
     report = ValidationReport(index)
     content = _with_namespace(document, default_namespace)
@@ -157,7 +159,7 @@ def workload_specs(
             for spec in job_workloads(job, job_spec(job, name=_name(job)))
         ]
         path = top.at(f"metadata.labels[{keys.QUEUE_NAME}]")
-        if not job.queue_name and path not in {error.path for error in report.errors}:
+        if queue_required and not job.queue_name and path not in {error.path for error in report.errors}:
             report.error(path, None, "Required value", "Name a LocalQueue of the namespace.", MistakeReason.REQUIRED)
     else:
         report.error("kind", kind, f"is no kind of workload in {api_version}", "", MistakeReason.UNSUPPORTED_KIND)

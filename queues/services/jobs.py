@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.events import request_push
 from accounts.exceptions import ManifestErrors, UnsupportedKind
+from accounts.kinds.frameworks import framework_name, is_enabled
 from accounts.models import Cluster
 from accounts.services.apply_result import Action, Applied, Submitted, refuse_mistakes
 from queues.manifests import kueue_keys as keys
@@ -89,6 +90,7 @@ def apply_jobs(
     are one workload (`queues.services.pod_groups.rows`). Raises `ManifestErrors`.
     """
     now = now or timezone.now()
+    _refuse_disabled(cluster, submissions)
     priorities = choose_priorities(cluster, submissions)
     defaults = _namespaces_with_default_queue(cluster, submissions)
     members, others = _split_groups(submissions, priorities, defaults)
@@ -132,6 +134,17 @@ def apply_jobs(
         now=now,
     )
     return [applied[id(submitted)] for submitted in submissions]
+
+
+def _refuse_disabled(cluster: Cluster, submissions: Sequence[Submitted[JobManifest]]) -> None:
+    """Kinds that the Configuration switches off are taken from nobody."""
+    for submitted in submissions:
+        job = submitted.spec
+        if not is_enabled(cluster.configuration, job.api_version, job.kind):
+            name = framework_name(job.api_version, job.kind)
+            rule = f'Unsupported value: integrations.frameworks of the Configuration does not name "{name}"'
+            submitted.report.error(submitted.at("kind"), job.kind, rule, "Add it there.", MistakeReason.NOT_SUPPORTED)
+    refuse_mistakes(submissions)
 
 
 def _split_groups(

@@ -289,7 +289,9 @@ def _object(request: Request) -> JsonObject:
 
 def _writer(request: Request, subresource: str) -> Writer:
     manager = request.query.get("fieldManager") or request.user_agent.partition("/")[0] or "unknown"
-    return Writer(manager, subresource, is_dry_run(request.query))
+    # There are no accounts here: whoever asks is known by the name of their program.
+    user = request.user_agent.partition("/")[0] or "system:anonymous"
+    return Writer(manager, subresource, is_dry_run(request.query), user)
 
 
 def _delete_options(body: JsonObject, query: Mapping[str, str]) -> DeleteOptions:

@@ -1,13 +1,21 @@
-"""The API server over HTTP: an ASGI application, watches as streams, and the time that drives the cluster."""
+"""The API server over HTTP: an ASGI application, watches as streams, and the time that drives the cluster.
+
+One thread does everything that changes the cluster, so that requests and controllers never interleave. What only reads
+is answered by the event loop, in between or while that thread waits for an admission webhook: which may well ask us
+something before it answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import orjson
@@ -23,6 +31,7 @@ from clusters.simulated.cluster import SimulatedCluster
 from clusters.simulated.control import Control
 from clusters.simulated.controllers.monitor import METRICS_PATH, Monitors
 
+_Result = TypeVar("_Result")
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -36,10 +45,13 @@ _LOG_SECONDS = 0.2
 
 
 class Application:
-    """ASGI 3. One event loop runs everything, so that requests and controllers never interleave."""
+    """ASGI 3."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self.cluster = cluster
+        self._lock = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="cluster")
+        cluster.registry.webhooks.outside = self._outside
         self._server = ApiServer(cluster)
         self._control = Control(cluster)
         self._monitors = Monitors(cluster.environment)
@@ -68,14 +80,33 @@ class Application:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        self.cluster.save()
+        await self._write(self.cluster.save)
+        self._writer.shutdown()
         await send({"type": "lifespan.shutdown.complete"})
+
+    @contextlib.contextmanager
+    def _outside(self) -> Iterator[None]:
+        """Lets others read while the writing thread waits."""
+        self._lock.release()
+        try:
+            yield
+        finally:
+            self._lock.acquire()
+
+    async def _write(self, change: Callable[[], _Result]) -> _Result:
+        """Carries out a change, after those that came before it."""
+
+        def locked() -> _Result:
+            with self._lock:
+                return change()
+
+        return await asyncio.get_running_loop().run_in_executor(self._writer, locked)
 
     async def _live(self) -> None:
         """Lets everything happen at its time."""
         while True:
-            due = self.cluster.settle()
             self._wake.clear()
+            due = await self._write(self.cluster.settle)
             timeout = None
             if due is not None and not isinstance(self.cluster.clock, VirtualClock):
                 timeout = max(0.0, due - self.cluster.clock.now())
@@ -89,7 +120,7 @@ class Application:
             await asyncio.sleep(_SAVE_SECONDS)
             if self.cluster.store.resource_version != saved:
                 saved = self.cluster.store.resource_version
-                self.cluster.save()
+                await self._write(self.cluster.save)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
@@ -107,9 +138,15 @@ class Application:
             user_agent=headers.get("user-agent", ""),
         )
         if request.path == METRICS_PATH and request.method == "GET":
-            await _send(send, 200, _TEXT, self._monitors.text())
+            with self._lock:
+                text = self._monitors.text()
+            await _send(send, 200, _TEXT, text)
             return
-        answer = self._control.answer(request) or self._server.answer(request)
+        if request.method == "GET":
+            with self._lock:
+                answer = self._answer(request)
+        else:
+            answer = await self._write(lambda: self._answer(request))
         if isinstance(answer, WatchRequest):
             await self._stream(answer, receive, send)
             return
@@ -117,15 +154,20 @@ class Application:
             await self._send_log(answer, receive, send)
             return
         if request.method != "GET":
-            self.cluster.settle()
             self._wake.set()
         await _respond(send, answer)
+
+    def _answer(self, request: Request) -> Answer | WatchRequest | LogRequest:
+        answer = self._control.answer(request) or self._server.answer(request)
+        if request.method != "GET":
+            self.cluster.settle()
+        return answer
 
     async def _stream(self, watch: WatchRequest, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _JSON})
         # The first bytes tell the client that the watch stands.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
-        stream = WatchStream(self.cluster, watch, self._random)
+        stream = WatchStream(self.cluster, watch, self._random, self._lock)
         self._watches.add(stream)
         gone = asyncio.create_task(_disconnected(receive, stream.wake))
         try:
@@ -153,14 +195,16 @@ class Application:
 
     async def _log(self, asked: LogRequest) -> AsyncIterator[bytes]:
         """What there is, then what comes until the container ends."""
-        lines, running = self._logs.recent(asked)
+        with self._lock:
+            lines, running = self._logs.recent(asked)
         text = b"".join(line.encoded(timestamp=asked.timestamps) for line in lines)
         yield text[: asked.limit_bytes]
         last = lines[-1].at if lines else asked.since
         while asked.follow and running:
             await asyncio.sleep(_LOG_SECONDS)
             try:
-                lines, running = self._logs.recent(replace(asked, tail=None, since=last))
+                with self._lock:
+                    lines, running = self._logs.recent(replace(asked, tail=None, since=last))
             except errors.ApiError:  # the pod is gone
                 return
             lines = [line for line in lines if line.at > last]
@@ -171,8 +215,12 @@ class Application:
 class WatchStream:
     """The events of one watch as JSON lines, chaos included."""
 
-    def __init__(self, cluster: SimulatedCluster, watch: WatchRequest, random: Random) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, watch: WatchRequest, random: Random, lock: AbstractContextManager[bool]
+    ) -> None:
         self.wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._lock = lock
         self._cluster = cluster
         self._watch = watch
         self._random = random
@@ -189,8 +237,8 @@ class WatchStream:
         self._cluster.store.listeners.remove(self._on_change)
 
     def _on_change(self, plural: str, change: Change) -> None:
-        if plural == self._watch.plural:
-            self.wake.set()
+        if plural == self._watch.plural and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.wake.set)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
@@ -204,7 +252,9 @@ class WatchStream:
         while loop.time() < end and not self._ended:
             self.wake.clear()
             try:
-                changes = self._cluster.store.changes_since(self._watch.plural, self._cursor)
+                with self._lock:
+                    changes = self._cluster.store.changes_since(self._watch.plural, self._cursor)
+                    version = self._cluster.store.resource_version
             except errors.ApiError as error:
                 yield _line("ERROR", error.status())
                 return
@@ -218,13 +268,14 @@ class WatchStream:
                     yield event * self._cluster.chaos.copies(self._random)
             if not changes:
                 # Everything up to the store's version has been sent, also what other kinds' changes have counted.
-                self._cursor = max(self._cursor, self._cluster.store.resource_version)
+                self._cursor = max(self._cursor, version)
                 if not await _wait(self.wake, min(_BOOKMARK_SECONDS, end - loop.time())):
                     yield self._bookmark() if self._watch.bookmarks else b""
 
     def _initial(self) -> bytes:
-        self._cursor = self._cluster.store.resource_version
-        items = self._cluster.store.items(self._watch.plural, self._watch.namespace)
+        with self._lock:
+            self._cursor = self._cluster.store.resource_version
+            items = list(self._cluster.store.items(self._watch.plural, self._watch.namespace))
         return b"".join(_line("ADDED", item) for item in items if self._watch.matches(item))
 
     def _event(self, change: Change) -> bytes | None:

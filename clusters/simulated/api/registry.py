@@ -24,6 +24,7 @@ from clusters.simulated.api.validation import (
     validate_update,
     with_defaults,
 )
+from clusters.simulated.api.webhooks import CREATE, UPDATE, AdmissionWebhooks, Attempt
 from clusters.simulated.clock import Clock
 from clusters.simulated.controllers.pod_admission import admitted_pod
 
@@ -35,11 +36,19 @@ ORPHAN = "orphan"
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The writer: its field manager, and whether nothing is to be stored (dryRun=All)."""
+    """The writer: its field manager, and whether nothing is to be stored (dryRun=All).
+
+    * user: the account, as admission webhooks are told; empty: a controller of the cluster itself.
+    """
 
     manager: str
     subresource: str = ""
     dry_run: bool = False
+    user: str = ""
+
+    @property
+    def account(self) -> str:
+        return self.user or f"system:serviceaccount:kube-system:{self.manager}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,7 @@ class Registry:
         self.store = store
         self.clock = clock
         self.seed = seed
+        self.webhooks = AdmissionWebhooks(store)
 
     def get(self, resource: Resource, namespace: str, name: str) -> JsonObject:
         found = self.store.get(resource.plural, namespace, name)
@@ -79,10 +89,12 @@ class Registry:
         if resource.subresources and resource.plural not in _STATUS_ON_CREATE:
             item.pop("status", None)
         item = with_defaults(resource, item)
+        item = self.webhooks.mutated(Attempt(CREATE, resource, item, None, writer.account, writer.dry_run))
         if resource.plural == "pods":
             item = admitted_pod(self.store, item)
         item = self._born(resource, item)
         validate(resource, item)
+        self.webhooks.validate(Attempt(CREATE, resource, item, None, writer.account, writer.dry_run))
         if not any(owner.fields for owner in managed_fields.owners_of(item)):
             item = managed_fields.after_update(None, item, writer.manager, writer.subresource, self.clock.now())
         return item if writer.dry_run else self.store.put(resource.plural, item)
@@ -272,9 +284,14 @@ class Registry:
         return with_defaults(resource, updated)
 
     def _store_update(self, resource: Resource, live: JsonObject, updated: JsonObject, writer: Writer) -> JsonObject:
+        if not writer.subresource:
+            attempt = Attempt(UPDATE, resource, updated, live, writer.account, writer.dry_run)
+            updated = self.webhooks.mutated(attempt)
         if writer.subresource != "status":
             validate(resource, updated)
             validate_update(resource, live, updated)
+        if not writer.subresource:
+            self.webhooks.validate(Attempt(UPDATE, resource, updated, live, writer.account, writer.dry_run))
         if resource.generation and live.get("spec") != updated.get("spec"):
             generation = live["metadata"].get("generation", 1) + 1
             updated = {**updated, "metadata": {**updated["metadata"], "generation": generation}}

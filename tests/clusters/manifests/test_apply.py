@@ -336,15 +336,12 @@ leaderElection: {leaderElect: true}
 health: {healthProbeBindAddress: ":8081"}
 manageJobsWithoutQueueName: true
 managedJobsNamespaceSelector: {matchLabels: {x: y}}
-integrations: {frameworks: [deployment], externalFrameworks: [Foo.v1.example.com]}
+integrations: {frameworks: [deployment, pod], externalFrameworks: [Foo.v1.example.com]}
 featureGates: {TopologyAwareScheduling: false, TASBalancedPlacement: true}
 """
     warnings = apply(text).objects[0].warnings
     assert [warning.partition(": has no effect")[0] for warning in warnings] == [
         "health, leaderElection",
-        "manageJobsWithoutQueueName",
-        "managedJobsNamespaceSelector",
-        "integrations.frameworks",
         "integrations.externalFrameworks",
         "featureGates.TopologyAwareScheduling",
     ]

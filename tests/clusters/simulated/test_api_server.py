@@ -19,6 +19,7 @@ def api() -> Api:
 def test_discovery_names_every_kind_with_its_subresources(api: Api) -> None:
     assert api.get("/version")["major"] == "1"
     assert [group["name"] for group in api.get("/apis")["groups"]] == [
+        "admissionregistration.k8s.io",
         "apps",
         "autoscaling.x-k8s.io",
         "apiextensions.k8s.io",

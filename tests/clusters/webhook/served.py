@@ -66,13 +66,17 @@ class ServedWebhook:
         self.port = self._socket.getsockname()[1]
         self.url = f"https://{HOST}:{self.port}"
         application = WebhookApplication(Admission(surroundings))
-        self.server = WebhookServer(application, self._socket, self._current, registration)
+        self.server = WebhookServer(application, self._socket, self._current, registration, 1)
         self._thread = threading.Thread(target=self.server.run, name="webhook")
         self._pool = checking_pool(self.certificates.authorities)
 
     def _current(self) -> Served:
         found = self.certificates
         return Served(found.certificate, found.key, found.authorities)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
 
     def __enter__(self) -> Self:
         self._thread.start()

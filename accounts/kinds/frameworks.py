@@ -1,0 +1,61 @@
+"""`integrations.frameworks` of Kueue's Configuration: the kinds of jobs that are managed, by Kueue's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from scheduling.manifest import FieldReader, MistakeReason
+from scheduling.manifest.field_reader import suggestion
+
+POD: Final = "pod"
+_OF_GATED_PODS: Final = frozenset({"deployment", "leaderworkerset.x-k8s.io/leaderworkerset", "statefulset"})
+"""Those whose pods wait, and not they: without `pod` nobody would gate these."""
+FRAMEWORKS: Final = _OF_GATED_PODS | frozenset(
+    {
+        POD,
+        "batch/job",
+        "jobset.x-k8s.io/jobset",
+        "kubeflow.org/jaxjob",
+        "kubeflow.org/mpijob",
+        "kubeflow.org/paddlejob",
+        "kubeflow.org/pytorchjob",
+        "kubeflow.org/tfjob",
+        "kubeflow.org/xgboostjob",
+        "ray.io/raycluster",
+        "ray.io/rayjob",
+        "ray.io/rayservice",
+        "sparkoperator.k8s.io/sparkapplication",
+        "trainer.kubeflow.org/trainjob",
+        "workload.codeflare.dev/appwrapper",
+    }
+)
+_NAMELESS_GROUPS: Final = ("", "apps")
+"""Groups that Kueue leaves out of the names."""
+
+
+def framework_name(api_version: str, kind: str) -> str:
+    """`batch/v1` and `Job` -> `batch/job`."""
+    group, name = api_version.rpartition("/")[0], kind.lower()
+    return name if group in _NAMELESS_GROUPS else f"{group}/{name}"
+
+
+def is_enabled(configuration: Mapping[str, Any], api_version: str, kind: str) -> bool:
+    """Whether jobs of a kind are managed. Without a list all of them are, and what is no framework always is."""
+    frameworks = (configuration.get("integrations") or {}).get("frameworks")
+    name = framework_name(api_version, kind)
+    return not frameworks or name not in FRAMEWORKS or name in frameworks
+
+
+def read_frameworks(block: FieldReader) -> None:
+    """Notes what is wrong with the list."""
+    names = block.texts("frameworks") or []
+    for index, name in enumerate(names):
+        if name not in FRAMEWORKS:
+            remedy = suggestion(name, sorted(FRAMEWORKS))
+            block.error("frameworks", f'Unsupported value: "{name}"', remedy, MistakeReason.NOT_SUPPORTED)
+        elif name in names[:index]:
+            block.error("frameworks", f'Duplicate value: "{name}"', "Name it once.", MistakeReason.DUPLICATE)
+        elif name in _OF_GATED_PODS and POD not in names:
+            rule = f'"{name}" needs "{POD}" beside it: its pods are gated by that'
+            block.error("frameworks", rule, f'Add "{POD}".', MistakeReason.REQUIRED)

@@ -1,0 +1,103 @@
+"""What the rules for jobs look up in a cluster that runs: our rows, and the cluster's own objects."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from accounts.models import Cluster
+from clusters.client import NAMESPACES, REPLICA_SETS, ClusterClient, JsonObject, Kind
+from clusters.jobs.registry import JOB_KINDS
+from queues.models import AdmissionCheck, ClusterQueue, LocalQueue, WorkloadPriorityClass
+from queues.services.cluster_objects import StoredObjects
+
+_MAX_CACHED: Final = 10_000
+_LIVE: Final[Mapping[str, Kind]] = {
+    **{kind.kind: kind.resource for kind in JOB_KINDS.values()},
+    NAMESPACES.kind: NAMESPACES,
+    REPLICA_SETS.kind: REPLICA_SETS,
+}
+"""What the cluster itself is asked for: namespaces, and the owners of jobs and pods."""
+
+
+class RowsAndCluster:
+    """Queues and classes from our rows, owners and namespaces from the cluster.
+
+    What the cluster gave is cached for so many seconds; that something is not there is not.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ClusterClient,
+        cached_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._cached_seconds = cached_seconds
+        self._clock = clock
+        self._stored = StoredObjects(cluster)
+        self._lock = threading.Lock()
+        self._cached: dict[tuple[str, str, str], tuple[float, JsonObject]] = {}
+
+    def get(self, kind: str, namespace: str, name: str) -> JsonObject | None:
+        """The object, or None. Raises ClusterError where the cluster does not answer."""
+        reader = _ROWS.get(kind)
+        if reader is not None:
+            return reader(self._cluster, namespace, name)
+        if kind in _LIVE:
+            return self._live(_LIVE[kind], namespace, name)
+        return self._stored.get(kind, namespace, name)
+
+    def list(self, kind: str, namespace: str = "") -> list[JsonObject]:
+        """Objects that jobs refer to, as the watcher stored them."""
+        return self._stored.list(kind, namespace)
+
+    def _live(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
+        key, now = (kind.kind, namespace, name), self._clock()
+        with self._lock:
+            known = self._cached.get(key)
+        if known is not None and known[0] > now:
+            return known[1]
+        found = self._client.get(kind, namespace if kind.namespaced else "", name)
+        with self._lock:
+            if len(self._cached) >= _MAX_CACHED:
+                self._cached.clear()
+            if found is None:
+                self._cached.pop(key, None)
+            else:
+                self._cached[key] = (now + self._cached_seconds, found)
+        return found
+
+
+def _local_queue(cluster: Cluster, namespace: str, name: str) -> JsonObject | None:
+    rows = LocalQueue.objects.filter(cluster=cluster, namespace=namespace, name=name, deletion_requested_at=None)
+    found = rows.values_list("cluster_queue_name", flat=True).first()
+    return None if found is None else {"spec": {"clusterQueue": found}}
+
+
+def _cluster_queue(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
+    found = ClusterQueue.objects.filter(cluster=cluster, name=name).values_list("admission_checks", flat=True).first()
+    return None if found is None else {"spec": {"admissionChecksStrategy": {"admissionChecks": found}}}
+
+
+def _admission_check(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
+    found = AdmissionCheck.objects.filter(cluster=cluster, name=name).values_list("controller_name", flat=True).first()
+    return None if found is None else {"spec": {"controllerName": found}}
+
+
+def _priority_class(cluster: Cluster, _namespace: str, name: str) -> JsonObject | None:
+    rows = WorkloadPriorityClass.objects.filter(cluster=cluster, name=name)
+    found = rows.values_list("value", flat=True).first()
+    return None if found is None else {"value": found}
+
+
+_ROWS: Final[Mapping[str, Callable[[Cluster, str, str], JsonObject | None]]] = {
+    "LocalQueue": _local_queue,
+    "ClusterQueue": _cluster_queue,
+    "AdmissionCheck": _admission_check,
+    "WorkloadPriorityClass": _priority_class,
+}
