@@ -1,13 +1,41 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 /** Where the development server finds the API: a running kueueweb, or `npm run dev:mock`. */
 const backend = process.env.KUEUEWEB_BACKEND ?? "http://127.0.0.1:8000";
 
+/** Fonts and pictures are compressed already. */
+const COMPRESSIBLE = /\.(js|css|html|svg|json)$/;
+
+/** Writes each asset again as gzip and brotli: the server sends what the browser takes, and compresses nothing itself. */
+function compressedTwins(folder: string): Plugin {
+  return {
+    name: "compressed-twins",
+    apply: "build",
+    closeBundle() {
+      for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+        if (!COMPRESSIBLE.test(name)) continue;
+        const path = join(folder, name);
+        const content = readFileSync(path);
+        for (const [suffix, packed] of [
+          ["gz", gzipSync(content, { level: 9 })],
+          ["br", brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })],
+        ] as const) {
+          if (packed.length < content.length) writeFileSync(`${path}.${suffix}`, packed);
+        }
+      }
+    },
+  };
+}
+
 export default defineConfig(({ command }) => ({
   base: command === "build" ? "/static/" : "/",
-  plugins: [react()],
+  plugins: [react(), compressedTwins(fileURLToPath(new URL("./dist", import.meta.url)))],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   build: {
     // Not in `.vite/`: collectstatic skips folders that begin with a dot.

@@ -6,7 +6,8 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 Handler = Callable[[HttpRequest], HttpResponse]
 
@@ -25,6 +26,19 @@ def no_store(handler: Handler) -> Handler:
         return response
 
     return handle
+
+
+class CompressedAnswers(GZipMiddleware):
+    """Lists and exports go out as gzip to those who take it.
+
+    What has an ETag goes out as it is: compressed it would only have a weak one, which no If-Match may name. So do
+    answers about tokens and logins, whose length is nobody's business.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Django's rule, where it may be applied."""
+        whole = not request.path.startswith("/api/") or request.path.startswith("/api/v1/auth/")
+        return response if whole or response.has_header("ETag") else super().process_response(request, response)
 
 
 def session_limits(handler: Handler) -> Handler:
