@@ -82,6 +82,10 @@ screenshots: $(VENV)/.demo ## take the README's pictures of the demo that runs o
 	KUEUEWEB_USER=admin KUEUEWEB_PASSWORD=admin WIDTHS=1440 SETTLE_MS=20000 \
 		$(FRONTEND) node dev/screenshots.ts http://127.0.0.1:8000 ../docs/images
 
+.PHONY: pictures
+pictures: frontend ## pictures of every page in frontend/pictures/: light, dark, narrow, wide, empty, failing (needs Chromium)
+	@$(FRONTEND) node dev/pictures.ts
+
 .PHONY: lock
 lock: $(VENV)/.dev ## choose the newest packages that pyproject.toml allows, and lock them with their hashes
 	@scripts/lock

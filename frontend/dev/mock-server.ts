@@ -1,16 +1,24 @@
 /**
- * A stand-in for the server, for developing pages: `npm run dev:mock -- [empty|small|full|huge] [port]`, then
+ * A stand-in for the server, for developing pages: `npm run dev:mock -- [empty|small|full|huge|failing] [port]`, then
  * `KUEUEWEB_BACKEND=http://127.0.0.1:8765 npm run dev`. It decides nothing; numbers drift so that the pages move.
  */
+import { existsSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { ReportKind } from "../src/api/reports.ts";
 import type { LiveDevice, Session, WorkloadDetail } from "../src/api/types.ts";
+import { makeAudit } from "./fixtures/audit.ts";
 import { makeFixture, SIZES, totals } from "./fixtures/cluster.ts";
 import { fillDevices } from "./fixtures/devices.ts";
 import { makeExplanation } from "./fixtures/explanation.ts";
+import { makeHistory, makeReport } from "./fixtures/history.ts";
+import { COHORTS } from "./fixtures/names.ts";
+import { makeFlavors, makeNodePods, makeNodes, makeTopologies } from "./fixtures/nodes.ts";
 import { makeEvents } from "./fixtures/workloads.ts";
 
-const sizeName = process.argv[2] ?? "full";
+/** Failing: only who is there is known, everything else is an error of the server. */
+const failing = process.argv[2] === "failing";
+const sizeName = failing ? "small" : (process.argv[2] ?? "full");
 const port = Number(process.argv[3] ?? 8765);
 const size = SIZES[sizeName];
 if (size === undefined) throw new Error(`no size ${sizeName}: one of ${Object.keys(SIZES).join(", ")}`);
@@ -19,7 +27,7 @@ const fixture = makeFixture(size, Date.now());
 const SESSION: Session = {
   authenticated: true,
   user: { username: "ada", is_cluster_admin: true },
-  roles: [{ role: "admin", namespace: null }],
+  roles: [{ role: "admin", namespace: null, cohort: null, cluster: null }],
   clusters: [
     { name: "default", mode: "schedule" },
     { name: "west", mode: "observe" },
@@ -98,6 +106,7 @@ function workloadAnswer(
 ): void {
   if (workload === undefined) refuse(response, 404, "NotFound", "There is no such workload.");
   else if (verb === undefined) answer(response, workload);
+  else if (verb === "pods" || verb === "samples") answer(response, page([]));
   else if (verb === "events") answer(response, page(makeEvents(workload)));
   else if (verb === "explanation") answer(response, makeExplanation(workload));
   else if (verb === "priority")
@@ -136,8 +145,68 @@ function body(request: IncomingMessage): Promise<string> {
   });
 }
 
+/** What is only read, by its address. */
+function readMore(kind: string, first: string, second: string, query: URLSearchParams): unknown {
+  const { live } = fixture;
+  const now = Date.now();
+  const nodes = () => makeNodes(live);
+  const flavors = () => makeFlavors(live);
+  const named = <Row extends { name: string }>(rows: Row[]) =>
+    first === "" ? page(rows) : rows.find((row) => row.name === first);
+  switch (kind) {
+    case "nodes":
+      if (second === "pods") return page(makeNodePods(live, first));
+      return first === "" ? page(nodes()) : { ...nodes().find((node) => node.name === first), devices: [] };
+    case "resource-flavors":
+      return named(flavors());
+    case "topologies":
+      return named(makeTopologies(live));
+    case "cohorts":
+      return COHORTS.filter((cohort) => cohort.name === first).map((cohort) => ({
+        ...cohort,
+        fair_weight: "1",
+        resource_groups: [],
+      }))[0];
+    case "device-usage":
+      return page([]);
+    case "history":
+      return makeHistory(query, now, live);
+    case "reports":
+      return makeReport(first as ReportKind, now, live);
+    case "audit":
+      return page(makeAudit(now));
+    case "local-queues":
+      return second === ""
+        ? undefined
+        : fixture.localQueues.find((queue) => queue.namespace === first && queue.name === second);
+    default:
+      return undefined;
+  }
+}
+
+const DIST = new URL("../dist/", import.meta.url);
+const TYPES: Record<string, string> = {
+  js: "text/javascript",
+  css: "text/css",
+  woff2: "font/woff2",
+  svg: "image/svg+xml",
+};
+
+/** The built front end, as the server has it: assets below /static/, and its one page everywhere else. */
+function sendPage(response: ServerResponse, path: string): void {
+  const asset = path.startsWith("/static/") ? path.slice("/static/".length) : "index.html";
+  const file = new URL(asset, DIST);
+  if (!file.href.startsWith(DIST.href) || !existsSync(file)) {
+    response.writeHead(404).end();
+    return;
+  }
+  response.writeHead(200, { "Content-Type": TYPES[asset.split(".").at(-1) ?? ""] ?? "text/html" });
+  response.end(readFileSync(file));
+}
+
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", "http://mock");
+  if (!url.pathname.startsWith("/api/")) return sendPage(response, url.pathname);
   const [kind, first, second, third] = url.pathname
     .replace("/api/v1/", "")
     .split("/")
@@ -158,6 +227,10 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     );
   }
   if (!loggedIn) return refuse(response, 401, "NotAuthenticated", "Log in first.");
+  if (failing)
+    return refuse(response, 503, "Unavailable", "The database does not answer. Try again in a moment.");
+  const more = readMore(kind ?? "", first ?? "", second ?? "", url.searchParams);
+  if (more !== undefined) return answer(response, more);
   if (kind === "overview") return answer(response, overview());
   if (kind === "decisions") {
     const wanted = url.searchParams.get("workload");
@@ -211,18 +284,6 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
       largest: [],
     };
     return answer(response, { cluster: report, flavors: {}, nodes: {} });
-  }
-  if (kind === "nodes") {
-    const names = [...new Set(Object.values(fixture.live.devices).map((device) => device.node))];
-    const node = (name: string, place: number) => ({
-      name,
-      ready: place !== 5,
-      unschedulable: place === 9,
-      cordoned: false,
-      draining: place === 12,
-      labels: {},
-    });
-    return answer(response, page(names.map(node)));
   }
   if (kind === "namespaces") return answer(response, page(fixture.namespaces.map((name) => ({ name }))));
   if (kind === "workload-priority-classes")
