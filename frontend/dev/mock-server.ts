@@ -58,8 +58,10 @@ const refuse = (
 
 const page = (results: unknown[]) => ({ results, next: null });
 
+const GROUPS = ["status", "namespace", "cluster_queue", "priority_class", "reason", "submitted_by"] as const;
+
 function countWorkloads(query: URLSearchParams): unknown {
-  const by = query.get("by") === "submitted_by" ? "submitted_by" : "status";
+  const by = GROUPS.find((name) => name === query.get("by")) ?? "status";
   const rows = matching(query);
   const counts = new Map<string, number>();
   for (const row of rows) counts.set(row[by], (counts.get(row[by]) ?? 0) + 1);

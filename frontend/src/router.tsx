@@ -15,7 +15,7 @@ import { parseGpuFilters } from "@/lib/url/gpu-filters";
 import { parseNodeFilters } from "@/lib/url/node-filters";
 import { parseRange } from "@/lib/url/range";
 import { parseReportFilters } from "@/lib/url/report-filters";
-import { parseWorkloadFilters } from "@/lib/url/workload-filters";
+import { parseWorkloadFilters, parseWorkloadView } from "@/lib/url/workload-filters";
 import { RootRoute } from "@/routes/root";
 import { RouteError } from "@/routes/route-error";
 import { RouteNotFound } from "@/routes/route-not-found";
@@ -61,7 +61,10 @@ const overviewRoute = createRoute({
 const workloadsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: "/workloads",
-  validateSearch: parseWorkloadFilters,
+  validateSearch: (search: Record<string, unknown>) => ({
+    ...parseWorkloadFilters(search),
+    ...parseWorkloadView(search),
+  }),
   component: lazyRouteComponent(() => import("@/routes/workloads"), "WorkloadsRoute"),
 });
 

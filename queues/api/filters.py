@@ -5,7 +5,7 @@ from typing import Any, Final
 from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 
-from queues.models import LocalQueue, Workload
+from queues.models import LocalQueue, Pod, PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 _STATUSES: Final = [(status.value, status.value) for status in WorkloadStatus]
@@ -27,6 +27,11 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     priority_class = filters.CharFilter(field_name="priority_class_name")
     submitted_by = filters.CharFilter()
     search = filters.CharFilter(method="search_key", help_text="Part of `namespace/name`, in any case.")
+    node = filters.CharFilter(method="on_node", help_text="With a pod that lives on this node.")
+    resource = filters.CharFilter(method="asking_for", help_text="That ask for some of this resource.")
+    label = filters.CharFilter(method="with_label", help_text="`key`, or `key=value`: a label of the workload.")
+    since = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="gte", help_text="Submitted from then on.")
+    until = filters.IsoDateTimeFilter(field_name="created_at", lookup_expr="lt", help_text="Submitted before.")
 
     class Meta:
         model = Workload
@@ -38,6 +43,22 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         if not slash:
             return workloads.filter(Q(name__icontains=value) | Q(namespace__icontains=value))
         return workloads.filter(namespace__iendswith=namespace, name__istartswith=rest)
+
+    # Subqueries, not joins: a workload with many pods is one workload, in lists and in counts.
+
+    def on_node(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """Those that run there now."""
+        living = Pod.objects.filter(node_name=value).exclude(phase__in=("Succeeded", "Failed"))
+        return workloads.filter(pk__in=living.values("workload_id"))
+
+    def asking_for(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """Those of which a pod set names the resource."""
+        return workloads.filter(pk__in=PodSet.objects.filter(requests__has_key=value).values("workload_id"))
+
+    def with_label(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
+        """Those that have the label, with the value if one is given."""
+        key, given, wanted = value.partition("=")
+        return workloads.filter(**({"labels__contains": {key: wanted}} if given else {"labels__has_key": key}))
 
 
 class NamespaceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed

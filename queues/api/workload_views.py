@@ -46,13 +46,26 @@ from queues.services.visibility import Reader
 from queues.services.workloads import delete_workloads
 from scheduling.manifest import LocatedError, MistakeReason, ValidationReport
 
-_ORDERINGS = ("-id", "id", "position")
+_POSITION = "position"
+_KEYSETS: Mapping[str, tuple[str, ...]] = {
+    "-id": ("-id",),
+    "id": ("id",),
+    "name": ("name", "-id"),
+    "-name": ("-name", "-id"),
+    "namespace": ("namespace", "-id"),
+    "-namespace": ("-namespace", "-id"),
+    "priority": ("priority", "-id"),
+    "-priority": ("-priority", "-id"),
+    "status": ("status", "-id"),
+    "-status": ("-status", "-id"),
+}
+_ORDERINGS = (*_KEYSETS, _POSITION)
 _ORDERING = OpenApiParameter(
     "ordering",
     OpenApiTypes.STR,
     enum=_ORDERINGS,
     default="-id",
-    description="`-id`: newest first. `position`: the waiting workloads of one `cluster_queue`, in its order.",
+    description="`-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`.",
 )
 
 
@@ -66,8 +79,8 @@ class WorkloadsView(ClusterView):
 
     @property
     def keyset(self) -> tuple[str, ...]:  # type: ignore[override]  # it depends on the request here
-        """The primary key, in the direction asked for."""
-        return (query_text(self.request.query_params, "ordering") or "-id",)
+        """The order asked for; of equal ones the newest first."""
+        return _KEYSETS.get(query_text(self.request.query_params, "ordering"), _KEYSETS["-id"])
 
     def get_queryset(self) -> WorkloadQuerySet:
         """What the user may see."""
@@ -79,7 +92,7 @@ class WorkloadsView(ClusterView):
         ordering = query_text(request.query_params, "ordering") or "-id"
         if ordering not in _ORDERINGS:
             raise ValidationError({"ordering": f"{ordering!r} is none of {', '.join(_ORDERINGS)}."})
-        if ordering == "position":
+        if ordering == _POSITION:
             return self._by_position(request)
         page = self.paginate_queryset(workload_values(self.filter_queryset(self.get_queryset())))
         return self.get_paginated_response(workloads_json(page or [], Reader(self.access, self.cluster)))

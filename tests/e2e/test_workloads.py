@@ -72,3 +72,30 @@ def test_a_tenant_sees_the_own_namespace_only(page: Page, log_in: Callable[[str]
     expect(page.get_by_role("main")).not_to_contain_text(name)
     page.goto(f"/workloads/ai-research/{name}")
     expect(page.get_by_role("main")).not_to_contain_text("Conditions")
+
+
+def test_the_list_is_sorted_grouped_and_narrowed_and_the_address_keeps_it(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    """D12."""
+    name = admin.submit("in-a-group")
+    log_in("admin")
+    page.goto("/workloads")
+    table = page.get_by_role("table", name="Workloads")
+    table.get_by_role("button", name="Priority").click()
+    expect(page).to_have_url(re.compile("sort=-priority"))
+    expect(table.get_by_role("columnheader", name="Priority")).to_have_attribute("aria-sort", "descending")
+
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("menuitemcheckbox", name="Priority").click()
+    page.keyboard.press("Escape")
+    expect(table.get_by_role("columnheader", name="Priority")).to_have_count(0)
+    expect(page).to_have_url(re.compile("hide=priority"))
+
+    page.get_by_label("Group by").select_option("namespace")
+    groups = page.get_by_role("table", name="Workloads by Namespace")
+    groups.get_by_role("row", name="ai-research").click()
+    expect(page).to_have_url(re.compile("namespace=ai-research"))
+    expect(table.get_by_role("link", name=name)).to_be_visible()
+    page.get_by_placeholder("key or key=value").fill("no-such-label")
+    expect(page.get_by_role("main")).to_contain_text("No workload matches these filters")

@@ -13617,16 +13617,24 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
                 cluster_queue?: string;
+                /** @description `key`, or `key=value`: a label of the workload. */
+                label?: string;
                 /** @description How many rows at most. */
                 limit?: number;
                 local_queue?: string;
                 namespace?: string;
-                /** @description `-id`: newest first. `position`: the waiting workloads of one `cluster_queue`, in its order. */
-                ordering?: "-id" | "id" | "position";
+                /** @description With a pod that lives on this node. */
+                node?: string;
+                /** @description `-id`: newest first; a `-` turns each around. `position`: who waits in one `cluster_queue`. */
+                ordering?: "-id" | "-name" | "-namespace" | "-priority" | "-status" | "id" | "name" | "namespace" | "position" | "priority" | "status";
                 priority_class?: string;
                 reason?: string;
+                /** @description That ask for some of this resource. */
+                resource?: string;
                 /** @description Part of `namespace/name`, in any case. */
                 search?: string;
+                /** @description Submitted from then on. */
+                since?: string;
                 /**
                  * @description One or more, separated by commas.
                  *
@@ -13638,6 +13646,8 @@ export interface operations {
                  */
                 status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
                 submitted_by?: string;
+                /** @description Submitted before. */
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -15241,12 +15251,20 @@ export interface operations {
                 /** @description The cluster's name. */
                 cluster?: string;
                 cluster_queue?: string;
+                /** @description `key`, or `key=value`: a label of the workload. */
+                label?: string;
                 local_queue?: string;
                 namespace?: string;
+                /** @description With a pod that lives on this node. */
+                node?: string;
                 priority_class?: string;
                 reason?: string;
+                /** @description That ask for some of this resource. */
+                resource?: string;
                 /** @description Part of `namespace/name`, in any case. */
                 search?: string;
+                /** @description Submitted from then on. */
+                since?: string;
                 /**
                  * @description One or more, separated by commas.
                  *
@@ -15258,6 +15276,8 @@ export interface operations {
                  */
                 status?: ("Admitted" | "Evicted" | "Finished" | "Pending" | "QuotaReserved")[];
                 submitted_by?: string;
+                /** @description Submitted before. */
+                until?: string;
             };
             header?: never;
             path?: never;

@@ -6,8 +6,9 @@ import {
   useMutation,
   useQueryClient,
 } from "@tanstack/react-query";
-import type { WorkloadFilters } from "@/lib/url/workload-filters";
+import type { WorkloadFilters, WorkloadGroup } from "@/lib/url/workload-filters";
 import { after, answer, api } from "./client";
+import type { paths } from "./schema.gen";
 
 export interface WorkloadReference {
   namespace: string;
@@ -27,12 +28,25 @@ export const workloadKeys = {
     [...workloadKeys.all(cluster), "detail", namespace, name] as const,
 };
 
-/** The newest first. */
-export function workloadsQuery(cluster: string, { status, ...filters }: WorkloadFilters) {
+type WorkloadOrdering = NonNullable<
+  NonNullable<paths["/api/v1/workloads/"]["get"]["parameters"]["query"]>["ordering"]
+>;
+const NEWEST_FIRST: WorkloadOrdering = "-id";
+
+/** All that match, in the order of a column: the newest first without one. */
+export function workloadsQuery(
+  cluster: string,
+  { status, ...filters }: WorkloadFilters,
+  sort: string = NEWEST_FIRST,
+) {
   return infiniteQueryOptions({
-    queryKey: workloadKeys.list(cluster, status === undefined ? filters : { status, ...filters }),
+    queryKey: [
+      ...workloadKeys.list(cluster, status === undefined ? filters : { status, ...filters }),
+      sort,
+    ] as const,
     queryFn: ({ pageParam, signal }) => {
-      const query = { cluster, ...filters, ...(status === undefined ? {} : { status: [status] }) };
+      const ordering = sort as WorkloadOrdering;
+      const query = { cluster, ordering, ...filters, ...(status === undefined ? {} : { status: [status] }) };
       return answer(
         api.GET("/api/v1/workloads/", {
           params: { query: { ...query, ...after(pageParam), limit: PAGE_SIZE } },
@@ -48,7 +62,7 @@ export function workloadsQuery(cluster: string, { status, ...filters }: Workload
 /** How many match the filters, by one of them: all of them, not only those that are loaded. */
 export function workloadCountsQuery(
   cluster: string,
-  by: "status" | "reason" | "submitted_by",
+  by: "status" | WorkloadGroup,
   { status, ...filters }: WorkloadFilters,
 ) {
   const query = { cluster, by, ...filters, ...(status === undefined ? {} : { status: [status] }) };

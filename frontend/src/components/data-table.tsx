@@ -49,16 +49,22 @@ export interface DataTableProps<Row extends object> {
   loadingMore?: boolean;
   /** A CSS height of the scrolling frame. */
   height?: string;
+  /** Columns that the reader left out, by their ids. */
+  hidden?: readonly string[];
   /** The order that the rows are in. */
   sort?: Sort | undefined;
   /** With it the heads of columns that have an order are buttons; undefined goes back to the list's own order. */
   onSort?: ((sort: Sort | undefined) => void) | undefined;
 }
 
+const NONE_HIDDEN: readonly string[] = [];
 const ROW_HEIGHT = 33;
 const NARROW = [560, 760, 1000, 1240] as const;
 
-function useVisibility<Row extends object>(columns: DataColumn<Row>[]): Record<string, boolean> {
+function useVisibility<Row extends object>(
+  columns: DataColumn<Row>[],
+  hidden: readonly string[],
+): Record<string, boolean> {
   const narrow = [
     useMediaQuery(`(max-width: ${NARROW[0]}px)`),
     useMediaQuery(`(max-width: ${NARROW[1]}px)`),
@@ -69,8 +75,10 @@ function useVisibility<Row extends object>(columns: DataColumn<Row>[]): Record<s
   const width = NARROW[place] ?? Number.POSITIVE_INFINITY;
   return useMemo(
     () =>
-      Object.fromEntries(columns.map((column) => [column.id ?? "", (column.meta?.hideBelow ?? 0) < width])),
-    [columns, width],
+      Object.fromEntries(
+        columns.map(({ id = "", meta }) => [id, (meta?.hideBelow ?? 0) < width && !hidden.includes(id)]),
+      ),
+    [columns, width, hidden],
   );
 }
 
@@ -87,7 +95,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     onEnd,
     loadingMore = false,
   } = props;
-  const columnVisibility = useVisibility(columns);
+  const columnVisibility = useVisibility(columns, props.hidden ?? NONE_HIDDEN);
   const table = useTable({ features, columns, data: rows, getRowId: rowKey, state: { columnVisibility } });
   const frame = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({

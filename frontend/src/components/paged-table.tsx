@@ -10,7 +10,16 @@ export type PagedList<Row> = UseInfiniteQueryResult<InfiniteData<{ results: Row[
 export interface PagedTableProps<Row extends object>
   extends Pick<
     DataTableProps<Row>,
-    "label" | "columns" | "rowKey" | "onOpen" | "selection" | "empty" | "height" | "sort" | "onSort"
+    | "label"
+    | "columns"
+    | "rowKey"
+    | "onOpen"
+    | "selection"
+    | "empty"
+    | "height"
+    | "sort"
+    | "onSort"
+    | "hidden"
   > {
   list: PagedList<Row>;
   /** Above the rows. */

@@ -1,16 +1,24 @@
 import { getRouteApi } from "@tanstack/react-router";
 import { WorkloadsPage } from "@/features/workloads/list/workloads-page";
 import { isTyping } from "@/lib/url/typing";
+import { parseWorkloadFilters, parseWorkloadView, type WorkloadSearch } from "@/lib/url/workload-filters";
 
 const route = getRouteApi("/app/workloads");
 
 export function WorkloadsRoute() {
-  const filters = route.useSearch();
+  const search: WorkloadSearch = route.useSearch();
   const navigate = route.useNavigate();
+  const filters = parseWorkloadFilters({ ...search });
+  const view = parseWorkloadView({ ...search });
+  const go = (next: WorkloadSearch) =>
+    void navigate({ search: next, replace: isTyping(search, next, ["search", "label"]) });
   return (
     <WorkloadsPage
       filters={filters}
-      onFilter={(search) => void navigate({ search, replace: isTyping(filters, search, ["search"]) })}
+      view={view}
+      onFilter={(changed) => go({ ...changed, ...view })}
+      onView={(changed) => go({ ...filters, ...changed })}
+      onDrill={(changed, inside) => go({ ...changed, ...inside })}
     />
   );
 }

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from accounts.models import Cluster
-from queues.models import LocalQueue, PriorityClass, Workload, WorkloadPriorityClass
+from queues.models import LocalQueue, Pod, PodSet, PriorityClass, Workload, WorkloadPriorityClass
 from tests.api_client import SchemaClient
 from tests.users import EPOCH
 
@@ -217,7 +217,7 @@ def test_pages_hold_still_while_rows_come(alice: SchemaClient) -> None:
         {"after": "x"},
         {"after": "bm90IGpzb24"},
         {"after": "WyJhIl0"},
-        {"ordering": "name"},
+        {"ordering": "colour"},
         {"ordering": "position"},
         {"ordering": "position", "cluster_queue": "q", "after": "-1"},
         {"status": "Nothing"},
@@ -242,6 +242,54 @@ def test_filters(alice: SchemaClient, local_queue: LocalQueue) -> None:
     assert names(alice.get(URL, {"cluster_queue": "research"})) == ["train-b", "train-a"]
     assert names(alice.get(URL, {"local_queue": "other"})) == ["serve"]
     assert names(alice.get(URL, {"active": "false"})) == ["train-b"]
+
+
+def test_filters_by_what_it_runs_on_and_asks_for(alice: SchemaClient, local_queue: LocalQueue) -> None:
+    """D12: node, resource, label and time, in the list and in the counts."""
+    alice.post(URL, [workload("train"), workload("serve"), workload("old")])
+    Workload.objects.filter(name="old").update(created_at=EPOCH)
+    Workload.objects.filter(name="train").update(labels={"team": "vision", "tier": "1"})
+    train = Workload.objects.get(name="train")
+    for replica, phase in enumerate(("Running", "Running", "Succeeded")):
+        Pod.objects.create(
+            workload=train, pod_set="main", replica=replica, namespace="team-a", name=f"p{replica}", uid=f"p{replica}",
+            phase=phase, node_name="n2" if phase == "Succeeded" else "n1",
+        )  # fmt: skip
+    PodSet.objects.filter(workload__name="serve").update(requests={"cpu": 1, "example.com/x": 1})
+    assert names(alice.get(URL, {"node": "n1"})) == ["train"]
+    assert names(alice.get(URL, {"node": "n2"})) == []
+    assert names(alice.get(URL, {"resource": "example.com/x"})) == ["serve"]
+    assert names(alice.get(URL, {"label": "team"})) == ["train"]
+    assert names(alice.get(URL, {"label": "team=vision"})) == ["train"]
+    assert names(alice.get(URL, {"label": "team=speech"})) == []
+    assert names(alice.get(URL, {"until": "2026-01-05T09:00:01Z"})) == ["old"]
+    assert names(alice.get(URL, {"since": "2026-01-05T09:00:01Z"})) == ["serve", "train"]
+    assert alice.get(f"{URL}counts/", {"node": "n1"}).json()["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("ordering", "expected"),
+    [
+        ("name", ["a", "b", "c", "d"]),
+        ("-name", ["d", "c", "b", "a"]),
+        ("priority", ["c", "d", "a", "b"]),
+        ("-priority", ["b", "d", "a", "c"]),
+        ("id", ["b", "a", "c", "d"]),
+    ],
+)
+def test_orders_hold_over_pages(
+    alice: SchemaClient, local_queue: LocalQueue, ordering: str, expected: list[str]
+) -> None:
+    """D12: sorted by a column; of equal ones the newest first."""
+    alice.post(URL, [workload("b", priority=9), workload("a", priority=1), workload("c"), workload("d", priority=1)])
+    found, after = [], ""
+    while True:
+        page = alice.get(URL, {"ordering": ordering, "limit": "1", **({"after": after} if after else {})}).json()
+        found += [row["name"] for row in page["results"]]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert found == expected
 
 
 def test_the_order_of_a_queue(alice: SchemaClient, bob: SchemaClient, cluster: Cluster) -> None:

@@ -111,13 +111,13 @@ const words = (resource: MapResource, amount: number) =>
   resource === "GPU memory" ? formatMib(amount) : formatAmountShort(resource, amount);
 
 function DomainView({ domain, resource }: { domain: Domain; resource: MapResource }) {
-  const { total, used } = domain;
+  const { total } = domain;
   return (
     <section className={classes.domain} aria-label={`${domain.level} ${domain.name}`}>
       <div className={classes.domainHead}>
         <span title={domain.level}>{domain.name}</span>
         <small className="kw-number">
-          {words(resource, Math.max(0, total - used))} of {words(resource, total)} free, at most{" "}
+          {words(resource, domain.free)} of {words(resource, total)} free, at most{" "}
           {words(resource, domain.freest)} on one node
         </small>
       </div>

@@ -8,6 +8,7 @@ function node(name: string, labels: Record<string, string>, used: number): Node 
   return {
     name,
     labels,
+    ready: true,
     allocatable: { cpu: "8" },
     requested: { cpu: "1500m" },
     device_totals: { memory_mib: 100, used_memory_mib: used },
@@ -33,6 +34,12 @@ it("adds up what the domains of each level have and hold, and leaves out who lac
   // Racks of two blocks may have one name.
   expect(second).toMatchObject({ name: "b2", used: 50, total: 100 });
   expect(second?.children[0]?.path).toEqual(["b2", "r1"]);
+});
+
+it("counts nothing as free on nodes that take no pods", () => {
+  const closed = NODES.map((each) => (each.name === "n3" ? { ...each, cordoned: true } : each));
+  const [first] = domainsOf(closed, ["block", HOST], "GPU memory");
+  expect(first).toMatchObject({ used: 110, total: 300, free: 90, freest: 90 });
 });
 
 it("knows other resources, in base units", () => {

@@ -1,6 +1,7 @@
 /** The domains of a topology: what each has and how much of it is taken. */
 import type { Node } from "@/api/types";
 import { parseAmount } from "@/lib/quantity";
+import { nodeState } from "@/lib/words/node-state";
 
 /** What a map can show: how much of it a node has, and how much of that is taken, in base units. */
 export const MAP_RESOURCES = ["GPU memory", "cpu", "memory", "pods"] as const;
@@ -29,7 +30,8 @@ export interface Domain extends Held {
   level: string;
   nodes: Node[];
   children: Domain[];
-  /** The most that is free on one of its nodes. */
+  /** On nodes that take pods; and the most of it on one of them. */
+  free: number;
   freest: number;
 }
 
@@ -63,6 +65,10 @@ function divide(nodes: Node[], levels: readonly string[], resource: MapResource,
     .map(([name, members]) => {
       const here = [...path, name];
       const held = members.map((node) => heldOf(node, resource));
+      const open = members
+        .filter((node) => nodeState(node) === "ready")
+        .map((node) => heldOf(node, resource));
+      const free = open.map(({ total, used }) => Math.max(0, total - used));
       return {
         path: here,
         name,
@@ -71,7 +77,8 @@ function divide(nodes: Node[], levels: readonly string[], resource: MapResource,
         children: divide(members, below, resource, here),
         used: held.reduce((sum, each) => sum + each.used, 0),
         total: held.reduce((sum, each) => sum + each.total, 0),
-        freest: Math.max(0, ...held.map((each) => each.total - each.used)),
+        freest: Math.max(0, ...free),
+        free: free.reduce((sum, each) => sum + each, 0),
       };
     })
     .sort((a, b) => byName(a.name, b.name));

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { countFilters, parseWorkloadFilters } from "./workload-filters";
+import { countFilters, parseWorkloadFilters, parseWorkloadView } from "./workload-filters";
 
 it("takes the filters that the API knows", () => {
   const search = { status: "Pending", namespace: "research", cluster_queue: "gpu", search: "train" };
@@ -23,4 +23,10 @@ it("reads a number as the text that was typed", () => {
 
 it("counts the filters that are set", () => {
   expect(countFilters(parseWorkloadFilters({ status: "Admitted", search: "x", namespace: "" }))).toBe(2);
+});
+
+it("keeps the order, the groups and the columns that are known", () => {
+  const view = { sort: "-priority", group: "namespace", hide: "why,requests" };
+  expect(parseWorkloadView({ ...view, search: "x" })).toEqual(view);
+  expect(parseWorkloadView({ sort: "bogus", group: "colour", hide: "" })).toEqual({});
 });

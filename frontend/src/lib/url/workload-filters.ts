@@ -10,6 +10,10 @@ export interface WorkloadFilters {
   priority_class?: string;
   reason?: string;
   submitted_by?: string;
+  node?: string;
+  resource?: string;
+  /** "key" or "key=value". */
+  label?: string;
   search?: string;
 }
 
@@ -20,6 +24,9 @@ const TEXT_FILTERS = [
   "priority_class",
   "reason",
   "submitted_by",
+  "node",
+  "resource",
+  "label",
   "search",
 ] as const;
 
@@ -32,4 +39,36 @@ export function parseWorkloadFilters(search: Record<string, unknown>): WorkloadF
 
 export function countFilters(filters: WorkloadFilters): number {
   return Object.keys(filters).length;
+}
+
+export const WORKLOAD_GROUPS = [
+  "namespace",
+  "cluster_queue",
+  "local_queue",
+  "priority_class",
+  "reason",
+  "submitted_by",
+] as const;
+export type WorkloadGroup = (typeof WORKLOAD_GROUPS)[number];
+
+const ORDERS = ["name", "namespace", "status", "priority", "id"];
+
+/** How the list looks: its order, its groups and the columns that are left out. */
+export interface WorkloadView {
+  /** A column, "-" before it for the largest first; the newest first without. */
+  sort?: string;
+  group?: WorkloadGroup;
+  /** Columns, with commas between them. */
+  hide?: string;
+}
+
+export type WorkloadSearch = WorkloadFilters & WorkloadView;
+
+export function parseWorkloadView(search: Record<string, unknown>): WorkloadView {
+  const { sort, hide } = parseTexts(search, ["sort", "hide"]);
+  const view: WorkloadView = hide === undefined ? {} : { hide };
+  if (sort !== undefined && ORDERS.includes(sort.replace("-", ""))) view.sort = sort;
+  const group = WORKLOAD_GROUPS.find((known) => known === search.group);
+  if (group !== undefined) view.group = group;
+  return view;
 }

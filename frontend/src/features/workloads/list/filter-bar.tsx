@@ -1,7 +1,9 @@
 /** The filters above the list; each stands in the URL. */
 import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useCluster } from "@/api/cluster";
+import { type ReactNode, useMemo } from "react";
+import { useCluster, useLive } from "@/api/cluster";
+import { nodesQuery } from "@/api/nodes";
 import { localQueuesQuery, namesQuery } from "@/api/queues";
 import { workloadCountsQuery } from "@/api/workloads";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/filters";
@@ -14,6 +16,8 @@ import classes from "../workloads.module.css";
 export interface FilterBarProps {
   filters: WorkloadFilters;
   onFilter: (filters: WorkloadFilters) => void;
+  /** At the end of the row. */
+  aside: ReactNode;
 }
 
 const ALL = "all";
@@ -37,7 +41,7 @@ function useStatusChoices({ status: _, ...others }: WorkloadFilters) {
   ];
 }
 
-export function FilterBar({ filters, onFilter }: FilterBarProps) {
+export function FilterBar({ filters, onFilter, aside }: FilterBarProps) {
   const cluster = useCluster();
   const namespaces = useQuery(namesQuery(cluster, "namespaces"));
   const clusterQueues = useQuery(namesQuery(cluster, "cluster-queues"));
@@ -45,6 +49,15 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
   const localQueues = useQuery(localQueuesQuery(cluster));
   const statusChoices = useStatusChoices(filters);
   const users = useQuery(workloadCountsQuery(cluster, "submitted_by", {}));
+  const nodes = useQuery(nodesQuery(cluster));
+  const queues = useLive((live) => live.data?.cluster_queues);
+  const resources = useMemo(
+    () =>
+      [
+        ...new Set(Object.values(queues ?? {}).flatMap(({ usage }) => usage.map(({ resource }) => resource))),
+      ].sort(),
+    [queues],
+  );
   const localQueueNames = [...new Set(localQueues.data?.results.map((queue) => queue.name))].sort();
   const set = (change: Record<string, string | null>) =>
     onFilter(parseWorkloadFilters({ ...filters, ...change }));
@@ -59,7 +72,7 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
         value={filters.status ?? ALL}
         onChange={(status) => set({ status: status === ALL ? null : status })}
       />
-      <FilterRow onClear={countFilters(filters) > 0 ? () => onFilter({}) : undefined}>
+      <FilterRow onClear={countFilters(filters) > 0 ? () => onFilter({}) : undefined} aside={aside}>
         <TextFilter
           search
           label="Search by name"
@@ -101,6 +114,24 @@ export function FilterBar({ filters, onFilter }: FilterBarProps) {
           choices={users.data?.groups.flatMap(({ value }) => (value === "" ? [] : [value])).sort()}
           value={filters.submitted_by}
           onChange={(user) => set({ submitted_by: user })}
+        />
+        <ChoiceFilter
+          label="Node"
+          choices={nodes.data?.map(({ name }) => name)}
+          value={filters.node}
+          onChange={(node) => set({ node })}
+        />
+        <ChoiceFilter
+          label="Asks for"
+          choices={resources}
+          value={filters.resource}
+          onChange={(resource) => set({ resource })}
+        />
+        <TextFilter
+          label="Label"
+          placeholder="key or key=value"
+          value={filters.label}
+          onChange={(label) => set({ label })}
         />
       </FilterRow>
     </div>

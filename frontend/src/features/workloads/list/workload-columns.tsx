@@ -12,15 +12,20 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "name",
     header: "Workload",
+    meta: { sort: "name" },
     cell: ({ row: { original } }) => (
       <WorkloadLink namespace={original.namespace} name={original.name} fw={550} inRow />
     ),
   },
-  textColumn("namespace", "Namespace", (workload) => workload.namespace, { hideBelow: 1000, width: "10%" }),
+  textColumn("namespace", "Namespace", (workload) => workload.namespace, {
+    hideBelow: 1000,
+    width: "10%",
+    sort: "namespace",
+  }),
   {
     id: "status",
     header: "Status",
-    meta: { width: "124px" },
+    meta: { width: "124px", sort: "status" },
     cell: ({ row: { original } }) => <WorkloadStatusBadge workload={original} />,
   },
   clusterQueueColumn({ hideBelow: 760, width: "13%" }),
@@ -36,7 +41,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
   {
     id: "priority",
     header: "Priority",
-    meta: { hideBelow: 1000, width: "76px", align: "right" },
+    meta: { hideBelow: 1000, width: "84px", align: "right", sort: "priority" },
     cell: ({ row: { original } }) => <span title={original.priority_class}>{original.priority}</span>,
   },
   {
@@ -45,7 +50,7 @@ export const WORKLOAD_COLUMNS: DataColumn<Workload>[] = [
     meta: { hideBelow: 760, width: "14%" },
     cell: ({ row: { original } }) => <Why workload={original} />,
   },
-  ageColumn((workload) => workload.created_at, { hideBelow: 560, align: "right" }),
+  ageColumn((workload) => workload.created_at, { hideBelow: 560, align: "right", sort: "id" }),
 ];
 
 export function WorkloadStatusBadge({ workload }: { workload: Pick<Workload, "status" | "active"> }) {

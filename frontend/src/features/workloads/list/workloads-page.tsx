@@ -3,7 +3,7 @@ import { ActionIcon, Button, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { useCluster } from "@/api/cluster";
 import { isMirrored, maySubmitSomewhere, sessionQuery } from "@/api/session";
 import { workloadCountsQuery, workloadsQuery } from "@/api/workloads";
@@ -13,18 +13,24 @@ import { PageHeader } from "@/components/page-header";
 import { PagedTable, useRows } from "@/components/paged-table";
 import { formatCount } from "@/lib/quantity";
 import { formatClock } from "@/lib/time";
-import { countFilters, type WorkloadFilters } from "@/lib/url/workload-filters";
+import { countFilters, type WorkloadFilters, type WorkloadView } from "@/lib/url/workload-filters";
 import { SubmitModal } from "../submit/submit-modal";
 import { BulkBar } from "./bulk-bar";
 import { FilterBar } from "./filter-bar";
+import { hiddenColumns, ViewBar } from "./view-bar";
 import { WORKLOAD_COLUMNS } from "./workload-columns";
+import { WorkloadGroups } from "./workload-groups";
 
 export interface WorkloadsPageProps {
   filters: WorkloadFilters;
+  view: WorkloadView;
   onFilter: (filters: WorkloadFilters) => void;
+  onView: (view: WorkloadView) => void;
+  /** Both at once: into a group. */
+  onDrill: (filters: WorkloadFilters, view: WorkloadView) => void;
 }
 
-export function WorkloadsPage({ filters, onFilter }: WorkloadsPageProps) {
+export function WorkloadsPage({ filters, view, onFilter, onView, onDrill }: WorkloadsPageProps) {
   const cluster = useCluster();
   const { data: session } = useSuspenseQuery(sessionQuery());
   const mayWrite = maySubmitSomewhere(session) && !isMirrored(session, cluster);
@@ -41,21 +47,37 @@ export function WorkloadsPage({ filters, onFilter }: WorkloadsPageProps) {
           )
         }
       />
-      <FilterBar filters={filters} onFilter={onFilter} />
-      <WorkloadTable filters={filters} onClear={() => onFilter({})} />
+      <FilterBar filters={filters} onFilter={onFilter} aside={<ViewBar view={view} onView={onView} />} />
+      {view.group === undefined ? (
+        <WorkloadTable filters={filters} view={view} onView={onView} onClear={() => onFilter({})} />
+      ) : (
+        <WorkloadGroups
+          by={view.group}
+          filters={filters}
+          onOpen={(value) => {
+            const { group, ...rest } = view;
+            if (group !== undefined) onDrill({ ...filters, [group]: value }, rest);
+          }}
+        />
+      )}
       <SubmitModal opened={submitting} onClose={submit.close} />
     </>
   );
 }
 
-function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear: () => void }) {
+interface WorkloadTableProps extends Pick<WorkloadsPageProps, "filters" | "view" | "onView"> {
+  onClear: () => void;
+}
+
+function WorkloadTable({ filters, view, onView, onClear }: WorkloadTableProps) {
   const cluster = useCluster();
   const navigate = useNavigate();
-  const list = useInfiniteQuery(workloadsQuery(cluster, filters));
+  const list = useInfiniteQuery(workloadsQuery(cluster, filters, view.sort));
   const rows = useRows(list);
   const total = useQuery(workloadCountsQuery(cluster, "status", filters)).data?.total;
   const { data: session } = useSuspenseQuery(sessionQuery());
   const mayWrite = maySubmitSomewhere(session) && !isMirrored(session, cluster);
+  const hidden = useMemo(() => hiddenColumns(view), [view]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   // What left the list (another filter, another status) is no longer selected: nobody acts on what they don't see.
   const selected = rows.filter((row) => chosen.has(row.uid));
@@ -71,7 +93,13 @@ function WorkloadTable({ filters, onClear }: { filters: WorkloadFilters; onClear
         onOpen={({ namespace, name }) =>
           void navigate({ to: "/workloads/$namespace/$name", params: { namespace, name } })
         }
-        height="max(420px, calc(100dvh - 216px))"
+        hidden={hidden}
+        sort={view.sort ?? "-id"}
+        onSort={(sort) => {
+          const { sort: _, ...others } = view;
+          onView(sort === undefined ? others : { ...others, sort });
+        }}
+        height="max(420px, calc(100dvh - 250px))"
         empty={<NoWorkloads filtered={countFilters(filters) > 0} onClear={onClear} />}
         foot={
           <Group

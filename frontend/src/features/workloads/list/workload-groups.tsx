@@ -1,0 +1,89 @@
+/** All workloads that match, counted group by group; a group opens as the list that it stands for. */
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { useCluster } from "@/api/cluster";
+import { workloadCountsQuery } from "@/api/workloads";
+import { type DataColumn, DataTable } from "@/components/data-table";
+import { EmptyState } from "@/components/empty-state";
+import { ErrorState } from "@/components/error-state";
+import { Meter } from "@/components/meter";
+import { Panel } from "@/components/panel";
+import { formatCount, formatShare } from "@/lib/quantity";
+import type { WorkloadFilters, WorkloadGroup } from "@/lib/url/workload-filters";
+import { GROUP_WORDS } from "./view-bar";
+
+interface GroupRow {
+  value: string;
+  count: number;
+  total: number;
+}
+
+export interface WorkloadGroupsProps {
+  by: WorkloadGroup;
+  filters: WorkloadFilters;
+  onOpen: (value: string) => void;
+}
+
+function columnsOf(by: WorkloadGroup): DataColumn<GroupRow>[] {
+  return [
+    {
+      id: "value",
+      header: GROUP_WORDS[by],
+      cell: ({ row: { original } }) => original.value || "(none)",
+    },
+    {
+      id: "count",
+      header: "Workloads",
+      meta: { width: "110px", align: "right" },
+      cell: ({ row: { original } }) => <span className="kw-number">{formatCount(original.count)}</span>,
+    },
+    {
+      id: "share",
+      header: "",
+      meta: { width: "40%" },
+      cell: ({
+        row: {
+          original: { count, total },
+        },
+      }) => (
+        <Meter
+          total={total}
+          label={`${formatShare(count, total)} of those that match`}
+          segments={[{ value: count, color: "var(--kw-used)", label: formatShare(count, total) }]}
+        />
+      ),
+    },
+  ];
+}
+
+export function WorkloadGroups({ by, filters, onOpen }: WorkloadGroupsProps) {
+  const counts = useQuery(workloadCountsQuery(useCluster(), by, filters));
+  const columns = useMemo(() => columnsOf(by), [by]);
+  const rows = useMemo(
+    () => counts.data?.groups.map((group) => ({ ...group, total: counts.data.total })) ?? [],
+    [counts.data],
+  );
+  if (counts.error !== null && counts.data === undefined) {
+    return (
+      <ErrorState
+        title="The groups cannot be shown"
+        message={counts.error.message}
+        onRetry={() => void counts.refetch()}
+      />
+    );
+  }
+  return (
+    <Panel flush>
+      <DataTable
+        label={`Workloads by ${GROUP_WORDS[by]}`}
+        columns={columns}
+        rows={rows}
+        rowKey={(row) => row.value}
+        loading={counts.isPending}
+        onOpen={({ value }) => value !== "" && onOpen(value)}
+        height="max(420px, calc(100dvh - 250px))"
+        empty={<EmptyState icon="filter" title="No workload matches these filters" />}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,140 @@
+"""What operators look things up on: nodes, flavors, cohorts, LocalQueues, charts, reports and the audit (D3, D4)."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import Api
+
+TOPOLOGY = """
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Topology
+metadata: {name: zones}
+spec:
+  levels: [{nodeLabel: zone}, {nodeLabel: kubernetes.io/hostname}]
+"""
+
+
+def test_a_node_says_who_runs_there_and_is_closed_from_its_page(
+    page: Page, log_in: Callable[[str], None], admin: Api
+) -> None:
+    name = admin.submit("on-a-node", cpu="3")
+    log_in("admin")
+    page.goto(f"/workloads/ai-research/{name}")
+    link = page.get_by_role("main").get_by_role("link", name=re.compile("^gpu-(a100|node)-")).first
+    node = link.inner_text()
+    link.click()
+    expect(page.get_by_role("heading", name=node, level=1)).to_be_visible()
+    main = page.get_by_role("main")
+    expect(main.get_by_role("table", name="The pods of this node")).to_contain_text("on-a-node")
+    expect(main.get_by_role("row", name=re.compile("^cpu "))).to_be_visible()
+    expect(main.get_by_role("button", name=re.compile("^Device "))).to_have_count(8)
+    for step, state in (("Cordon", "Cordoned"), ("Uncordon", "Ready")):
+        main.get_by_role("button", name=step, exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name=step, exact=True).click()
+        expect(main.get_by_text(state, exact=True).first).to_be_visible()
+
+
+def test_nodes_are_found_and_sorted_and_the_address_keeps_it(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/nodes")
+    rows = page.get_by_role("table", name="Nodes").get_by_role("row")
+    expect(rows).to_have_count(7)
+    page.get_by_role("searchbox").fill("a100")
+    expect(rows).to_have_count(3)
+    page.get_by_role("button", name="Node", exact=True).click()
+    page.get_by_role("button", name="Node", exact=True).click()
+    expect(page).to_have_url(re.compile("search=a100"))
+    page.reload()
+    expect(rows).to_have_count(3)
+
+
+def test_a_tenant_sees_nodes_and_only_its_own_pods(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    admin.submit("not-yours")
+    log_in("operator")
+    page.goto("/nodes/gpu-node-01")
+    expect(page.get_by_role("heading", name="gpu-node-01", level=1)).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("Conditions")
+    expect(page.get_by_role("main")).not_to_contain_text("not-yours")
+    expect(page.get_by_role("button", name="Cordon", exact=True)).to_have_count(0)
+
+
+def test_a_flavor_shows_its_nodes_and_who_has_quota_of_it(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/flavors")
+    page.get_by_role("link", name="gpu-a100-80gb").click()
+    main = page.get_by_role("main")
+    expect(main.get_by_role("table", name="Nodes of flavor gpu-a100-80gb").get_by_role("row")).to_have_count(3)
+    expect(main.get_by_role("link", name="research", exact=True).first).to_be_visible()
+    # What transformations make is measured by what it is made of.
+    expect(main).to_contain_text("nvidia.com/total-gpumem")
+    expect(main).not_to_contain_text("More than there is")
+
+
+def test_a_topology_is_a_map_of_its_domains(page: Page, log_in: Callable[[str], None], admin: Api) -> None:
+    admin.apply(TOPOLOGY)
+    log_in("admin")
+    page.goto("/topologies/zones")
+    zone = page.get_by_role("region", name=re.compile("^zone "))
+    expect(zone.get_by_role("link", name=re.compile("^gpu-"))).to_have_count(6)
+    page.get_by_text("cpu", exact=True).click()
+    expect(zone.first).to_contain_text(re.compile(r"of [\d,.]+ free"))
+
+
+def test_a_cohort_and_a_local_queue_have_pages(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/queues")
+    page.get_by_role("link", name="ai", exact=True).click()
+    expect(page.get_by_role("heading", name="ai", level=1)).to_be_visible()
+    page.get_by_role("main").get_by_role("link", name="research", exact=True).click()
+    page.get_by_role("main").get_by_role("link", name="research-queue", exact=True).click()
+    expect(page.get_by_role("heading", name="ai-research/research-queue", level=1)).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("leads to research")
+
+
+def test_charts_begin_with_what_the_server_kept(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/?range=15m")
+    history = page.get_by_role("region", name="History")
+    chart = history.get_by_role("slider").first
+    expect(chart).to_be_visible()
+    # A sample each fifteen seconds: the arrow keys walk them.
+    expect(chart).to_have_attribute("aria-valuemax", re.compile(r"^[1-9]\d*$"))
+    history.get_by_text("6 h", exact=True).click()
+    expect(page).to_have_url(re.compile("range=6h"))
+
+
+def test_reports_are_counted_grouped_and_downloaded(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.goto("/reports")
+    main = page.get_by_role("main")
+    expect(main.get_by_role("tab", name="Waits and throughput")).to_have_attribute("aria-selected", "true")
+    expect(main.get_by_role("link", name="Download CSV")).to_have_attribute("href", re.compile("output=csv"))
+    for tab in ("Use and cost", "Idle devices", "Preemptions"):
+        main.get_by_role("tab", name=tab).click()
+        expect(main.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
+        expect(main).not_to_contain_text("cannot be shown")
+
+
+def test_the_audit_is_for_admins(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    page.get_by_role("link", name="Audit").click()
+    table = page.get_by_role("table", name="The audit")
+    table.get_by_role("row", name="Logged in").first.click()
+    expect(page.get_by_role("dialog")).to_contain_text("When")
+
+
+def test_what_is_not_there_says_so_inside_the_frame(page: Page, log_in: Callable[[str], None]) -> None:
+    log_in("admin")
+    for address, title in (
+        ("/nowhere", "There is no page at this address"),
+        ("/nodes/none", "There is no such node"),
+        ("/flavors/none", "There is no such flavor"),
+        ("/cohorts/none", "There is no such cohort"),
+        ("/local-queues/ai-research/none", "There is no such LocalQueue"),
+        ("/topologies/none", "There is no such topology"),
+    ):
+        page.goto(address)
+        expect(page.get_by_role("main")).to_contain_text(title)
+        expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
