@@ -55,6 +55,7 @@ class Kind:
         return "/".join(parts)
 
 
+EVENTS: Final = Kind("v1", "Event", "events")
 NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
 POD_TEMPLATES: Final = Kind("v1", "PodTemplate", "podtemplates")
@@ -220,6 +221,7 @@ class ClusterClient:
         *,
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         timeout_seconds: int = _WATCH_SECONDS,
         opened: Callable[[Callable[[], None]], None] | None = None,
     ) -> Iterator[WatchEvent]:
@@ -233,6 +235,7 @@ class ClusterClient:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "labelSelector": label_selector,
+            "fieldSelector": field_selector,
             "timeoutSeconds": str(timeout_seconds),
         }
         response = self._send("GET", kind.path(namespace), query, timeout=(_CONNECT_SECONDS, _SILENCE_SECONDS))

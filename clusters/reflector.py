@@ -25,6 +25,7 @@ class Reflector:
     """Iterates over Listing (everything there is now: forget what is not in it) and WatchEvent (one change).
 
     * relist_seconds: how often everything is listed again, to heal what events have missed.
+    * field_selector: only these objects of the kind.
     """
 
     def __init__(
@@ -33,8 +34,11 @@ class Reflector:
         kind: Kind,
         relist_seconds: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        field_selector: str = "",
     ) -> None:
         self.kind = kind
+        self._field_selector = field_selector
         self._client = client
         self._relist_seconds = relist_seconds
         self._clock = clock
@@ -53,7 +57,7 @@ class Reflector:
     def __iter__(self) -> Iterator[Listing | WatchEvent]:
         while not self._stopped.is_set():
             try:
-                listing = self._client.list(self.kind)
+                listing = self._client.list(self.kind, field_selector=self._field_selector)
             except ClusterError as error:
                 self._wait(error)
                 continue
@@ -77,7 +81,13 @@ class Reflector:
                     return
 
     def _watch(self, seconds: int) -> Iterator[WatchEvent]:
-        events = self._client.watch(self.kind, self._version, timeout_seconds=seconds, opened=self._opened)
+        events = self._client.watch(
+            self.kind,
+            self._version,
+            field_selector=self._field_selector,
+            timeout_seconds=seconds,
+            opened=self._opened,
+        )
         for event in events:
             self._failures = 0
             metadata = event.object["metadata"]

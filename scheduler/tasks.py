@@ -26,6 +26,7 @@ from scheduler.housekeeping.partitions import maintain_partitions
 from scheduler.housekeeping.retention import delete_expired_workloads, drop_old_history
 from scheduler.housekeeping.telemetry import sample_cluster
 from scheduler.leader.engine import Engine
+from scheduler.leader.observer import Observer
 from scheduler.store.lease import Leadership, LeaseLost
 
 _log = logging.getLogger(__name__)
@@ -54,14 +55,15 @@ def step_down(**_: Any) -> None:
 
 @shared_task(name=SCHEDULE_TASK)
 def run_cycles(cluster: str | None = None) -> None:
-    """Schedule the named cluster, or every cluster, until nothing more happens or a second is over.
+    """Schedule the named cluster, or every cluster, until nothing more happens or a second is over. One that another
+    scheduler runs is followed and shown.
 
     A worker that lost its lease exits: what it knows is void, and the one that leads now has loaded everything anew.
     """
     try:
         if not leadership.acquire():
             return
-        for found in _scheduled(cluster):
+        for found in _named(cluster):
             wake_taken(SCHEDULE_TASK, found.name)
             if _engine(found).run().more:
                 wake_scheduler(found.name)
@@ -75,14 +77,21 @@ def run_cycles(cluster: str | None = None) -> None:
         close_old_connections()
 
 
-def _scheduled(name: str | None) -> list[Cluster]:
-    clusters = Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk")
+def _named(name: str | None) -> list[Cluster]:
+    clusters = Cluster.objects.order_by("pk")
     return list(clusters if name is None else clusters.filter(name=name))
 
 
+def _scheduled() -> list[Cluster]:
+    """Where we decide."""
+    return list(Cluster.objects.exclude(mode__in=MIRRORED_MODES).order_by("pk"))
+
+
 def _engine(cluster: Cluster) -> Engine:
-    if cluster.pk not in _engines:
-        _engines[cluster.pk] = Engine(cluster, leadership.holder)
+    """The cluster's World in this process; a new one, under a new epoch, where the mode has changed."""
+    kind = Observer if cluster.is_mirrored else Engine
+    if type(_engines.get(cluster.pk)) is not kind:
+        _engines[cluster.pk] = kind(cluster, leadership.holder)
         _calm_the_collector()
     return _engines[cluster.pk]
 
@@ -97,7 +106,7 @@ def _calm_the_collector() -> None:
 @shared_task(name="scheduler.tasks.ask_webhook_checks")
 def ask_webhook_checks() -> None:
     """Ask the URLs of admission checks that wait for an answer."""
-    for found in _scheduled(None):
+    for found in _scheduled():
         ask_pending(found)
 
 

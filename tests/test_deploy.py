@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from clusters.client import EVENTS
+from clusters.sync.kueue import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
 from scripts import pin_images
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +42,19 @@ def test_the_watcher_only_reads_and_nobody_else_has_an_account() -> None:
         "beat": "default",
         "watcher": "kueueweb-watcher",
     }
+
+
+def test_the_watcher_may_read_all_that_it_mirrors_of_another_scheduler() -> None:
+    """The role names each kind that mode observe follows, and nothing that it does not."""
+    rules = {role["metadata"]["name"]: role["rules"] for role in objects("ClusterRole")}
+    read = {
+        (group, kind) for rule in rules["kueueweb-observe"] for group in rule["apiGroups"] for kind in rule["resources"]
+    }
+    kueues = {(GROUP, kinds[0].plural) for kinds in KUEUE_KINDS.values()}
+    assert read == kueues | {("scheduling.k8s.io", PRIORITY_CLASSES.plural), ("", EVENTS.plural)}
+    assert {verb for rule in rules["kueueweb-observe"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    common = {kind for rule in rules["kueueweb-read"] for kind in rule["resources"]}
+    assert {"namespaces", "nodes", "pods", "jobs"} <= common
 
 
 def test_web_reads_logs_where_tenants_are_and_nothing_else() -> None:

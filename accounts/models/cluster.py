@@ -66,7 +66,7 @@ class Cluster(models.Model):
         default=list,
         db_default=models.Value([], models.JSONField()),
         blank=True,
-        help_text="[kind, ...]: kinds of jobs that it does not serve, because their operators are not installed.",
+        help_text="[kind, ...]: kinds that it does not serve, because what brings them is not installed.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

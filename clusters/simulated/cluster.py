@@ -22,7 +22,7 @@ from clusters.simulated.api.objects import (
 )
 from clusters.simulated.api.pods import NodeUsage, is_finished, node_of, pod_condition, with_pod_condition
 from clusters.simulated.api.registry import Registry, Writer
-from clusters.simulated.api.resources import BY_KIND, CRDS, RESOURCES, Resource, crd_name, crd_of
+from clusters.simulated.api.resources import BY_KIND, CRDS, KUEUE_GROUP, RESOURCES, Resource, crd_name, crd_of
 from clusters.simulated.api.store import Change, ObjectStore
 from clusters.simulated.api.webhooks import RefusedByWebhook
 from clusters.simulated.chaos import Chaos
@@ -132,7 +132,11 @@ class SimulatedCluster:
 
     def serves(self, resource: Resource) -> bool:
         """Whether the API has it: a custom resource is there with its CustomResourceDefinition."""
-        return not resource.custom or self.store.get(CRDS, "", crd_name(resource)) is not None
+        if not resource.custom:
+            return True
+        definition = self.store.get(CRDS, "", crd_name(resource)) or {"spec": {"versions": ()}}
+        versions = definition["spec"].get("versions") or ()
+        return any(each["name"] == resource.version and each.get("served", True) for each in versions)
 
     def served(self) -> list[Resource]:
         return [resource for resource in RESOURCES if self.serves(resource)]
@@ -140,7 +144,8 @@ class SimulatedCluster:
     def install_operators(self, *kinds: str) -> None:
         """Has the operators of these kinds of jobs installed, or of all: their definitions are what the API lacks."""
         for resource in RESOURCES:
-            if resource.custom and not self.serves(resource) and (not kinds or resource.kind in kinds):
+            wanted = resource.kind in kinds if kinds else resource.group != KUEUE_GROUP
+            if resource.custom and wanted and not self.serves(resource):
                 self.add(crd_of(resource))
 
     def settle(self) -> float | None:

@@ -80,6 +80,7 @@ class JobSync:
         self._lose(list(gone.values()))
         if listed:
             self._find_missing(present.values())
+            self._refused.clear()  # what was missing may have come
         self._take_in(list(present.values()))
 
     def _take_in(self, jobs: Sequence[JsonObject]) -> None:

@@ -54,7 +54,7 @@ class NodeSync:
         for name, since in self._not_ready_since.items():
             if now - since >= FAILED_AFTER_SECONDS and name not in self._failed:
                 self._failed.add(name)
-                record_node_failed(self._cluster, name)
+                self._tell_of_failure(name)
 
     def _replace(self, nodes: Iterable[JsonObject], now: float) -> bool:
         # Rows that somebody has removed meanwhile are stored again.
@@ -92,7 +92,7 @@ class NodeSync:
         self._seen.pop(name, None)
         self._not_ready_since.pop(name, None)
         self._failed.discard(name)
-        record_node_failed(self._cluster, name)
+        self._tell_of_failure(name)
         return forget_node(self._cluster.pk, name, datetime.fromtimestamp(now, UTC))
 
     def _note_readiness(self, node: JsonObject, observed: ObservedNode, now: float) -> None:
@@ -103,7 +103,13 @@ class NodeSync:
         first_seen = observed.name not in self._seen
         if observed.name in self._failed or first_seen:
             self._failed.discard(observed.name)
-            record_node_recovered(self._cluster, observed.name)
+            if not self._cluster.is_mirrored:
+                record_node_recovered(self._cluster, observed.name)
+
+    def _tell_of_failure(self, name: str) -> None:
+        """Workloads hear of it, unless another scheduler looks after them."""
+        if not self._cluster.is_mirrored:
+            record_node_failed(self._cluster, name)
 
 
 def _ready_since(node: JsonObject, now: float) -> float:

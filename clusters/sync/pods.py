@@ -18,6 +18,7 @@ from clusters.client import JsonObject, Listing, WatchEvent
 from clusters.jobs.objects import POD_SET_LABEL, WORKLOAD_UID_LABEL, replica_of, uid_label, waits_for_us
 from clusters.jobs.reading import NO_CLUSTER
 from clusters.jobs.registry import JOB_KINDS, ending_of
+from clusters.sync.ownership import Ownership
 from clusters.sync.pod_status import PodStatus, pod_status, why_not_ready
 from gpus.annotations import FoundAllocation, found_allocation
 from gpus.annotations.allocation import BIND_PHASE
@@ -133,8 +134,10 @@ class _Batch:
 class PodSync:
     """Keeps the rows in step with the pods of one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, ownership: Ownership | None = None) -> None:
+        """`ownership` says whose pods are whose where another scheduler decides, which knows nothing of our labels."""
         self._cluster = cluster
+        self._ownership = ownership
         self._pods: dict[str, _Pod] = {}
         self._of_workload: dict[str, set[str]] = defaultdict(set)
         self._decided: dict[tuple[str, str], _Decided] = {}
@@ -161,8 +164,9 @@ class PodSync:
         store_pods(self._cluster, [pod.row for pod in batch.stored.values() if pod.row is not None])
         if batch.listed:
             keep_pods(self._cluster, self._pods.keys())
-        self._record_progress(known, datetime.fromtimestamp(now, UTC))
-        settle_endings(self._cluster, now=datetime.fromtimestamp(now, UTC))
+        if self._ownership is None:
+            self._record_progress(known, datetime.fromtimestamp(now, UTC))
+            settle_endings(self._cluster, now=datetime.fromtimestamp(now, UTC))
         self._record_external(batch, now)
         if batch.push or any(workload.evicted for workload in known.values()):
             request_push(self._cluster.name)
@@ -193,7 +197,7 @@ class PodSync:
             self._remove(uid, batch)
 
     def _note(self, manifest: JsonObject, batch: _Batch) -> None:
-        pod = _observed(manifest)
+        pod = self._observed(manifest)
         if not pod.ended:
             pod.found = found_allocation(manifest, self._vendors, init_done=_init_done(manifest))
             if pod.row is not None and pod.found is not None:
@@ -209,6 +213,15 @@ class PodSync:
         if pod.workload_uid:
             self._of_workload[pod.workload_uid].add(pod.uid)
             batch.workloads.add(pod.workload_uid)
+
+    def _observed(self, manifest: JsonObject) -> _Pod:
+        if self._ownership is None:
+            return _observed(manifest, uid_label(manifest, WORKLOAD_UID_LABEL))
+        workload = self._ownership.workload_of(manifest)
+        pod = _observed(manifest, workload)
+        if pod.row is not None:
+            pod.row = replace(pod.row, pod_set=self._ownership.pod_set_of(manifest, workload))
+        return pod
 
     def _remove(self, uid: str, batch: _Batch) -> None:
         pod = self._pods.pop(uid, None)
@@ -368,7 +381,7 @@ def _needed(row: Workload, pod_sets: Sequence[PodSet]) -> int:
     return sum(pod_set.admitted_count or 0 for pod_set in pod_sets)
 
 
-def _observed(manifest: JsonObject) -> _Pod:
+def _observed(manifest: JsonObject, workload_uid: str) -> _Pod:
     metadata, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     ending = ending_of(_POD, manifest)
@@ -376,7 +389,7 @@ def _observed(manifest: JsonObject) -> _Pod:
         namespace=metadata["namespace"],
         name=metadata["name"],
         uid=metadata["uid"],
-        workload_uid=uid_label(manifest, WORKLOAD_UID_LABEL),
+        workload_uid=workload_uid,
         node=spec.get("nodeName") or "",
         phase=status.get("phase", "Pending"),
         ready=ending is None and _POD.pods_ready(manifest, NO_CLUSTER) and not metadata.get("deletionTimestamp"),

@@ -21,33 +21,54 @@ from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
 from accounts.transactions import unnoticed_transaction
-from clusters.client import NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
+from clusters.client import EVENTS, NAMESPACES, NODES, PODS, ClusterClient, ClusterError, Kind, Listing, WatchEvent
 from clusters.jobs.registry import JOB_KINDS
 from clusters.reflector import Reflector
+from clusters.sync.configuration import LIMIT_KINDS, ConfigurationSync
+from clusters.sync.events import EventSync
 from clusters.sync.jobs import JobSync
-from clusters.sync.limits import LIMIT_KINDS, LimitsSync
+from clusters.sync.kueue import KUEUE_KINDS, PRIORITY_CLASSES, missing, newest
+from clusters.sync.mirrored_jobs import MirroredJobSync
 from clusters.sync.nodes import NodeSync
+from clusters.sync.ownership import Ownership
 from clusters.sync.pod_groups import PodGroupSync
 from clusters.sync.pods import PodSync
 from clusters.sync.references import ReferenceSync
+from clusters.sync.workloads import WorkloadSync
 from queues.models import Workload
 
 _log = logging.getLogger(__name__)
 
+_KUEUE: Final = frozenset(kind for kinds in KUEUE_KINDS.values() for kind in kinds)
 _OPTIONAL: Final = frozenset(
     [
         *(kind.resource for kind in JOB_KINDS.values() if kind.optional),
         *(resource for kind in JOB_KINDS.values() for resource in kind.refers_to),
+        *_KUEUE,
     ]
 )
-"""Kinds that a cluster serves only where their operator is installed."""
+"""Kinds that a cluster serves only where their operator is installed, each in the versions that we read."""
+_MAY_BE_FORBIDDEN: Final = frozenset([*LIMIT_KINDS, *_OPTIONAL, NAMESPACES, PRIORITY_CLASSES, EVENTS])
+"""Kinds without which the rest goes on."""
+_FIELD_SELECTORS: Final = {EVENTS: "involvedObject.kind=Workload"}
 _BATCH: Final = 1000
 _GATHER_SECONDS: Final = 0.05
 _TICK_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 1.0
 
 _Item = tuple[Kind, Listing | WatchEvent]
-_Sync = NodeSync | LimitsSync | ReferenceSync | JobSync | PodSync | PodGroupSync
+_Sync = (
+    NodeSync
+    | ConfigurationSync
+    | ReferenceSync
+    | JobSync
+    | MirroredJobSync
+    | WorkloadSync
+    | EventSync
+    | PodSync
+    | PodGroupSync
+)
+_Syncs = dict[Kind, tuple[_Sync, ...]]
 
 
 class Watcher:
@@ -68,30 +89,55 @@ class Watcher:
         self._client = client
         self._relist_seconds = relist_seconds
         self._clock = clock
-        self._nodes = NodeSync(cluster)
-        self._pods = PodSync(cluster)
-        limits = {kind: (LimitsSync(cluster, kind),) for kind in LIMIT_KINDS}
+        self._served: frozenset[Kind] = frozenset()
+        self._follow_mode()
+
+    def _follow_mode(self) -> None:
+        """What is done with each kind is a matter of the cluster's mode. Kinds are applied in this order."""
+        self._is_mirrored = self._cluster.is_mirrored
+        self._nodes = NodeSync(self._cluster)
+        ownership = Ownership() if self._is_mirrored else None
+        self._pods = PodSync(self._cluster, ownership)
         kinds = JOB_KINDS.values()
-        references = {each: (ReferenceSync(cluster, each),) for kind in kinds for each in kind.refers_to}
-        jobs = {kind.resource: (JobSync(cluster, kind, client),) for kind in kinds if kind.resource != PODS}
-        self._syncs: dict[Kind, tuple[_Sync, ...]] = {
+        references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
+        self._syncs: _Syncs = {
             NODES: (self._nodes,),
-            **limits,
+            NAMESPACES: (ConfigurationSync(self._cluster, NAMESPACES),),
+            **{kind: (ConfigurationSync(self._cluster, kind),) for kind in LIMIT_KINDS},
             **references,
-            **jobs,
-            PODS: (self._pods, PodGroupSync(cluster, client)),
+            **(self._scheduled() if ownership is None else self._mirrored(ownership)),
         }
         self.kinds: tuple[Kind, ...] = tuple(self._syncs)
-        self._served: frozenset[Kind] = frozenset()
+
+    def _scheduled(self) -> _Syncs:
+        """Where we decide, jobs become workloads."""
+        kinds = [kind for kind in JOB_KINDS.values() if kind.resource != PODS]
+        jobs = {kind.resource: (JobSync(self._cluster, kind, self._client),) for kind in kinds}
+        return {**jobs, PODS: (self._pods, PodGroupSync(self._cluster, self._client))}
+
+    def _mirrored(self, ownership: Ownership) -> _Syncs:
+        """Where another Kueue decides, its objects say what there is."""
+        workloads = KUEUE_KINDS["Workload"]
+        configuration = [kind for kind in (PRIORITY_CLASSES, *_in_order()) if kind not in workloads]
+        jobs = {kind.resource: MirroredJobSync(self._cluster, kind, ownership) for kind in JOB_KINDS.values()}
+        pods = jobs.pop(PODS)
+        return {
+            **{kind: (ConfigurationSync(self._cluster, kind),) for kind in configuration},
+            **{kind: (sync,) for kind, sync in jobs.items()},
+            **{kind: (WorkloadSync(self._cluster, kind, ownership),) for kind in workloads},
+            PODS: (pods, self._pods),
+            EVENTS: (EventSync(self._cluster),),
+        }
 
     def resync(self) -> None:
         """Lists every kind and applies it. Raises ClusterError, but not for limits that this account may not read."""
-        self.note_served(self._client.served(_OPTIONAL))
+        self._look_at_mode()
+        self.note_served(_chosen(self._client.served(_OPTIONAL)))
         for kind in self.kinds:
             if kind in _OPTIONAL and kind not in self._served:
                 continue
             try:
-                listing = self._client.list(kind)
+                listing = self._client.list(kind, field_selector=_FIELD_SELECTORS.get(kind, ""))
             except ClusterError as error:
                 if not self._may_be_missing(kind, error):
                     raise
@@ -103,8 +149,8 @@ class Watcher:
     def _may_be_missing(kind: Kind, error: ClusterError) -> bool:
         """Whether the rest goes on without the kind: this account may not read it, or its operator has just gone. It is
         tried again with each list."""
-        optional = kind in LIMIT_KINDS or kind in _OPTIONAL
-        return optional and (error.status == HTTPStatus.FORBIDDEN or (error.not_found and kind in _OPTIONAL))
+        forbidden = kind in _MAY_BE_FORBIDDEN and error.status == HTTPStatus.FORBIDDEN
+        return forbidden or (error.not_found and kind in _OPTIONAL)
 
     def note_served(self, served: Iterable[Kind]) -> None:
         """Which of the optional kinds the cluster serves: the others are not asked for, and their jobs say so."""
@@ -116,7 +162,8 @@ class Watcher:
             with unnoticed_transaction():
                 waiting.update(push_retry_at=None)
         jobs = {kind.resource for kind in JOB_KINDS.values() if kind.optional}
-        record_served_kinds(self._cluster, self._named(now & jobs), self._named(jobs - now))
+        lacking = missing(now) if self._is_mirrored else []
+        record_served_kinds(self._cluster, self._named(now & jobs), [*self._named(jobs - now), *lacking])
         self._served = now
 
     @staticmethod
@@ -130,6 +177,8 @@ class Watcher:
             by_kind[kind].append(item)
         if any(isinstance(item, Listing) for _, item in items):
             self._cluster.refresh_from_db()
+            if self._cluster.is_mirrored is not self._is_mirrored:
+                return  # all is listed again in the new mode
         now = self._clock()
         for kind in self.kinds:
             for sync in self._syncs[kind] if kind in by_kind else ():
@@ -143,25 +192,46 @@ class Watcher:
 
     def run(self, stopped: threading.Event) -> None:
         """Watches until told to stop."""
+        while not stopped.is_set():
+            self._run_in_mode(stopped)
+
+    def _run_in_mode(self, stopped: threading.Event) -> None:
+        """Watches for as long as the mode stays as it is."""
         inbox: queue.Queue[_Item] = queue.Queue(maxsize=10 * _BATCH)
         reflectors = _Reflectors(self._client, self._relist_seconds, inbox)
-        reflectors.follow(kind for kind in self.kinds if kind not in _OPTIONAL)
+        ended = threading.Event()
+        optional = _OPTIONAL.intersection(self.kinds)
         asking = threading.Thread(
-            target=reflectors.follow_served, args=(_OPTIONAL, self._relist_seconds, stopped), name="served", daemon=True
+            target=reflectors.follow_served, args=(optional, self._relist_seconds, ended), name="served", daemon=True
         )
+        if self._is_mirrored:
+            self._recover(stopped)  # in order, so that pods find the workloads that they belong to
+        reflectors.follow(kind for kind in self.kinds if kind not in _OPTIONAL)
         asking.start()
         try:
-            while not stopped.is_set():
-                self._turn(inbox, stopped)
+            while not stopped.is_set() and not self._turn(inbox, stopped):
                 if reflectors.served is not None and reflectors.served != self._served:
                     self.note_served(reflectors.served)
         finally:
+            ended.set()
             reflectors.stop()
 
-    def _turn(self, inbox: queue.Queue[_Item], stopped: threading.Event) -> None:
+    def _look_at_mode(self) -> bool:
+        """Whether the mode has changed since, and with it what is followed."""
+        self._cluster.refresh_from_db()
+        if self._cluster.is_mirrored is self._is_mirrored:
+            return False
+        _log.info("Cluster %s is in mode %s", self._cluster.name, self._cluster.mode)
+        self._follow_mode()
+        return True
+
+    def _turn(self, inbox: queue.Queue[_Item], stopped: threading.Event) -> bool:
+        """Applies what has come; whether the mode has changed instead."""
         items = _gather(inbox)
         try:
             close_old_connections()
+            if self._look_at_mode():
+                return True
             if items:
                 self.apply(items)
             self.tick()
@@ -169,19 +239,32 @@ class Watcher:
             touch_heartbeat()
         except DatabaseError as error:
             _log.error("What the cluster said could not be stored; everything is listed again: %s", error)
+            stopped.wait(_RETRY_SECONDS)
             self._recover(stopped)
+        return False
 
     def _recover(self, stopped: threading.Event) -> None:
-        """A batch was lost with the database: lists make up for it, unless the end comes first."""
-        while not stopped.wait(_RETRY_SECONDS):
+        """Lists and applies everything, kind after kind, as often as it takes, unless the end comes first."""
+        while not stopped.is_set():
             close_old_connections()
             try:
                 self.resync()
             except (DatabaseError, ClusterError) as error:
-                _log.error("Still not: %s", error)
-                touch_heartbeat()  # it waits for a database: a restart would not bring that back
+                _log.error("Not everything of cluster %s can be listed and stored yet: %s", self._cluster.name, error)
+                touch_heartbeat()  # it waits for a database or a cluster: a restart would not bring that back
+                stopped.wait(_RETRY_SECONDS)
                 continue
             return
+
+
+def _chosen(served: Collection[Kind]) -> frozenset[Kind]:
+    """The optional kinds to follow: of Kueue's, which a cluster may serve in several versions, the newest."""
+    return (frozenset(served) - _KUEUE) | newest(served)
+
+
+def _in_order() -> Iterable[Kind]:
+    """Kueue's configuration kinds in all versions, what is referred to first."""
+    return (kind for kinds in KUEUE_KINDS.values() for kind in kinds)
 
 
 def _gather(inbox: queue.Queue[_Item]) -> list[_Item]:
@@ -211,14 +294,16 @@ class _Reflectors:
 
     def follow(self, kinds: Iterable[Kind]) -> None:
         for kind in kinds:
-            reflector = self._running[kind] = Reflector(self._client, kind, self._relist_seconds)
+            reflector = self._running[kind] = Reflector(
+                self._client, kind, self._relist_seconds, field_selector=_FIELD_SELECTORS.get(kind, "")
+            )
             threading.Thread(target=_feed, args=(reflector, self._inbox), name=kind.plural, daemon=True).start()
 
     def follow_served(self, optional: Collection[Kind], every_seconds: float, stopped: threading.Event) -> None:
         """Asks from time to time which kinds are served, and follows those."""
         while not stopped.is_set():
             try:
-                served = frozenset(self._client.served(optional))
+                served = _chosen(self._client.served(optional))
             except ClusterError as error:
                 _log.warning("What %s serves is not known: %s", self._client.server, error)
             else:

@@ -1,13 +1,16 @@
-"""What rows keep of an admission as JSON <-> the rules' values: assigned topology domains, admission check states."""
+"""What rows keep of a workload's status as JSON <-> the rules' values: conditions, topology domains, check states."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
+from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.model.admission_check import AdmissionCheckState, PodSetUpdate
 from scheduling.model.topology import TopologyAssignment, TopologyDomain
-from scheduling.model.vocabulary import AdmissionCheckStatus
-from scheduling.model.workload import PodSetAssignment
+from scheduling.model.vocabulary import AdmissionCheckStatus, ConditionStatus, ConditionType, WorkloadStatus
+from scheduling.model.workload import Condition, PodSetAssignment, Workload
+
+_CONDITION_TYPES: Final = frozenset(type_.value for type_ in ConditionType)
 
 
 def read_topology_assignment(value: Mapping[str, Any] | None) -> TopologyAssignment | None:
@@ -61,6 +64,40 @@ def write_check_states(states: Sequence[AdmissionCheckState]) -> list[dict[str, 
             fields["podSetUpdates"] = [update.manifest() for update in state.pod_set_updates]
         written.append(fields)
     return written
+
+
+def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
+    """Stored conditions, without those that the rules do not know."""
+    return {
+        ConditionType(fields["type"]): Condition(
+            ConditionType(fields["type"]),
+            ConditionStatus(fields["status"]),
+            fields.get("reason", ""),
+            fields.get("message", ""),
+            _seconds_of_text(fields.get("lastTransitionTime")),
+        )
+        for fields in conditions
+        if fields["type"] in _CONDITION_TYPES
+    }
+
+
+_TOLD_BY: Final = {
+    WorkloadStatus.FINISHED: ConditionType.FINISHED,
+    WorkloadStatus.EVICTED: ConditionType.EVICTED,
+    WorkloadStatus.ADMITTED: ConditionType.ADMITTED,
+    WorkloadStatus.QUOTA_RESERVED: ConditionType.ADMITTED,
+    WorkloadStatus.PENDING: ConditionType.QUOTA_RESERVED,
+}
+
+
+def why(workload: Workload) -> tuple[str, str]:
+    """(reason, message) of the condition that tells why the workload is where it is. Before the first verdict it is
+    pending evaluation."""
+    condition = workload.condition(_TOLD_BY[workload.status])
+    if condition is not None:
+        return str(condition.reason), condition.message
+    waits = workload.active and workload.status is WorkloadStatus.PENDING
+    return (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1]) if waits else ("", "")
 
 
 def _seconds_of_text(text: str | None) -> float:

@@ -17,7 +17,7 @@ from accounts.services.namespaces import create_missing_namespaces
 from accounts.services.precondition import Precondition, require_precondition
 from queues.kinds import KINDS
 from queues.manifests.generated_name import generated_name
-from queues.models import PriorityClass, Workload
+from queues.models import AdmissionCheck, PriorityClass, Workload
 from queues.services.quotas import replace_groups
 from queues.services.workloads import change_priority
 from scheduling.manifest import LocatedError, MistakeReason, ObjectMeta, ValidationReport
@@ -155,6 +155,26 @@ def delete_objects(
     finish_deletions(cluster)
     wake_scheduler(cluster.name)
     return waiting
+
+
+def forget_objects(cluster: Cluster, kind: Kind, keys: Sequence[str]) -> int:
+    """Remove rows whose objects are gone from the cluster, whatever refers to them; returns how many there were."""
+    metas = [ObjectMeta(key.rpartition("/")[2], key.rpartition("/")[0]) for key in keys]
+    with transaction.atomic():
+        rows = _rows(cluster, kind, metas)
+        for row in rows.values():
+            row.delete()
+        if rows:
+            wake_scheduler(cluster.name)
+    return len(rows)
+
+
+def set_check_active(cluster: Cluster, name: str, *, active: bool) -> bool:
+    """Note whether the controller of an admission check stands behind it; False where there is no such check."""
+    rows = AdmissionCheck.objects.filter(cluster=cluster, name=name)
+    if rows.exclude(active=active).update(active=active):
+        wake_scheduler(cluster.name)
+    return rows.exists()
 
 
 def finish_deletions(cluster: Cluster) -> int:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpus.models import Node as NodeRow
+from queues.services.admission_rows import why
 from scheduler.store import objects
 from scheduler.store.batch import DeviceRow, WorkloadWrite
 from scheduler.store.changes import Changes
 from scheduler.store.nodes import read_nodes
-from scheduler.store.workloads import StoredWorkload, read_workloads, why
+from scheduler.store.workloads import StoredWorkload, read_workloads
 from scheduling.devices.requests.requests import pod_device_request
 from scheduling.lifecycle.context import WorkloadContext
 from scheduling.lifecycle.inadmissible import NAMESPACE_MISMATCH

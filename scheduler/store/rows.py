@@ -9,14 +9,13 @@ from typing import Any, Final
 import orjson
 
 from gpus.services.counters import recount
-from queues.services.admission_rows import write_check_states, write_topology_assignment
+from queues.services.admission_rows import why, write_check_states, write_topology_assignment
 from scheduler.store.batch import Batch, WorkloadWrite
 from scheduler.store.placements import HeldSlice, held_slices, placed_nodes
 from scheduler.store.workloads import (
     MAX_EVENT_LENGTH,
     moment,
     shortened,
-    why,
     write_conditions,
 )
 from scheduling.model.vocabulary import ConditionStatus, ConditionType

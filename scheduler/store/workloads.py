@@ -17,14 +17,13 @@ from typing import Any, Final
 import orjson
 from django.db import connection
 
-from queues.services.admission_rows import read_check_state, read_topology_assignment
+from queues.services.admission_rows import read_check_state, read_conditions, read_topology_assignment
 from scheduler.store.placements import SLICES, StoredSlice, left_over, read_placement, stored_slice
-from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
 from scheduling.model.placement import PodPlacement
 from scheduling.model.pod import PodTemplate
-from scheduling.model.times import parse_rfc3339, rfc3339
+from scheduling.model.times import rfc3339
 from scheduling.model.topology import TopologyRequest
-from scheduling.model.vocabulary import ConditionStatus, ConditionType, WorkloadStatus
+from scheduling.model.vocabulary import ConditionType
 from scheduling.model.workload import Admission, Condition, PodSet, PodSetAssignment, RequeueState, Workload
 
 ADMISSION_GATES = "kueue.x-k8s.io/admission-gated-by"
@@ -179,19 +178,6 @@ def _admission(cluster_queue: str, pod_sets: list[list[Any]]) -> Admission:
     )
 
 
-def read_conditions(conditions: Sequence[Mapping[str, Any]]) -> dict[ConditionType, Condition]:
-    return {
-        ConditionType(fields["type"]): Condition(
-            ConditionType(fields["type"]),
-            ConditionStatus(fields["status"]),
-            fields.get("reason", ""),
-            fields.get("message", ""),
-            _seconds_of_text(fields.get("lastTransitionTime")),
-        )
-        for fields in conditions
-    }
-
-
 def shortened(text: str, max_length: int) -> str:
     """The text, or as much of it as Kubernetes keeps, with a sign that there was more."""
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
@@ -211,25 +197,6 @@ def write_conditions(conditions: Mapping[ConditionType, Condition]) -> list[dict
     ]
 
 
-_TOLD_BY: Final = {
-    WorkloadStatus.FINISHED: ConditionType.FINISHED,
-    WorkloadStatus.EVICTED: ConditionType.EVICTED,
-    WorkloadStatus.ADMITTED: ConditionType.ADMITTED,
-    WorkloadStatus.QUOTA_RESERVED: ConditionType.ADMITTED,
-    WorkloadStatus.PENDING: ConditionType.QUOTA_RESERVED,
-}
-
-
-def why(workload: Workload) -> tuple[str, str]:
-    """(reason, message) of the condition that tells why the workload is where it is. Before the first verdict it is
-    pending evaluation."""
-    condition = workload.condition(_TOLD_BY[workload.status])
-    if condition is not None:
-        return str(condition.reason), condition.message
-    waits = workload.active and workload.status is WorkloadStatus.PENDING
-    return (PENDING_EVALUATION[0].value, PENDING_EVALUATION[1]) if waits else ("", "")
-
-
 def seconds(time: datetime | None) -> float | None:
     """Seconds since the epoch."""
     return None if time is None else time.timestamp()
@@ -238,7 +205,3 @@ def seconds(time: datetime | None) -> float | None:
 def moment(time: float) -> datetime:
     """The aware time of seconds since the epoch."""
     return datetime.fromtimestamp(time, UTC)
-
-
-def _seconds_of_text(text: str | None) -> float:
-    return parse_rfc3339(text) if text else 0.0

@@ -46,7 +46,7 @@ def test_nothing_is_written_to_a_cluster_that_another_scheduler_runs(server: Ser
     system.watcher.resync()
     assert server.guard.refused == []
     assert audited_clusters() == []
-    assert _scheduled(None) == []
+    assert _scheduled() == []
 
 
 def test_the_guard_of_these_tests_sees_what_is_written(server: ServerThread) -> None:

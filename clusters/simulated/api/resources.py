@@ -10,6 +10,7 @@ from typing import Final
 from clusters.client import Kind
 from clusters.jobs.registry import JOB_KINDS
 from clusters.simulated.api.objects import JsonObject
+from queues.kinds import KINDS
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
@@ -41,6 +42,7 @@ class Resource:
 CRDS = "customresourcedefinitions"
 MUTATING = "mutatingwebhookconfigurations"
 VALIDATING = "validatingwebhookconfigurations"
+KUEUE_GROUP = "kueue.x-k8s.io"
 _VERSION: Final = re.compile(r"v(?P<major>\d+)((?P<stage>alpha|beta)(?P<minor>\d+))?")
 _STAGES: Final = ("", "beta", "alpha")
 
@@ -48,6 +50,19 @@ _STAGES: Final = ("", "beta", "alpha")
 def _custom(kind: Kind) -> Resource:
     group, _, version = kind.api_version.partition("/")
     return Resource(group, version, kind.plural, kind.kind, kind.namespaced, (), ("status",), True, True)
+
+
+def _kueue_kinds() -> list[Kind]:
+    """Kueue's kinds, the older versions first: the newest is what a name alone means."""
+    versions = [f"{KUEUE_GROUP}/{version}" for version in ("v1beta1", "v1beta2")]
+    kinds = [(kind.name, kind.plural.replace("-", ""), kind.namespaced, kind.versions) for kind in KINDS.values()]
+    kinds.append(("Workload", "workloads", True, tuple(versions)))
+    return [
+        Kind(version, name, plural, namespaced)
+        for version in versions
+        for name, plural, namespaced, known in kinds
+        if version in known
+    ]
 
 
 RESOURCES: tuple[Resource, ...] = (
@@ -86,6 +101,7 @@ RESOURCES: tuple[Resource, ...] = (
         for kind in JOB_KINDS.values()
         for resource in ([kind.resource] if kind.optional else []) + list(kind.refers_to)
     ),
+    *map(_custom, _kueue_kinds()),
 )
 
 BY_PLURAL = {resource.plural: resource for resource in RESOURCES}

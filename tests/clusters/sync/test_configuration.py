@@ -27,7 +27,7 @@ from clusters.client import (
     connect,
 )
 from clusters.manifests import apply_manifests
-from clusters.sync.limits import LimitsSync
+from clusters.sync.configuration import ConfigurationSync
 from clusters.sync.watcher import Watcher
 from gpus.models import Node
 from queues.models import LimitRange, ResourceQuota, RuntimeClass
@@ -136,7 +136,7 @@ class TestRows:
         assert not LimitRange.objects.exists()
 
     def test_events_are_enough(self, team: System) -> None:
-        sync = LimitsSync(team.cluster, RESOURCE_QUOTAS)
+        sync = ConfigurationSync(team.cluster, RESOURCE_QUOTAS)
         sync.apply([Listing((), "1"), WatchEvent("ADDED", quota(1)), WatchEvent("ADDED", quota(1, "others"))], 0.0)
         assert ResourceQuota.objects.count() == 2
         sync.apply([WatchEvent("MODIFIED", quota(2)), WatchEvent("DELETED", quota(1, "others"))], 1.0)
@@ -145,7 +145,7 @@ class TestRows:
         assert ResourceQuota.objects.get().hard[MEMORY] == "3"
 
     def test_a_status_alone_is_no_news(self, team: System) -> None:
-        sync = LimitsSync(team.cluster, RESOURCE_QUOTAS)
+        sync = ConfigurationSync(team.cluster, RESOURCE_QUOTAS)
         sync.apply([WatchEvent("ADDED", quota(1))], 0.0)
         ResourceQuota.objects.update(hard={MEMORY: "7"})
         sync.apply([WatchEvent("MODIFIED", {**quota(1), "status": {"used": {}}})], 1.0)
@@ -171,7 +171,7 @@ class TestRows:
         apply_manifests(team.cluster, orjson.dumps(runtime_class("1") | {"handler": "other"}), user=None)
         good = {**runtime_class("1"), "metadata": {"name": "gvisor"}}
         unreadable = {**runtime_class("lots"), "metadata": {"name": "broken"}}
-        sync = LimitsSync(team.cluster, RUNTIME_CLASSES)
+        sync = ConfigurationSync(team.cluster, RUNTIME_CLASSES)
         with caplog.at_level(logging.ERROR):
             sync.apply([Listing((runtime_class("1"), good, unreadable), "1")], 0.0)
         assert set(RuntimeClass.objects.values_list("name", "handler")) == {("kata", "other"), ("gvisor", "kata")}

@@ -1,0 +1,154 @@
+"""Objects that configure scheduling in the cluster -> their rows: limits, namespaces, Kueue's own where it decides."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import DataError, transaction
+
+from accounts.exceptions import ManifestErrors
+from accounts.models import Cluster
+from accounts.services.apply_result import Submitted
+from clusters.client import (
+    LIMIT_RANGES,
+    NAMESPACES,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
+    JsonObject,
+    Kind,
+    Listing,
+    WatchEvent,
+)
+from clusters.sync.present import name_key, present
+from queues.kinds import KINDS
+from queues.services.configuration import apply_objects, delete_objects, forget_objects, set_check_active
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
+
+_log = logging.getLogger(__name__)
+
+LIMIT_KINDS: Final = (RESOURCE_QUOTAS, LIMIT_RANGES, RUNTIME_CLASSES)
+_ACTOR: Final = "watcher"
+_SERVERS: Final = ("status", "apiVersion", "kind", "metadata")
+"""Fields of an object that its author does not write, or that are read beside the others."""
+
+
+class ConfigurationSync:
+    """Keeps the rows of one kind in step with the objects of one cluster.
+
+    Where we decide, a row that a manifest made follows the cluster's object of its name, and stays when that goes; and
+    a namespace goes only when it was there before, since ours are made in the cluster when the first job needs them.
+    Where another scheduler decides, the cluster's objects are all that there is.
+    """
+
+    def __init__(self, cluster: Cluster, kind: Kind) -> None:
+        self._cluster = cluster
+        self._kind = KINDS[kind.kind]
+        self._api_version = kind.api_version
+        self._made_by_need = kind == NAMESPACES
+        self._known: dict[str, Any] = {}
+        self._active: dict[str, bool] = {}
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came."""
+        found = present(items, name_key)
+        gone = set(found.gone)
+        if found.listed:
+            gone |= self._not_listed(found.objects.keys())
+            self._known = {}  # rows that somebody has changed meanwhile follow the cluster again
+        self._remove(gone, now)
+        self._store(list(self._read(found.objects.values())), now)
+        if self._kind.name == "AdmissionCheck" and self._cluster.is_mirrored:
+            self._note_activity(found.objects)
+
+    def _not_listed(self, listed: Iterable[str]) -> set[str]:
+        there = set(self._known) if self._made_by_need and not self._cluster.is_mirrored else self._found_keys()
+        return there - set(listed)
+
+    def _read(self, manifests: Iterable[JsonObject]) -> Iterable[Submitted[Any]]:
+        """Those that are news. What can't be read is logged, and what was stored of it before stays."""
+        for manifest in manifests:
+            report = ValidationReport()
+            top = FieldReader(report, "", _as_submitted(manifest))
+            spec = self._kind.read(top, self._api_version.rpartition("/")[2])
+            # What the API server took is no mistake where a newer version has fields that we do not know.
+            errors = [error for error in report.errors if error.reason != MistakeReason.UNKNOWN_FIELD]
+            if errors:
+                self._complain(name_key(manifest), ManifestErrors(errors))
+            elif self._known.get(name_key(manifest)) != spec:
+                self._known[name_key(manifest)] = spec
+                yield Submitted(spec, ValidationReport())
+
+    def _store(self, submissions: Sequence[Submitted[Any]], now: float) -> None:
+        """All at once, or, where one of them is refused, each on its own."""
+        if not submissions:
+            return
+        versions = self._applied_versions()
+        fresh = [
+            Submitted(submitted.spec, ValidationReport(), versions.get(submitted.spec.meta.key, ""))
+            for submitted in submissions
+        ]
+        try:
+            with transaction.atomic():
+                apply_objects(self._cluster, self._kind, fresh, actor=_ACTOR, now=datetime.fromtimestamp(now, UTC))
+        except (ManifestErrors, DataError) as refused:
+            if len(submissions) > 1:
+                for submitted in submissions:
+                    self._store([submitted], now)
+            elif not self._made_anew(submissions[0], refused):
+                self._complain(submissions[0].spec.meta.key, refused)
+            else:
+                self._store(submissions, now)
+
+    def _made_anew(self, submitted: Submitted[Any], refused: Exception) -> bool:
+        """Whether the row in the way is of an object that is gone, as another has its name: then it goes too."""
+        errors = refused.errors if isinstance(refused, ManifestErrors) else ()
+        reasons = {error.reason for error in errors}
+        if not self._cluster.is_mirrored or not reasons & {MistakeReason.IMMUTABLE, MistakeReason.IN_USE}:
+            return False
+        return forget_objects(self._cluster, self._kind, [submitted.spec.meta.key]) > 0
+
+    def _remove(self, keys: Iterable[str], now: float) -> None:
+        gone = sorted(keys if self._cluster.is_mirrored else set(keys) & self._found_keys())
+        for key in gone:
+            self._known.pop(key, None)
+        if not gone:
+            return
+        if self._cluster.is_mirrored:
+            forget_objects(self._cluster, self._kind, gone)
+            return
+        with transaction.atomic():
+            delete_objects(self._cluster, self._kind, gone, actor=_ACTOR, now=datetime.fromtimestamp(now, UTC))
+
+    def _found_keys(self) -> set[str]:
+        """The objects that no manifest made; where another scheduler decides, all."""
+        rows = self._kind.model.objects.filter(cluster=self._cluster)
+        found = rows if self._cluster.is_mirrored else rows.filter(api_version="")
+        return {row.key if self._kind.namespaced else row.name for row in found}
+
+    def _applied_versions(self) -> Mapping[str, str]:
+        rows = self._kind.model.objects.filter(cluster=self._cluster).exclude(api_version="")
+        return {row.key if self._kind.namespaced else row.name: row.api_version for row in rows}
+
+    def _note_activity(self, objects: Mapping[str, JsonObject]) -> None:
+        """Whether a check's controller stands behind it is its Active condition, as its controller sets it."""
+        for key, check in objects.items():
+            conditions = (check.get("status") or {}).get("conditions") or ()
+            active = any(each.get("type") == "Active" and each.get("status") == "True" for each in conditions)
+            if self._active.get(key) is not active and set_check_active(self._cluster, key, active=active):
+                self._active[key] = active
+
+    def _complain(self, key: str, error: Exception) -> None:
+        _log.error("%s %s of cluster %s can't be stored: %s", self._kind.name, key, self._cluster.name, error)
+
+
+def _as_submitted(manifest: JsonObject) -> JsonObject:
+    """The object without what a server adds."""
+    metadata = {
+        key: value
+        for key, value in manifest["metadata"].items()
+        if key in ("name", "namespace", "labels", "annotations")
+    }
+    return {"metadata": metadata, **{key: value for key, value in manifest.items() if key not in _SERVERS}}

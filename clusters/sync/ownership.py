@@ -1,0 +1,72 @@
+"""Whose pods are whose, in a cluster that another scheduler runs: by their owners, as the cluster says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from clusters.client import JsonObject
+from clusters.jobs.objects import POD_SET_LABEL
+
+_MAX_DEPTH = 10
+"""Owners above one another, as Kueue bounds them."""
+_JOB_UID = "kueue.x-k8s.io/job-uid"
+
+
+class Ownership:
+    """What was heard of jobs' owners, and of the jobs and pods that workloads stand for; all by their uids."""
+
+    def __init__(self) -> None:
+        self._controllers: dict[str, str] = {}
+        self._workloads: dict[str, str] = {}
+        self._pod_sets: dict[str, tuple[str, ...]] = {}
+
+    def note_jobs(self, jobs: Iterable[JsonObject]) -> None:
+        """Notes which jobs are parts of others."""
+        for job in jobs:
+            controller = controller_uid(job)
+            if controller:
+                self._controllers[job["metadata"]["uid"]] = controller
+
+    def note_workload(self, uid: str, owners: Iterable[str], pod_sets: Iterable[str]) -> None:
+        self._pod_sets[uid] = tuple(pod_sets)
+        for owner in owners:
+            self._workloads[owner] = uid
+
+    def forget_workload(self, uid: str) -> None:
+        self._pod_sets.pop(uid, None)
+        for owner in [owner for owner, found in self._workloads.items() if found == uid]:
+            del self._workloads[owner]
+
+    def workload_of(self, pod: JsonObject) -> str:
+        """The uid of the workload that a pod belongs to, which may own the pod itself; empty where there is none."""
+        uid = pod["metadata"]["uid"]
+        if uid in self._workloads:
+            return self._workloads[uid]
+        owner = controller_uid(pod)
+        for _ in range(_MAX_DEPTH):
+            if not owner:
+                return ""
+            if owner in self._workloads:
+                return self._workloads[owner]
+            owner = self._controllers.get(owner, "")
+        return ""
+
+    def pod_set_of(self, pod: JsonObject, workload: str) -> str:
+        """The pod set that Kueue's label names, or the only one that there is."""
+        labels: Mapping[str, str] = pod["metadata"].get("labels") or {}
+        names = self._pod_sets.get(workload, ())
+        return labels.get(POD_SET_LABEL) or (names[0] if len(names) == 1 else "")
+
+
+def controller_uid(obj: JsonObject) -> str:
+    """The uid of the object that manages this one; empty where there is none."""
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+
+
+def owner_uids(workload: JsonObject) -> tuple[str, ...]:
+    """The uids of the jobs or pods that a Workload object stands for: its owners, and the job that its label names."""
+    metadata = workload["metadata"]
+    owners = [str(owner["uid"]) for owner in metadata.get("ownerReferences") or ()]
+    named = (metadata.get("labels") or {}).get(_JOB_UID)
+    return tuple(dict.fromkeys([*owners, *([named] if named else [])]))

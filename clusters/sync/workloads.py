@@ -1,0 +1,98 @@
+"""Kueue's Workload objects of a cluster that it runs -> our rows."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import DataError, transaction
+
+from accounts.exceptions import ManifestErrors
+from accounts.models import Cluster
+from clusters.client import JsonObject, Kind, Listing, WatchEvent
+from clusters.sync.ownership import Ownership, owner_uids
+from clusters.sync.present import name_key, present, uid_of
+from queues.manifests.workload_object import read_workload
+from queues.manifests.workload_status import read_workload_status
+from queues.services.mirrored_workloads import MirroredWorkload, forget_workloads, keep_workloads, store_workloads
+from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
+
+_log = logging.getLogger(__name__)
+
+
+class WorkloadSync:
+    """Keeps workloads' rows in step with the Workload objects of one cluster."""
+
+    def __init__(self, cluster: Cluster, kind: Kind, ownership: Ownership) -> None:
+        self._cluster = cluster
+        self._version = kind.api_version
+        self._ownership = ownership
+        self._versions: dict[str, str] = {}
+        """uid -> the resourceVersion that is stored."""
+
+    def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
+        """Takes in lists and changes, in the order in which they came."""
+        found = present(items, uid_of)
+        for uid in found.gone:
+            self._forget(uid)
+        forget_workloads(self._cluster, [uuid.UUID(uid) for uid in found.gone])
+        if found.listed:
+            for uid in self._versions.keys() - found.objects.keys():
+                self._forget(uid)
+            keep_workloads(self._cluster, [uuid.UUID(uid) for uid in found.objects])
+        news = [each for each in found.objects.values() if self._versions.get(uid_of(each)) != _version(each)]
+        self._store([(each, read) for each in news if (read := self._read(each)) is not None])
+
+    def _forget(self, uid: str) -> None:
+        self._versions.pop(uid, None)
+        self._ownership.forget_workload(uid)
+
+    def _read(self, obj: JsonObject) -> MirroredWorkload | None:
+        """The object as read; None where that fails, and what was stored of it before stays."""
+        report = ValidationReport()
+        top = FieldReader(report, "", obj)
+        spec = read_workload(top, self._version.rpartition("/")[2])
+        state = read_workload_status(top)
+        # A newer Kueue may know more fields than we do.
+        errors = [error for error in report.errors if error.reason != MistakeReason.UNKNOWN_FIELD]
+        if errors:
+            self._complain(obj, ManifestErrors(errors))
+            return None
+        metadata, owners = obj["metadata"], owner_uids(obj)
+        self._ownership.note_workload(uid_of(obj), owners, [pod_set.name for pod_set in spec.pod_sets])
+        return MirroredWorkload(
+            uuid.UUID(uid_of(obj)),
+            datetime.fromisoformat(metadata["creationTimestamp"]),
+            replace(spec, api_version=self._version),
+            state,
+            tuple(uuid.UUID(owner) for owner in owners),
+            _moment(metadata.get("deletionTimestamp")),
+        )
+
+    def _store(self, read: Sequence[tuple[JsonObject, MirroredWorkload]]) -> None:
+        """All at once, or, where the database refuses one of them, each on its own."""
+        try:
+            with transaction.atomic():
+                store_workloads(self._cluster, [workload for _, workload in read])
+        except DataError as refused:
+            if len(read) == 1:
+                self._complain(read[0][0], refused)
+                return
+            for each in read:
+                self._store([each])
+            return
+        self._versions |= {uid_of(obj): _version(obj) for obj, _ in read}
+
+    def _complain(self, obj: JsonObject, error: Exception) -> None:
+        _log.error("Workload %s of cluster %s can't be mirrored: %s", name_key(obj), self._cluster.name, error)
+
+
+def _version(obj: JsonObject) -> str:
+    return str(obj["metadata"]["resourceVersion"])
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,100 @@
+"""The World of a cluster that another scheduler runs: kept in step with its rows and shown, never decided on.
+
+What the other scheduler did is read off its workloads as they change, and goes into the log of decisions as ours would.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from accounts.transactions import unnoticed_transaction
+from scheduler.leader.engine import RUN_SECONDS, Engine, Run
+from scheduler.store.batch import Batch, DecisionRow
+from scheduler.store.changes import LIMIT, forget_changes, read_changes
+from scheduler.store.lease import fence, renew
+from scheduler.store.rows import write_log
+from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason
+from scheduling.model.workload import Condition, Workload
+
+HOUSEKEEPING_SECONDS = 2.0
+
+
+class Observer(Engine):
+    """Follows one cluster, for as long as this process leads."""
+
+    def run(self, run_seconds: float = RUN_SECONDS) -> Run:
+        """Catch up with the rows and publish the numbers. Raises `LeaseLost`."""
+        now = self._clock()
+        self.world.advance(now)
+        changes = read_changes(self.cluster_id, LIMIT)
+        keys = changes.by_kind.get("workload", {}).values()
+        before = {key: self.world.workload(key) for key in keys}
+        self._catch_up(changes, now)
+        self.rows.due.clear()
+        self.rows.ended.clear()
+        decisions = [found for key in before for found in self._decided(key, before[key])]
+        if changes:
+            with unnoticed_transaction() as cursor:
+                fence(self.cluster_id, self.epoch)
+                write_log(cursor, self._log_of(decisions))
+                forget_changes(changes.ids)
+            self.frames.touch()
+        if time.monotonic() - self._kept_house_at >= HOUSEKEEPING_SECONDS:
+            renew(self.cluster_id, self.epoch)
+            self._kept_house_at = time.monotonic()
+        self.frames.publish(self.world, self.rows, now)
+        self._gauges.publish(self.world)
+        admitted = sum(found.action == DecisionKind.ADMIT for found in decisions)
+        preempted = sum(found.action == DecisionKind.PREEMPT for found in decisions)
+        return Run(1, 0, admitted, preempted, 0, len(changes.ids) >= LIMIT)
+
+    def _log_of(self, decisions: list[DecisionRow]) -> Batch:
+        return Batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, decisions=decisions)
+
+    def _decided(self, key: str, before: Workload | None) -> Iterator[DecisionRow]:
+        """What was decided about a workload since it was last looked at. Of one that is gone nothing more is heard."""
+        after = self.world.workload(key)
+        if after is None:
+            return
+        queue = after.admission.cluster_queue if after.admission else self.rows.cluster_queue_of(after)
+        reserved = _newly_true(before, after, ConditionType.QUOTA_RESERVED)
+        if reserved is not None:
+            reason = "Admitted" if after.is_true(ConditionType.ADMITTED) else "QuotaReserved"
+            yield _row(after, reserved, DecisionKind.ADMIT, queue, reason, {"pod_sets": _given(after)})
+        evicted = _newly_true(before, after, ConditionType.EVICTED)
+        if evicted is not None:
+            preempted = after.condition(ConditionType.PREEMPTED)
+            if evicted.reason == EvictionReason.PREEMPTED and preempted is not None:
+                yield _row(after, preempted, DecisionKind.PREEMPT, queue, str(preempted.reason), {})
+            else:
+                yield _row(after, evicted, DecisionKind.EVICT, queue, str(evicted.reason), {})
+
+
+def _newly_true(before: Workload | None, after: Workload, type_: ConditionType) -> Condition | None:
+    """The condition, if it became true since; one that was true from the first look on was decided before it."""
+    condition = after.condition(type_)
+    if condition is None or not after.is_true(type_):
+        return None
+    if before is None:
+        return condition
+    earlier = before.condition(type_)
+    if earlier is None or not before.is_true(type_):
+        return condition
+    return None if earlier.last_transition_time == condition.last_transition_time else condition
+
+
+def _given(workload: Workload) -> list[Mapping[str, object]]:
+    assignments = workload.admission.pod_set_assignments if workload.admission else ()
+    return [{"name": each.name, "count": each.count, "flavors": dict(each.flavors)} for each in assignments]
+
+
+def _row(
+    workload: Workload,
+    condition: Condition,
+    kind: DecisionKind,
+    queue: str,
+    reason: str,
+    detail: dict[str, object],
+) -> DecisionRow:
+    return DecisionRow(workload, condition.last_transition_time, 0, kind, queue, reason, condition.message, detail)

@@ -1,0 +1,299 @@
+"""Mode observe: what a Kueue runs is mirrored, every page works from it, and nothing is written there (J18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from accounts.models import Namespace
+from clusters.client import JsonObject
+from queues.models import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    Job,
+    LocalQueue,
+    PodSet,
+    ResourceFlavor,
+    Topology,
+    Workload,
+    WorkloadEvent,
+    WorkloadPriorityClass,
+)
+from queues.models import Pod as PodRow
+from scheduler.leader.observer import Observer
+from scheduler.models import Decision
+from tests.clusters.kueue_cluster import AT, V1BETA1, V1BETA2, KueueCluster, condition
+from tests.simulated_cluster import ServerThread, job, make_simulated, pod
+from tests.users import client_of, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+UID = "11111111-1111-1111-1111-111111111111"
+RACK = "example.com/rack"
+
+
+@pytest.fixture
+def server() -> Iterator[ServerThread]:
+    with ServerThread(make_simulated()) as server:
+        yield server
+
+
+def configure(kueue: KueueCluster) -> None:
+    """Two flavors, a cohort of one ClusterQueue with 4 cpu, and its LocalQueue in namespace `team`."""
+    old = kueue.version == V1BETA1
+    kueue.write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"cost": "a"}}})
+    kueue.kueue("Topology", "racks", {"levels": [{"nodeLabel": RACK}, {"nodeLabel": "kubernetes.io/hostname"}]})
+    kueue.kueue("ResourceFlavor", "plain", {"nodeLabels": {"gpu": "on"}})
+    kueue.kueue("Cohort", "company", {})
+    check = {"controllerName": "example.com/budget"}
+    active = {"conditions": [condition("Active", "False", "Unknown")]}
+    kueue.kueue("AdmissionCheck", "budget", check, status=active)
+    priority = {"apiVersion": kueue.version, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}}
+    kueue.write({**priority, "value": 1000, "description": "first"})
+    quota = {"name": "plain", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
+    spec = {
+        "cohort" if old else "cohortName": "company",
+        "namespaceSelector": {},
+        "queueingStrategy": "BestEffortFIFO",
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+    }
+    kueue.kueue("ClusterQueue", "main", spec, status={"pendingWorkloads": 1})
+    kueue.kueue("LocalQueue", "local", {"clusterQueue": "main"}, "team")
+
+
+def workload(kueue: KueueCluster, name: str, status: JsonObject, **fields: Any) -> JsonObject:
+    """A Workload object of two pods with one cpu each, and its status."""
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}}
+    old = {"priorityClassName": "high", "priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass"}
+    new = {"priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}}
+    spec = {
+        "queueName": "local",
+        "priority": 1000,
+        "active": True,
+        **(old if kueue.version == V1BETA1 else new),
+        "podSets": [{"name": "main", "count": 2, "template": template}],
+    }
+    return kueue.kueue("Workload", name, spec, "team", status=status, **fields)
+
+
+def topology(kueue: KueueCluster) -> JsonObject:
+    """Two domains, a pod in each, as each version writes it."""
+    levels = [RACK, "kubernetes.io/hostname"]
+    if kueue.version == V1BETA1:
+        domains = [{"values": ["r1", f"node-{n}"], "count": 1} for n in (1, 2)]
+        return {"levels": levels, "domains": domains}
+    hosts = {"individual": {"prefix": "node-", "roots": ["1", "2"]}}
+    piece = {"domainCount": 2, "valuesPerLevel": [{"universal": "r1"}, hosts], "podCounts": {"universal": 1}}
+    return {"levels": levels, "slices": [piece]}
+
+
+def admitted(kueue: KueueCluster, at: str = AT, with_topology: bool = True) -> JsonObject:
+    """The status of a workload that Kueue admitted."""
+    given = {"name": "main", "count": 2, "flavors": {"cpu": "plain"}, "resourceUsage": {"cpu": "2"}}
+    if with_topology:
+        given["topologyAssignment"] = topology(kueue)
+    check = {"name": "budget", "state": "Ready", "message": "paid", "lastTransitionTime": at}
+    return {
+        "conditions": [
+            condition("QuotaReserved", "True", "QuotaReserved", "Quota reserved in ClusterQueue main", at),
+            condition("Admitted", "True", "Admitted", "The workload is admitted", at),
+            condition("PodsReady", "True", "Started", "", at),
+            condition("FromTheFuture", "True", "NobodyKnows", "", at),
+        ],
+        "admission": {"clusterQueue": "main", "podSetAssignments": [given]},
+        "admissionChecks": [check],
+        "requeueState": {"count": 2, "requeueAt": "2026-01-01T00:05:00Z"},
+    }
+
+
+PENDING = {
+    "conditions": [condition("QuotaReserved", "False", "WaitingForQuota", "couldn't assign flavors: 1 more needed")]
+}
+
+
+@pytest.mark.parametrize("version", [V1BETA2, V1BETA1])
+def test_kueues_objects_become_rows_as_they_are(server: ServerThread, version: str) -> None:
+    kueue = KueueCluster(server, version)
+    configure(kueue)
+    runs = workload(kueue, "runs", admitted(kueue))
+    workload(kueue, "waits", PENDING)
+    kueue.look()
+
+    assert Namespace.objects.get(name="team").labels["cost"] == "a"
+    assert ResourceFlavor.objects.get().node_labels == {"gpu": "on"}
+    assert ClusterQueue.objects.get().cohort_name == Cohort.objects.get().name == "company"
+    assert LocalQueue.objects.get().cluster_queue_name == "main"
+    assert Topology.objects.get().levels == [RACK, "kubernetes.io/hostname"]
+    assert WorkloadPriorityClass.objects.get().value == 1000
+    assert not AdmissionCheck.objects.get().active
+
+    row = Workload.objects.get(name="runs")
+    assert (str(row.uid), row.status, row.cluster_queue_name) == (runs["metadata"]["uid"], "Admitted", "main")
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert {row.quota_reserved_at, row.admitted_at, row.pods_ready_at} == {moment}
+    assert (row.requeue_count, row.requeue_at) == (2, datetime(2026, 1, 1, 0, 5, tzinfo=UTC))
+    assert row.admission_check_states[0]["state"] == "Ready"
+    assert [each["type"] for each in row.conditions][-1] == "FromTheFuture"
+    assert (row.priority_class_kind, row.priority) == ("WorkloadPriorityClass", 1000)
+    given = PodSet.objects.get(workload=row)
+    assert (given.admitted_count, given.flavors, given.resource_usage) == (2, {"cpu": "plain"}, {"cpu": 2000})
+    assert given.topology_assignment is not None
+    assert given.topology_assignment["domains"] == [
+        {"values": ["r1", "node-1"], "count": 1},
+        {"values": ["r1", "node-2"], "count": 1},
+    ]
+    waits = Workload.objects.get(name="waits")
+    assert (waits.status, waits.reason, waits.cluster_queue_name) == ("Pending", "WaitingForQuota", "main")
+    assert "1 more needed" in waits.message
+    assert server.guard.refused == []
+
+
+def test_rows_follow_what_changes_and_what_goes(server: ServerThread) -> None:
+    kueue = KueueCluster(server)
+    configure(kueue)
+    waits = workload(kueue, "waits", PENDING)
+    kueue.look()
+    workload(kueue, "waits", admitted(kueue, "2026-01-01T00:01:00Z", with_topology=False))
+    kueue.look()
+    row = Workload.objects.get()
+    assert (row.status, row.admitted_at) == ("Admitted", datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    kueue.kueue("Workload", "waits", waits["spec"], "team", status={"admission": None, **PENDING})
+    kueue.look()
+    row.refresh_from_db()
+    assert (row.status, row.quota_reserved_at, PodSet.objects.get().admitted_count) == ("Pending", None, None)
+
+    kueue.delete(waits)
+    kueue.delete({"apiVersion": V1BETA2, "kind": "ClusterQueue", "metadata": {"name": "main"}})
+    spec = {"clusterQueue": "elsewhere"}
+    kueue.delete({"apiVersion": V1BETA2, "kind": "LocalQueue", "metadata": {"name": "local", "namespace": "team"}})
+    kueue.kueue("LocalQueue", "local", spec, "team")
+    kueue.look()
+    assert not Workload.objects.exists()
+    assert not ClusterQueue.objects.exists()
+    assert LocalQueue.objects.get().cluster_queue_name == "elsewhere"
+
+
+def test_a_workload_made_anew_under_its_name_is_another_one(server: ServerThread) -> None:
+    kueue = KueueCluster(server)
+    configure(kueue)
+    first = workload(kueue, "again", admitted(kueue))
+    kueue.look()
+    kueue.delete(first)
+    second = workload(kueue, "again", PENDING)
+    kueue.look()
+    assert str(Workload.objects.get().uid) == second["metadata"]["uid"] != first["metadata"]["uid"]
+
+
+def test_jobs_pods_and_events_belong_to_their_workload(server: ServerThread) -> None:
+    """By owners alone: Kueue's pods do not bear our labels, and name their workload only in a topology."""
+    kueue = KueueCluster(server)
+    configure(kueue)
+    manifest = job("train", parallelism=2, completions=2)
+    manifest["metadata"] |= {"namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "local"}}
+    made = kueue.write(manifest)
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "train",
+        "uid": made["metadata"]["uid"],
+        "controller": True,
+    }
+    found = workload(
+        kueue,
+        "job-train",
+        admitted(kueue, with_topology=False),
+        metadata={"ownerReferences": [owner], "labels": {"kueue.x-k8s.io/job-uid": owner["uid"]}},
+    )
+    about = {"kind": "Workload", "namespace": "team", "name": "job-train", "uid": found["metadata"]["uid"]}
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "job-train.1", "namespace": "team"},
+        "involvedObject": about, "reason": "QuotaReserved", "message": "Quota reserved in ClusterQueue main",
+        "type": "Normal", "lastTimestamp": AT, "source": {"component": "kueue-admission"},
+    }  # fmt: skip
+    kueue.write(event)
+    kueue.write(
+        {**event, "metadata": {"name": "other", "namespace": "team"}, "involvedObject": {**about, "kind": "Pod"}}
+    )
+    stray = pod("stray")
+    kueue.write(stray)
+    for _ in range(2):  # lists come again
+        kueue.look()
+    row = Workload.objects.get()
+    assert row.job == Job.objects.get()
+    assert (row.job.kind, row.job.manifest["spec"]["parallelism"]) == ("Job", 2)
+    assert {each.pod_set for each in PodRow.objects.filter(workload=row)} == {"main"}
+    assert PodRow.objects.count() == 2
+    told = WorkloadEvent.objects.get()
+    assert (told.reason, told.actor, told.workload_name) == ("QuotaReserved", "kueue-admission", "job-train")
+    assert server.guard.refused == []
+
+
+def test_a_kind_that_is_missing_or_unreadable_is_named_and_stops_nothing(server: ServerThread, caplog: Any) -> None:
+    kueue = KueueCluster(server)
+    kueue.delete(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "cohorts.kueue.x-k8s.io"},
+        }
+    )
+    kueue.write({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    kueue.kueue("ClusterQueue", "odd", {"queueingStrategy": "Lottery"})
+    kueue.kueue("ClusterQueue", "newer", {"namespaceSelector": {}, "fieldOfANewerKueue": 1})
+    workload(kueue, "waits", PENDING)
+    kueue.look()
+    kueue.cluster.refresh_from_db()
+    assert "Cohort" in kueue.cluster.missing_kinds
+    assert "ClusterQueue" not in kueue.cluster.missing_kinds
+    assert [row.name for row in ClusterQueue.objects.all()] == ["newer"]
+    assert "ClusterQueue odd of cluster default can't be stored" in caplog.text
+    assert Workload.objects.exists()
+
+
+def test_every_page_works_from_what_is_mirrored(server: ServerThread) -> None:
+    kueue = KueueCluster(server)
+    configure(kueue)
+    kueue.look()
+    workload(kueue, "runs", admitted(kueue, with_topology=False))
+    workload(kueue, "waits", PENDING)
+    kueue.look()
+    client = client_of(make_user("alice"))
+
+    def get(path: str) -> Any:
+        answer = client.get(f"/api/v1/{path}")
+        assert answer.status_code == 200, (path, answer.content)
+        return answer.json()
+
+    listed = {row["name"]: row["status"] for row in get("workloads/")["results"]}
+    assert listed == {"runs": "Admitted", "waits": "Pending"}
+    assert get("workloads/team/runs/")["pod_sets"][0]["flavors"] == {"cpu": "plain"}
+    why = get("workloads/team/waits/explanation/")
+    assert (why["cluster_queue"], why["waiting"], why["position"]) == ("main", 1, 1)
+    queue = get("cluster-queues/main/")
+    assert (queue["cohort"], queue["pending"], queue["admitted"]) == ("company", 1, 1)
+    overview = get("overview/")
+    assert {key: overview["totals"][key] for key in ("pending", "admitted", "nodes", "devices")} == {
+        "pending": 1, "admitted": 1, "nodes": 2, "devices": 4,
+    }  # fmt: skip
+    assert overview["health"]["scheduler"]["alive"]
+    assert overview["pending_by_reason"] == [{"reason": "WaitingForQuota", "count": 1}]
+    assert len(get("nodes/")["results"]) == 2
+    decision = get("decisions/")["results"][0]
+    assert (decision["action"], decision["reason"]) == ("Admit", "Admitted")
+    assert get("resource-flavors/plain/")["name"] == "plain"
+    assert get("cohorts/tree/")
+    assert get("local-queues/team/local/")["pending"] == 1
+    assert server.guard.refused == []
+
+
+def test_what_was_decided_before_the_leader_looked_is_not_told_as_new(server: ServerThread) -> None:
+    kueue = KueueCluster(server)
+    configure(kueue)
+    workload(kueue, "runs", admitted(kueue, with_topology=False))
+    kueue.watcher.resync()
+    Observer(kueue.cluster, "next", clock=kueue.now).run()
+    assert not Decision.objects.exists()
