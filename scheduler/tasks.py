@@ -119,7 +119,7 @@ def join_metric_counts() -> None:
 @shared_task(name="scheduler.tasks.apply_retention")
 def apply_retention() -> None:
     """Delete workloads that were kept long enough."""
-    for found in Cluster.objects.order_by("pk"):
+    for found in _scheduled():
         delete_expired_workloads(found, timezone.now())
 
 
