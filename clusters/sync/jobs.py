@@ -54,6 +54,8 @@ class JobSync:
         self._kind = kind
         self._client = client
         self._refused: set[str] = set()
+        self._complaints: dict[str, str] = {}
+        """uid -> what was logged last of a job that was refused."""
         self._refused_labels: dict[str, JsonObject] = {}
         self._now: datetime | None = None
         self._looked_up = RowsAndCluster(cluster, client)
@@ -191,9 +193,15 @@ class JobSync:
             # Its name is another's, who may go: it is tried again with each list.
             _log.info("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, conflict)
         except (ManifestErrors, DataError) as errors:
-            if not self._kind.refers_to:
-                self._refused.add(metadata["uid"])
-            _log.warning("%s %s of cluster %s: %s", self._kind.kind, _name(job), self._cluster.name, errors)
+            self._refuse(metadata["uid"], key_of(job), errors)
+
+    def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> None:
+        """A job that can't be taken is looked at again with the next list; it is told once, or when the reason is
+        another one."""
+        self._refused.add(uid)
+        if self._complaints.get(uid) != str(errors):
+            self._complaints[uid] = str(errors)
+            _log.warning("%s %s of cluster %s: %s", self._kind.kind, "/".join(key), self._cluster.name, errors)
 
     def _as_the_webhook_leaves_it(self, job: JsonObject) -> JsonObject | None:
         """The job with its queue's name; None where it waits for no workload of its own.

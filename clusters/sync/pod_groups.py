@@ -154,10 +154,6 @@ class PodGroupSync(JobSync):
             now = self._now or timezone.now()
             log_event(workload, "ErrWorkloadCompose", message, actor=_ACTOR, now=now, warning=True)
 
-    def _refuse(self, uid: str, key: tuple[str, str], errors: Exception) -> None:
-        self._refused.add(uid)
-        _log.warning("Pod %s of cluster %s: %s", "/".join(key), self._cluster.name, errors)
-
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
         pods = [pod for pod in jobs if _concerns_us(pod)]
         rows = self._rows(pods)
