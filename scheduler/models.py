@@ -117,3 +117,44 @@ class MetricCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.metric} {self.labels}: {self.count}"
+
+
+class ShadowDifference(models.Model):
+    """Where our scheduler would have decided otherwise than the one that runs the cluster, with the reasons of both."""
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField()
+    namespace = models.CharField(max_length=63)
+    workload_name = models.CharField(max_length=253)
+    workload_uid = models.UUIDField()
+    verdict = models.CharField(max_length=16, help_text="OnlyTheirs, OnlyOurs or OtherFlavors")
+    theirs = models.JSONField(help_text="{act, cluster_queue, flavors, reason, message}")
+    ours = models.JSONField(help_text="{act, cluster_queue, flavors, reason, message}")
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["cluster", "-id"], name="shadow_difference_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} {self.namespace}/{self.workload_name}"
+
+
+class ShadowCount(models.Model):
+    """How the decisions of one minute compared."""
+
+    cluster = models.ForeignKey("accounts.Cluster", on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField(help_text="The minute.")
+    agreed = models.PositiveIntegerField(default=0)
+    differed = models.PositiveIntegerField(default=0)
+    their_reservations = models.PositiveIntegerField(default=0)
+    our_reservations = models.PositiveIntegerField(default=0)
+    their_preemptions = models.PositiveIntegerField(default=0)
+    our_preemptions = models.PositiveIntegerField(default=0)
+    unfinished = models.PositiveIntegerField(default=0, help_text="Comparisons that were cut short.")
+
+    class Meta:
+        ordering = ["at"]
+        constraints = [models.UniqueConstraint(fields=["cluster", "at"], name="shadow_count_unique")]
+
+    def __str__(self) -> str:
+        return f"{self.cluster} {self.at}: {self.agreed} of {self.agreed + self.differed}"

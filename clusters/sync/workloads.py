@@ -17,7 +17,7 @@ from clusters.sync.ownership import Ownership, owner_uids
 from clusters.sync.present import name_key, present, uid_of
 from queues.manifests.workload_object import read_workload
 from queues.manifests.workload_status import read_workload_status
-from queues.services.mirrored_workloads import MirroredWorkload, forget_workloads, keep_workloads, store_workloads
+from queues.services.mirror.workloads import MirroredWorkload, forget_workloads, keep_workloads, store_workloads
 from scheduling.manifest import FieldReader, MistakeReason, ValidationReport
 
 _log = logging.getLogger(__name__)

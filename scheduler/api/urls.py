@@ -10,6 +10,7 @@ from scheduler.api import (
     overview_views,
     queue_views,
     sample_views,
+    shadow_views,
 )
 
 urlpatterns = [
@@ -25,6 +26,8 @@ urlpatterns = [
     path("overview/", overview_views.OverviewView.as_view()),
     path("resource-flavors/", flavor_views.ResourceFlavorListView.as_view()),
     path("resource-flavors/<str:name>/", flavor_views.ResourceFlavorView.as_view()),
+    path("shadow/", shadow_views.ShadowView.as_view()),
+    path("shadow/differences/", shadow_views.ShadowDifferenceListView.as_view()),
     path("scheduling-cycles/", decision_views.SchedulingCycleListView.as_view()),
     path("workloads/<str:namespace>/<str:name>/explanation/", explanation_views.ExplanationView.as_view()),
     path("workloads/<str:namespace>/<str:name>/moves/", fragmentation_views.MovesView.as_view()),

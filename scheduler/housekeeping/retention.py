@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from accounts.models import Cluster
 from queues.models import Workload, WorkloadEvent
 from queues.services.workloads import cancel, delete_workloads
-from scheduler.models import SchedulingCycle
+from scheduler.models import SchedulingCycle, ShadowCount, ShadowDifference
 from scheduler.store.configuration import read_retention
 from scheduling.lifecycle.retention import DEACTIVATIONS, FINISHED_MESSAGE
 
@@ -43,7 +43,12 @@ def delete_expired_workloads(cluster: Cluster, now: datetime) -> int:
 def drop_old_history(now: datetime) -> None:
     """Events and cycles beyond the retention of the decision log go with it, some thousands in a statement."""
     oldest = now - timedelta(days=settings.DECISION_RETENTION_DAYS)
-    for rows in (WorkloadEvent.objects.filter(at__lt=oldest), SchedulingCycle.objects.filter(started_at__lt=oldest)):
+    for rows in (
+        WorkloadEvent.objects.filter(at__lt=oldest),
+        SchedulingCycle.objects.filter(started_at__lt=oldest),
+        ShadowDifference.objects.filter(at__lt=oldest),
+        ShadowCount.objects.filter(at__lt=oldest),
+    ):
         while rows.filter(pk__in=list(rows.values_list("pk", flat=True)[:_AT_ONCE_ROWS])).delete()[0]:
             continue
 

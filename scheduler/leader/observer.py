@@ -8,10 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
+from accounts.models import Cluster, ClusterMode
 from accounts.transactions import unnoticed_transaction
 from scheduler.leader.engine import RUN_SECONDS, Engine, Run
+from scheduler.leader.shadow import ShadowFollower
 from scheduler.store.batch import Batch, DecisionRow
-from scheduler.store.changes import LIMIT, forget_changes, read_changes
+from scheduler.store.changes import LIMIT, Changes, forget_changes, read_changes
 from scheduler.store.lease import fence, renew
 from scheduler.store.rows import write_log
 from scheduling.model.vocabulary import ConditionType, DecisionKind, EvictionReason
@@ -22,6 +24,14 @@ HOUSEKEEPING_SECONDS = 2.0
 
 class Observer(Engine):
     """Follows one cluster, for as long as this process leads."""
+
+    _shadow: ShadowFollower | None = None
+
+    def _configure(self, cluster: Cluster) -> None:
+        super()._configure(cluster)
+        self._decides_beside = cluster.mode == ClusterMode.SHADOW
+        if self._shadow is not None:
+            self._shadow.configure(cluster)
 
     def run(self, run_seconds: float = RUN_SECONDS) -> Run:
         """Catch up with the rows and publish the numbers. Raises `LeaseLost`."""
@@ -34,6 +44,7 @@ class Observer(Engine):
         self.rows.due.clear()
         self.rows.ended.clear()
         decisions = [found for key in before for found in self._decided(key, before[key])]
+        self._decide_beside(changes, before, now)
         if changes:
             with unnoticed_transaction() as cursor:
                 fence(self.cluster_id, self.epoch)
@@ -48,6 +59,17 @@ class Observer(Engine):
         admitted = sum(found.action == DecisionKind.ADMIT for found in decisions)
         preempted = sum(found.action == DecisionKind.PREEMPT for found in decisions)
         return Run(1, 0, admitted, preempted, 0, len(changes.ids) >= LIMIT)
+
+    def _decide_beside(self, changes: Changes, before: Mapping[str, Workload | None], now: float) -> None:
+        """In mode shadow: let our own cycles decide too, once the other scheduler has come to rest."""
+        if not self._decides_beside:
+            self._shadow = None
+        elif self._shadow is None:
+            self._shadow = ShadowFollower(Cluster.objects.get(pk=self.cluster_id), now)
+        else:
+            if changes:
+                self._shadow.note(changes, before, now)
+            self._shadow.compare_if_due(self.world, now)
 
     def _log_of(self, decisions: list[DecisionRow]) -> Batch:
         return Batch(self.cluster_id, self.cluster_name, self.epoch, self._generation, decisions=decisions)

@@ -9,7 +9,7 @@ may instead ask for a number of cycles at time 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -89,11 +89,17 @@ class Simulator:
         if self.single_cycles is not None:
             self._run_single_cycles(self.single_cycles)
             return
+        for _ in self.instants():
+            continue
+
+    def instants(self) -> Iterator[float]:
+        """Run instant after instant, and give the seconds of each when it has come to rest."""
         while (now := self._next_instant()) is not None and now <= self.horizon:
             self._finish_due(now)
             self._arrive(now)
             for result in run_until_idle(self.world, EPOCH + now, limit_idle=True):
                 self._record(result, now)
+            yield now
 
     def _run_single_cycles(self, count: int) -> None:
         self._arrive(0.0)

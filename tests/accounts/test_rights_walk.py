@@ -140,6 +140,8 @@ RIGHTS: Final[dict[str, Entry]] = {
     "PUT prices/": (ADMIN, {"currency": "EUR", "prices": [{"resource": "cpu", "per_hour": "1"}]}),
     "GET reports/{kind}/": (EVERYBODY, None),
     "GET scheduling-cycles/": (ALL_SEEING, None),
+    "GET shadow/": (ALL_SEEING, None),
+    "GET shadow/differences/": (EVERYBODY, None),
     "GET workloads/counts/": (EVERYBODY, None),
     "GET workloads/{namespace}/{name}/events/": (TENANTS, None),
     "GET workloads/{namespace}/{name}/explanation/": (TENANTS, None),

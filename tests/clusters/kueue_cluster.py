@@ -33,8 +33,8 @@ class KueueCluster:
             self._send("POST", _CRDS, crd_of(resource))
         self.cluster = make_cluster(server_url=server.url, mode=mode)
         server.guard.closed = True
-        client = connect(server.url, TokenBucket(10_000, 10_000), read_only=True)
-        self.watcher = Watcher(self.cluster, client, clock=self.now)
+        self.client = connect(server.url, TokenBucket(10_000, 10_000), read_only=True)
+        self.watcher = Watcher(self.cluster, self.client, clock=self.now)
         self.observer = Observer(self.cluster, "test", clock=self.now)
 
     def now(self) -> float:
@@ -52,7 +52,9 @@ class KueueCluster:
         """Makes the object, or replaces it, its status included; returns it as the server has it."""
         resource = _resource(obj)
         path = _path(resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        body = {key: value for key, value in obj.items() if key != "status"}
+        servers = ("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields")
+        metadata = {key: value for key, value in obj["metadata"].items() if key not in servers}
+        body = {key: value for key, value in obj.items() if key != "status"} | {"metadata": metadata}
         try:
             self._send("PATCH", path, body)
         except urllib.error.HTTPError as error:

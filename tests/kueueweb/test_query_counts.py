@@ -65,6 +65,8 @@ ENDPOINTS = (
     "scheduling-cycles/",
     "service-accounts/",
     "service-accounts/machine-0/tokens/",
+    "shadow/",
+    "shadow/differences/",
     "topologies/",
     "workload-priority-classes/",
     "workloads/",

@@ -1,0 +1,152 @@
+"""Mode shadow: how our decisions compare with those of the scheduler that runs the cluster."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import Sum
+from django.db.models.functions import Trunc
+from django.utils import timezone
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.api.scope import ClusterView
+from queues.services.visibility import Reader
+from scheduler.models import ShadowCount, ShadowDifference
+from scheduling.shadow import Act, Verdict
+
+_COUNTS: Final = (
+    "agreed", "differed", "their_reservations", "our_reservations", "their_preemptions", "our_preemptions",
+    "unfinished",
+)  # fmt: skip
+_FIELDS: Final = ("id", "at", "namespace", "workload_name", "workload_uid", "verdict", "theirs", "ours")
+_MAX_HOURS: Final = 24 * 31
+_HOURLY_FROM: Final = 6
+"""Hours from which on a point stands for an hour, not a minute."""
+
+
+class ShadowCountsSerializer(serializers.Serializer[Any]):
+    """How many decisions were compared, and what each scheduler did."""
+
+    agreed = serializers.IntegerField()
+    differed = serializers.IntegerField()
+    their_reservations = serializers.IntegerField(help_text="Workloads that the other scheduler gave quota.")
+    our_reservations = serializers.IntegerField(help_text="Workloads that ours would have given quota.")
+    their_preemptions = serializers.IntegerField()
+    our_preemptions = serializers.IntegerField()
+    unfinished = serializers.IntegerField(help_text="Comparisons that were cut short.")
+
+
+class ShadowPointSerializer(ShadowCountsSerializer):
+    """The same of a minute or an hour."""
+
+    at = serializers.DateTimeField()
+
+
+class ShadowSerializer(serializers.Serializer[Any]):
+    """How the decisions of the last hours compare."""
+
+    since = serializers.DateTimeField()
+    agreement = serializers.FloatField(allow_null=True, help_text="From 0 to 1; null: nothing was compared.")
+    totals = ShadowCountsSerializer()
+    points = ShadowPointSerializer(many=True)
+
+
+class PodSetChoiceSerializer(serializers.Serializer[Any]):
+    """What a pod set gets."""
+
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    flavors = serializers.DictField(child=serializers.CharField())
+
+
+class ChoiceSerializer(serializers.Serializer[Any]):
+    """What a scheduler made of a workload, and why."""
+
+    act = serializers.ChoiceField([act.value for act in Act])
+    cluster_queue = serializers.CharField(allow_blank=True)
+    flavors = PodSetChoiceSerializer(many=True)
+    reason = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True)
+
+
+class ShadowDifferenceSerializer(serializers.Serializer[Any]):
+    """A workload of which the two schedulers made something else."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    namespace = serializers.CharField()
+    workload_name = serializers.CharField()
+    workload_uid = serializers.UUIDField()
+    verdict = serializers.ChoiceField([verdict.value for verdict in Verdict if verdict is not Verdict.AGREE])
+    theirs = ChoiceSerializer()
+    ours = ChoiceSerializer()
+
+
+class ShadowDifferenceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
+    """Of `shadow/differences/`."""
+
+    namespace = filters.CharFilter()
+    workload = filters.CharFilter(field_name="workload_name")
+    verdict = filters.CharFilter()
+
+    class Meta:
+        model = ShadowDifference
+        fields: list[str] = []
+
+
+class ShadowView(ClusterView):
+    """`shadow/`."""
+
+    serializer_class = ShadowSerializer
+
+    @extend_schema(
+        parameters=[OpenApiParameter("hours", int, description=f"1 to {_MAX_HOURS}; 24 unless told.")],
+        responses=ShadowSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """How far both schedulers agreed, over time; of the whole cluster, for those who may see everything."""
+        self.access.require("view", "ShadowComparison")
+        hours = _hours(request.query_params.get("hours", "24"))
+        since = timezone.now() - timedelta(hours=hours)
+        rows = ShadowCount.objects.filter(cluster=self.cluster, at__gte=since)
+        step = Trunc("at", "hour" if hours > _HOURLY_FROM else "minute")
+        points = rows.order_by().values(moment=step).annotate(**{f"sum_{each}": Sum(each) for each in _COUNTS})
+        found: list[dict[str, Any]] = [dict(point) for point in points.order_by("moment")]
+        shown = [{"at": point["moment"], **{each: point[f"sum_{each}"] for each in _COUNTS}} for point in found]
+        totals = {each: sum(point[each] for point in shown) for each in _COUNTS}
+        compared = totals["agreed"] + totals["differed"]
+        agreement = totals["agreed"] / compared if compared else None
+        return Response({"since": since, "agreement": agreement, "totals": totals, "points": shown})
+
+
+class ShadowDifferenceListView(ClusterView):
+    """`shadow/differences/`."""
+
+    serializer_class = ShadowDifferenceSerializer
+    queryset = ShadowDifference.objects.all()
+    filterset_class = ShadowDifferenceFilter
+    keyset = ("-id",)
+
+    @extend_schema(responses=ShadowDifferenceSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Where the schedulers differed on workloads of the namespaces that the user may see, the newest first."""
+        found = ShadowDifference.objects.filter(cluster=self.cluster)
+        namespaces = self.access.visible_namespaces()
+        if namespaces is not None:
+            found = found.filter(namespace__in=namespaces)
+        page = self.paginate_queryset(self.filter_queryset(found).values(*_FIELDS)) or []
+        reader = Reader(self.access, self.cluster)
+        for row in page:
+            for side in ("theirs", "ours"):
+                row[side]["message"] = reader.message(row[side]["message"])
+        return self.get_paginated_response(page)
+
+
+def _hours(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MAX_HOURS):
+        raise ValidationError({"hours": f"must be a whole number from 1 to {_MAX_HOURS}"})
+    return int(text)

@@ -1,0 +1,185 @@
+"""Mode shadow: recorded scenarios, replayed as a cluster that Kueue runs, are decided by us as they were by Kueue."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts.models import ClusterMode
+from clusters.client import ClusterClient, JsonObject, Kind, Listing
+from clusters.sync.watcher import Watcher
+from queues.services.admission_rows import write_topology_assignment
+from scheduler.leader.observer import Observer
+from scheduler.leader.shadow import REST_SECONDS
+from scheduler.models import ShadowCount, ShadowDifference
+from scheduling.model.quantity import format_amount
+from scheduling.model.times import rfc3339
+from scheduling.model.workload import Workload
+from scheduling.simulator.simulator import EPOCH, build_simulator
+from tests.clusters.kueue_cluster import KueueCluster
+from tests.simulated_cluster import ServerThread, make_simulated
+from tests.users import client_of, make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RECORDED = Path(__file__).resolve().parents[1] / "conformance" / "kueue"
+KINDS = {
+    "namespaces": "Namespace",
+    "resourceFlavors": "ResourceFlavor",
+    "cohorts": "Cohort",
+    "clusterQueues": "ClusterQueue",
+    "localQueues": "LocalQueue",
+}
+
+
+@pytest.fixture
+def server() -> Iterator[ServerThread]:
+    with ServerThread(make_simulated(nodes=None)) as server:
+        yield server
+
+
+def scenario(family: str, index: int) -> JsonObject:
+    with gzip.open(RECORDED / f"{family}.json.gz") as file:
+        found: JsonObject = json.load(file)[index]["scenario"]
+    return found
+
+
+def status_of(workload: Workload) -> JsonObject:
+    """The status as Kueue writes it."""
+    conditions = [
+        {
+            "type": each.type.value,
+            "status": each.status.value,
+            "reason": str(each.reason),
+            "message": each.message,
+            "lastTransitionTime": rfc3339(each.last_transition_time),
+        }
+        for each in workload.conditions.values()
+    ]
+    if workload.admission is None:
+        return {"conditions": conditions, "admission": None}
+    given: list[JsonObject] = []
+    for each in workload.admission.pod_set_assignments:
+        usage = {name: format_amount(name, amount) for name, amount in each.resource_usage.items()}
+        found = {"name": each.name, "count": each.count, "flavors": dict(each.flavors), "resourceUsage": usage}
+        topology = write_topology_assignment(each)
+        given.append(found | ({"topologyAssignment": topology} if topology else {}))
+    admission = {"clusterQueue": workload.admission.cluster_queue, "podSetAssignments": given}
+    return {"conditions": conditions, "admission": admission}
+
+
+class _AsRecorded:
+    """The client of a replayed cluster: workloads have the uids and creation times by which Kueue broke ties."""
+
+    def __init__(self, client: ClusterClient, manifests: Iterable[JsonObject]) -> None:
+        self.server, self.served, self.get = client.server, client.served, client.get
+        self._client = client
+        self._metadata = {each["metadata"]["name"]: each["metadata"] for each in manifests}
+
+    def list(self, kind: Kind, namespace: str = "", **selectors: str) -> Listing:
+        found = self._client.list(kind, namespace, **selectors)
+        if kind.kind != "Workload":
+            return found
+        return Listing(tuple(self._recorded(each) for each in found.items), found.resource_version)
+
+    def _recorded(self, obj: JsonObject) -> JsonObject:
+        recorded = self._metadata.get(obj["metadata"]["name"], {})
+        kept = {key: recorded[key] for key in ("uid", "creationTimestamp") if key in recorded}
+        return {**obj, "metadata": {**obj["metadata"], **kept}}
+
+
+class Replay:
+    """A recorded scenario as a live cluster: at each instant Kueue's objects become what Kueue made of them."""
+
+    def __init__(self, server: ServerThread, found: JsonObject) -> None:
+        self.kueue = KueueCluster(server, mode=ClusterMode.SHADOW)
+        for key in KINDS:
+            for manifest in found.get(key) or ():
+                self.kueue.write(manifest)
+        self.manifests = {
+            f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found["workloads"]
+        }
+        client: Any = _AsRecorded(self.kueue.client, self.manifests.values())
+        self.kueue.watcher = Watcher(self.kueue.cluster, client, clock=self.kueue.now)
+        self.simulator = build_simulator(found)
+        self._written: dict[str, Workload] = {}
+        self._now = float(EPOCH)
+        self._later = 0.0
+        self.kueue.observer = Observer(self.kueue.cluster, "test", clock=lambda: self._now + self._later)
+
+    def run(self, *, instants: int) -> None:
+        self._look()
+        for seconds, _ in zip(self.simulator.instants(), range(instants), strict=False):
+            self._now = EPOCH + seconds
+            self._write()
+            self._look()
+
+    def _write(self) -> None:
+        for key, manifest in self.manifests.items():
+            workload, written = self.simulator.world.workload(key), self._written.get(key)
+            if workload == written:
+                continue
+            if workload is None:
+                self.kueue.delete(manifest)
+                del self._written[key]
+                continue
+            self.kueue.write({**manifest, "status": status_of(workload)})
+            self._written[key] = workload
+
+    def _look(self) -> None:
+        """Everything of this instant is heard, and some seconds later, as nothing more comes, both are compared."""
+        self.kueue.watcher.resync()
+        for later in (0.0, REST_SECONDS):
+            self._later = later
+            self.kueue.observer.run()
+
+
+@pytest.mark.parametrize(("family", "index"), [("basic", 0), ("preempt", 0), ("borrow", 1), ("fungibility", 0)])
+def test_a_recorded_scenario_is_decided_as_it_was(server: ServerThread, family: str, index: int) -> None:
+    replay = Replay(server, scenario(family, index))
+    replay.run(instants=12)
+    assert list(ShadowDifference.objects.values_list("workload_name", "verdict", "theirs", "ours")) == []
+    assert sum(ShadowCount.objects.values_list("agreed", flat=True)) > 5
+    assert server.guard.refused == []
+
+
+def test_a_difference_is_shown_with_both_reasons(server: ServerThread) -> None:
+    """Kueue starts the workload that came later and leaves the first one: no rule of ours explains that."""
+    found = scenario("basic", 0)
+    replay = Replay(server, found)
+    replay.run(instants=2)
+    counted = sum(ShadowCount.objects.values_list("agreed", flat=True))
+    queue: dict[str, Any] = {"queueName": found["workloads"][0]["spec"]["queueName"]}
+    template = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "900"}}}]}}
+    spec = {**queue, "priority": 0, "podSets": [{"name": "main", "count": 1, "template": template}]}
+    made = replay.kueue.kueue("Workload", "impossible", spec, "team")
+    given = {"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "900"}}
+    local = next(each for each in found["localQueues"] if each["metadata"]["name"] == queue["queueName"])
+    at = datetime.fromtimestamp(replay._now, UTC).isoformat()
+    condition = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "by magic"}
+    admission = {"clusterQueue": local["spec"]["clusterQueue"], "podSetAssignments": [given]}
+    status = {"conditions": [{**condition, "lastTransitionTime": at}], "admission": admission}
+    replay.kueue.write({**made, "status": status})
+    replay._look()
+    difference = ShadowDifference.objects.get()
+    assert (difference.workload_name, difference.verdict) == ("impossible", "OnlyTheirs")
+    assert (difference.theirs["act"], difference.theirs["message"]) == ("Reserve", "by magic")
+    assert difference.ours["act"] == "Wait"
+    assert "could ever be had" in difference.ours["message"]
+
+    client = client_of(make_user("alice"))
+    shown = client.get("/api/v1/shadow/differences/").json()["results"]
+    assert [(row["workload_name"], row["ours"]["reason"]) for row in shown] == [
+        ("impossible", difference.ours["reason"])
+    ]
+    summary = client.get("/api/v1/shadow/?hours=744").json()
+    assert client.get("/api/v1/shadow/?hours=0").status_code == 400
+    assert set(summary) == {"since", "agreement", "totals", "points"}
+    assert counted > 0
+    assert client_of(make_user("bob")).get("/api/v1/shadow/").status_code == 403
