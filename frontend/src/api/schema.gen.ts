@@ -1163,6 +1163,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/shadow/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description How far both schedulers agreed, over time; of the whole cluster, for those who may see everything. */
+        get: operations["shadow_retrieve"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shadow/differences/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Where the schedulers differed on workloads of the namespaces that the user may see, the newest first. */
+        get: operations["shadow_differences_list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/topologies/": {
         parameters: {
             query?: never;
@@ -1549,6 +1583,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description * `Reserve` - Reserve
+         *     * `Preempt` - Preempt
+         *     * `Wait` - Wait
+         * @enum {string}
+         */
+        ActEnum: "Reserve" | "Preempt" | "Wait";
         /** @description An AdmissionCheck. */
         AdmissionCheck: {
             /** Format: uuid */
@@ -1713,6 +1754,14 @@ export interface components {
          * @enum {string}
          */
         CheckAnswerStateEnum: "Pending" | "Ready" | "Retry" | "Rejected";
+        /** @description What a scheduler made of a workload, and why. */
+        Choice: {
+            act: components["schemas"]["ActEnum"];
+            cluster_queue: string;
+            flavors: components["schemas"]["PodSetChoice"][];
+            reason: string;
+            message: string;
+        };
         /** @description A cluster. */
         Cluster: {
             name: string;
@@ -2936,6 +2985,11 @@ export interface components {
             /** @description The cursor for `after`; null on the last page. */
             next: string | null;
         };
+        PaginatedShadowDifferenceList: {
+            results: components["schemas"]["ShadowDifference"][];
+            /** @description The cursor for `after`; null on the last page. */
+            next: string | null;
+        };
         PaginatedTokenList: {
             results: components["schemas"]["Token"][];
             /** @description The cursor for `after`; null on the last page. */
@@ -3221,6 +3275,14 @@ export interface components {
             };
             /** @description {levels, domains: [{values, count}]}, or null. `delayed` in it (Pending, Ready): it waits, or has waited, for admission checks. */
             topology_assignment: unknown;
+        };
+        /** @description What a pod set gets. */
+        PodSetChoice: {
+            name: string;
+            count: number;
+            flavors: {
+                [key: string]: string;
+            };
         };
         /** @description A pod set to submit: `requests` (with `node_selector` and `tolerations`), or a whole `template`. */
         PodSetInputRequest: {
@@ -3770,6 +3832,59 @@ export interface components {
             /** @description In the demo only. */
             demo_accounts?: components["schemas"]["DemoAccount"][];
         };
+        /** @description How the decisions of the last hours compare. */
+        Shadow: {
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: double
+             * @description From 0 to 1; null: nothing was compared.
+             */
+            agreement: number | null;
+            totals: components["schemas"]["ShadowCounts"];
+            points: components["schemas"]["ShadowPoint"][];
+        };
+        /** @description How many decisions were compared, and what each scheduler did. */
+        ShadowCounts: {
+            agreed: number;
+            differed: number;
+            /** @description Workloads that the other scheduler gave quota. */
+            their_reservations: number;
+            /** @description Workloads that ours would have given quota. */
+            our_reservations: number;
+            their_preemptions: number;
+            our_preemptions: number;
+            /** @description Comparisons that were cut short. */
+            unfinished: number;
+        };
+        /** @description A workload of which the two schedulers made something else. */
+        ShadowDifference: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            namespace: string;
+            workload_name: string;
+            /** Format: uuid */
+            workload_uid: string;
+            verdict: components["schemas"]["VerdictEnum"];
+            theirs: components["schemas"]["Choice"];
+            ours: components["schemas"]["Choice"];
+        };
+        /** @description The same of a minute or an hour. */
+        ShadowPoint: {
+            agreed: number;
+            differed: number;
+            /** @description Workloads that the other scheduler gave quota. */
+            their_reservations: number;
+            /** @description Workloads that ours would have given quota. */
+            our_reservations: number;
+            their_preemptions: number;
+            our_preemptions: number;
+            /** @description Comparisons that were cut short. */
+            unfinished: number;
+            /** Format: date-time */
+            at: string;
+        };
         /** @description A slice of a device. The holder of a slice that is not yours to see is null: it is occupied, that is all. */
         Slice: {
             /** @description `namespace/name`. */
@@ -3978,6 +4093,13 @@ export interface components {
          * @enum {string}
          */
         VerbEnum: "create" | "update" | "delete" | "login" | "logout" | "failed-login" | "refused";
+        /**
+         * @description * `OtherFlavors` - OtherFlavors
+         *     * `OnlyTheirs` - OnlyTheirs
+         *     * `OnlyOurs` - OnlyOurs
+         * @enum {string}
+         */
+        VerdictEnum: "OtherFlavors" | "OnlyTheirs" | "OnlyOurs";
         /** @description A workload that would be preempted to make room. */
         Victim: {
             /** @description namespace/name. Empty where it is not yours to see. */
@@ -13234,6 +13356,167 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    shadow_retrieve: {
+        parameters: {
+            query?: {
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description 1 to 744; 24 unless told. */
+                hours?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Shadow"];
+                };
+            };
+            /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Nobody is logged in. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description This account may not do that. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description There is no such object, or it belongs to somebody else. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The address does not take this method. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description The database or Redis does not answer; nothing was stored. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    shadow_differences_list: {
+        parameters: {
+            query?: {
+                /** @description The cursor `next` of a page. */
+                after?: string;
+                /** @description The cluster's name. */
+                cluster?: string;
+                /** @description How many rows at most. */
+                limit?: number;
+                namespace?: string;
+                verdict?: string;
+                workload?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PaginatedShadowDifferenceList"];
                 };
             };
             /** @description The request is malformed, or what it asks for breaks a rule; `errors` says where. */
