@@ -87,13 +87,7 @@ def test_a_difference_is_told_with_both_reasons_and_does_not_spread() -> None:
     """The other scheduler starts what came later and leaves what came first; from there both go on together."""
 
     def world() -> World:
-        return (
-            Builder()
-            .queue("q", {"default": 3})
-            .pending("first", "q", 2)
-            .pending("second", "q", 2, created_at=1.0)
-            .world
-        )
+        return Builder().queue("q", {"default": 3}).pending("first", "q", 2).pending("second", "q", 2).world
 
     theirs, shadow = world(), Shadow(world())
     before = {key: theirs.workload(key) for key in ("team/first", "team/second")}
