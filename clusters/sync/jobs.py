@@ -37,6 +37,7 @@ from queues.models import Job, LocalQueue, Workload
 from queues.services.cluster_objects import StoredObjects
 from queues.services.jobs import apply_jobs, read_job_object
 from queues.services.pods import record_reclaimable
+from queues.services.push_sequence import raise_push
 from queues.services.submission import create_workloads
 from queues.services.workloads import record_finished
 from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
@@ -240,7 +241,7 @@ class JobSync:
             found.update(found_in_cluster=True, uid=uid)
             if self._kind.stopping is Stopping.DELETE_PODS or not self._kind.is_suspended(job):
                 # It runs, or its pods may, without having been admitted: they are to be stopped.
-                raise_push(self._cluster, [uid])
+                tell_again(self._cluster, [uid])
         request_push(self._cluster.name)
 
     def _lose(self, jobs: Sequence[JsonObject]) -> None:
@@ -294,7 +295,7 @@ class JobSync:
             self._free_names(found)
         if again:
             Job.objects.filter(cluster=self._cluster, uid__in=again).update(pushed_generation=0)
-            raise_push(self._cluster, again)
+            tell_again(self._cluster, again)
             request_push(self._cluster.name)
 
     def _end_orphans(self, keys: Sequence[tuple[str, str]]) -> None:
@@ -319,21 +320,11 @@ class JobSync:
         return {(row.namespace, row.name): row for row in rows if row_key(row) in keys}
 
 
-def raise_push(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
+def tell_again(cluster: Cluster, job_uids: Sequence[uuid.UUID]) -> None:
     """Has the cluster told again what the rows say of these jobs' workloads."""
-    with unnoticed_transaction() as cursor:
-        cursor.execute(
-            """
-            WITH told AS (
-                SELECT workload.id FROM queues_workload AS workload JOIN queues_job AS job ON job.id = workload.job_id
-                WHERE job.cluster_id = %s AND job.uid = ANY(%s)
-                ORDER BY workload.id FOR NO KEY UPDATE OF workload
-            )
-            UPDATE queues_workload AS workload SET push_sequence = workload.push_sequence + 1
-            FROM told WHERE workload.id = told.id
-            """,
-            [cluster.pk, list(job_uids)],
-        )
+    jobs = Job.objects.filter(cluster=cluster, uid__in=job_uids)
+    with unnoticed_transaction():
+        raise_push(Workload.objects.filter(job__in=jobs))
 
 
 def key_of(job: JsonObject) -> tuple[str, str]:

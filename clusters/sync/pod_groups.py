@@ -19,7 +19,7 @@ from clusters.client import ClusterClient, JsonObject
 from clusters.jobs.objects import JOB_UID_LABEL, QUEUE_LABEL
 from clusters.jobs.plain_pods import KUEUE_FINALIZER, ended_by_itself, may_be_taken
 from clusters.jobs.registry import JOB_KINDS, ending_of
-from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, raise_push, row_key
+from clusters.sync.jobs import JobSync, as_submitted, key_of, keys_of, row_key, tell_again
 from queues.manifests.job import JobManifest
 from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
@@ -206,7 +206,7 @@ class PodGroupSync(JobSync):
         """Has the cluster told again what the rows say of these pods."""
         owners = {row.group_id or row.pk for row in rows}
         if owners:
-            raise_push(self._cluster, list(Job.objects.filter(pk__in=owners).values_list("uid", flat=True)))
+            tell_again(self._cluster, list(Job.objects.filter(pk__in=owners).values_list("uid", flat=True)))
             request_push(self._cluster.name)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F
+from django.db.models import Count
 from django.utils import timezone
 
 from accounts.events import request_push
@@ -34,6 +34,7 @@ from queues.services.pod_groups.life import withdraw_members
 from queues.services.pod_groups.plans import GroupPod, plan_groups
 from queues.services.pod_groups.rows import store_groups
 from queues.services.priorities import choose_priorities
+from queues.services.push_sequence import raise_push
 from queues.services.submission import create_workloads
 from queues.services.withdrawn_jobs import free_names
 from queues.services.workloads import cancel, delete_workloads
@@ -189,7 +190,7 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
             Job.objects.filter(pk=job.pk).delete()
             continue
         Job.objects.filter(pk=job.pk).update(deletion_requested_at=now)
-        Workload.objects.filter(job=job).update(push_sequence=F("push_sequence") + 1)
+        raise_push(Workload.objects.filter(job=job))
         request_push(cluster.name)
         waiting |= dict.fromkeys(job.members.values_list("pk", flat=True), waiting[job.pk])
     return waiting
@@ -373,7 +374,7 @@ def _with_priority_kept(plan: _Plan, workload: Workload, spec: WorkloadSpec) -> 
 def _tell_cluster(cluster: Cluster, row: Job) -> None:
     """A cluster that has heard of the job hears of its change."""
     told = Workload.objects.filter(job=row, pushed_sequence__gt=0).exclude(status=WorkloadStatus.FINISHED)
-    if told.update(push_sequence=F("push_sequence") + 1) or row.pushed_generation:
+    if raise_push(told) or row.pushed_generation:
         request_push(cluster.name)
 
 

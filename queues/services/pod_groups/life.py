@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from accounts.events import request_push, wake_scheduler
@@ -26,6 +25,7 @@ from queues.manifests.pod_group import POD, POD_GROUP, PodGroupMember, role_hash
 from queues.manifests.workload import PodSetSpec
 from queues.models import Job, PodSet, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
+from queues.services.push_sequence import raise_push
 from queues.services.workload_events import log_event
 from queues.services.workload_objects import workload_spec
 from queues.services.workloads import record_finished
@@ -140,7 +140,7 @@ def withdraw_members(cluster: Cluster, rows: Sequence[Job], *, actor: str, now: 
     Job.objects.filter(pk__in=waiting).update(deletion_requested_at=now)
     Job.objects.filter(pk__in=[row.pk for row in rows if row.pk not in waiting]).delete()
     if waiting:
-        told.update(push_sequence=F("push_sequence") + 1)
+        raise_push(told)
         request_push(cluster.name)
     refresh_groups(cluster, {row.group_id or 0 for row in rows}, actor=actor, now=now)
     return waiting
@@ -251,7 +251,7 @@ class _Refresh:
             Job.objects.filter(pk=member.row.pk).update(deletion_requested_at=self._now)
             self._log("ExcessPodDeleted", f"Pod {member.row.name} is more than the group has places for")
         if surplus:
-            Workload.objects.filter(pk=self._workload.pk).update(push_sequence=F("push_sequence") + 1)
+            raise_push(Workload.objects.filter(pk=self._workload.pk))
             request_push(self._cluster.name)
         if surplus or replaced:
             self._members = members_of(self._group)

@@ -89,7 +89,7 @@ def _plan(cluster: Cluster, plan: GroupPlan, actor: str, now: datetime) -> Group
     home = Job.objects.filter(cluster=cluster, namespace=plan.namespace)
     plan.group = home.filter(kind=POD_GROUP, name=plan.name).select_for_update().first()
     if plan.group is not None:
-        rows = Workload.objects.filter(job=plan.group).select_for_update().prefetch_related("pod_sets")
+        rows = Workload.objects.filter(job=plan.group).order_by("pk").select_for_update().prefetch_related("pod_sets")
         plan.workload = rows.first()
         plan.members = members_of(plan.group)
         if _is_over(plan):

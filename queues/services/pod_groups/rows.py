@@ -20,6 +20,7 @@ from queues.models import Job, Workload
 from queues.services.job_changes import change_workload, pod_set_specs
 from queues.services.pod_groups.life import compose, refresh_groups
 from queues.services.pod_groups.plans import GroupPlan, GroupPod
+from queues.services.push_sequence import raise_push
 from queues.services.submission import create_workloads
 
 
@@ -143,7 +144,7 @@ class _Store:
         assert plan.group is not None  # there is a workload, or it is made
         assert workload is not None
         if workload.quota_reserved_at is not None:
-            Workload.objects.filter(pk=workload.pk).update(push_sequence=F("push_sequence") + 1)
+            raise_push(Workload.objects.filter(pk=workload.pk))
             request_push(self._cluster.name)
             return
         first = next((member.row.name for member in plan.members if member.counts), "")
