@@ -25,6 +25,7 @@ from clusters.jobs.owned_keys import WORKLOAD_ANNOTATION as WORKLOAD_ANNOTATION
 from clusters.jobs.owned_keys import WORKLOAD_UID_LABEL as WORKLOAD_UID_LABEL
 from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER
+from gpus.annotations.allocation import ALLOCATING, BIND_PHASE
 from queues.manifests import kueue_keys as keys
 from scheduling.model.admission_check import PodSetUpdate
 from scheduling.model.topology import TopologyAssignment, TopologyRequest
@@ -243,10 +244,16 @@ def _merged_tolerations(
 
 
 def waits_for_us(pod: JsonObject) -> bool:
-    """Whether nobody but us will bind the pod: it has our gate, or is ours and has Kueue's, and no others."""
+    """Whether nobody but us will bind the pod: it has our gate, or is ours and has Kueue's, and no others.
+
+    A sweep that was cut off leaves a pod without gates whose devices are chosen and which has no node yet.
+    """
     spec = pod["spec"]
     if spec.get("nodeName") or pod["metadata"].get("deletionTimestamp"):
         return False
+    if not spec.get("schedulingGates"):
+        noted = pod["metadata"].get("annotations") or {}
+        return bool(uid_label(pod, WORKLOAD_UID_LABEL)) and noted.get(BIND_PHASE) == ALLOCATING
     gates = {gate["name"] for gate in spec.get("schedulingGates") or ()}
     ours = uid_label(pod, WORKLOAD_UID_LABEL) or uid_label(pod, JOB_UID_LABEL)
     return bool(gates) and gates <= ({PLACEMENT_GATE, *KUEUE_GATES} if ours else {PLACEMENT_GATE})

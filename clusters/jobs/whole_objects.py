@@ -7,7 +7,7 @@ which we place the pods.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -117,28 +117,45 @@ def start_patch(there: JsonObject, source: JobSource, workload: AdmittedWorkload
     return difference(there, resized)
 
 
-def stop_patch(there: JsonObject, pod_sets: Sequence[JsonObject], kind: JobKind) -> JsonObject | None:
-    """The merge patch that suspends a job and gives its templates back what its pod sets say; None where it is so.
+def suspend_patch(there: JsonObject, kind: JobKind) -> JsonObject | None:
+    """The merge patch that suspends a job; None where it is suspended."""
+    if kind.is_suspended(there):
+        return None
+    suspended = copy.deepcopy(there)
+    kind.suspend(suspended)
+    return difference(there, suspended)
 
-    The templates of some jobs cannot change until their status allows it: then the patch suspends, and no more.
-    """
-    stopped = copy.deepcopy(there)
-    if not kind.is_suspended(stopped):
-        kind.suspend(stopped)
-    if kind.status_before_change(stopped) is None:
-        kind.restore(stopped, [info_of_pod_set(pod_set) for pod_set in pod_sets])
-    return difference(there, stopped)
+
+def restore_patch(there: JsonObject, pod_sets: Sequence[JsonObject], kind: JobKind) -> JsonObject | None:
+    """The merge patch that gives the templates of a suspended job back what its pod sets say; None where they have
+    it."""
+    restored = copy.deepcopy(there)
+    kind.restore(restored, [info_of_pod_set(pod_set) for pod_set in pod_sets])
+    return difference(there, restored)
 
 
 def was_started(there: JsonObject) -> bool:
     """Whether the job still says, wherever its kind has templates, which workload it was started for."""
-    return _has_key(there.get("spec"), WORKLOAD_UID_LABEL)
+    return any(True for _ in _values_of(there.get("spec"), WORKLOAD_UID_LABEL))
 
 
-def _has_key(value: Any, key: str) -> bool:
+def was_started_for(there: JsonObject, uid: str) -> bool:
+    """Whether the job says so, and names this workload wherever it does."""
+    found = set(_values_of(there.get("spec"), WORKLOAD_UID_LABEL))
+    return found == {uid}
+
+
+def _values_of(value: Any, key: str) -> Iterator[Any]:
+    """What stands under a key, at any depth."""
     if isinstance(value, Mapping):
-        return key in value or any(_has_key(each, key) for each in value.values())
-    return isinstance(value, list) and any(_has_key(each, key) for each in value)
+        for name, item in value.items():
+            if name == key:
+                yield item
+            else:
+                yield from _values_of(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _values_of(item, key)
 
 
 def _started(manifest: JsonObject, source: JobSource, workload: AdmittedWorkload) -> JsonObject:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from django.db import connection, transaction
 
@@ -33,7 +32,7 @@ from clusters.push.node_locks import NodeLocks, locks_of
 from clusters.push.replicas import Replicas
 from clusters.push.topology_domains import TopologyDomains
 from gpus.annotations import owned_annotations, pod_annotations, webhook_annotations
-from gpus.annotations.allocation import BIND_PHASE, BIND_TIME, TIMES
+from gpus.annotations.allocation import ALLOCATING, BIND_PHASE, BIND_TIME, TIMES
 from gpus.manifests import configured_vendors
 from gpus.vendors import VENDORS
 from queues.manifests.job import WorkloadsPer
@@ -42,8 +41,6 @@ from queues.models import PodSet, Workload
 from scheduling.model.vocabulary import WorkloadStatus
 
 _log = logging.getLogger(__name__)
-
-_ALLOCATING: Final = "allocating"
 
 
 class Binder:
@@ -137,7 +134,7 @@ class Binder:
         if not node:
             domain = self._domains.selector(pod, workload.uid, admission, row.unhealthy_nodes)
             return 0 if domain is None else self._hand_over(pod, workload, admission, replica, domain)
-        if not admission.with_devices and pod["spec"].get("schedulingGates"):
+        if not admission.with_devices:
             return self._hand_over(pod, workload, admission, replica, {HOSTNAME_LABEL: admission.host(node)})
         placement = slices.placement(row, pod_set, replica, node)
         devices = slices.devices.get(node)
@@ -164,8 +161,8 @@ class Binder:
     def _let_bind(self, pod: JsonObject, ungate: JsonObject | None, *, phase: bool) -> None:
         """Opens the gate, and tells HAMi's plugin that this pod's devices are the next to be allocated on its node."""
         patch: JsonObject = {"metadata": {"uid": pod["metadata"]["uid"]}, **(ungate or {})}
-        if phase and (pod["metadata"].get("annotations") or {}).get(BIND_PHASE) != _ALLOCATING:
-            noted = {BIND_PHASE: _ALLOCATING, BIND_TIME: str(int(self._clock()))}
+        if phase and (pod["metadata"].get("annotations") or {}).get(BIND_PHASE) != ALLOCATING:
+            noted = {BIND_PHASE: ALLOCATING, BIND_TIME: str(int(self._clock()))}
             patch["metadata"] = {**patch["metadata"], "annotations": noted}
         if ungate is not None or "annotations" in patch["metadata"]:
             self._patch(pod, patch)

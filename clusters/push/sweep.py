@@ -48,10 +48,12 @@ from clusters.jobs.whole_objects import (
     difference,
     new_object,
     own_manifest,
+    restore_patch,
     start_patch,
-    stop_patch,
+    suspend_patch,
     waiting_object,
     was_started,
+    was_started_for,
 )
 from clusters.push.binder import Binder
 from clusters.push.desired_state import (
@@ -82,6 +84,7 @@ _FIRST_RETRY_SECONDS: Final = 1.0
 _MAX_RETRY_SECONDS: Final = 300.0
 _MAX_DOUBLINGS: Final = 9
 _MAX_ERROR: Final = 1024
+_MAX_ATTEMPTS: Final = 5
 LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -119,6 +122,10 @@ def push_pending(
         except ClusterError as error:
             _log.warning("The sweep of cluster %s ends early, what is unpushed stays so: %s", cluster.name, error)
     return report
+
+
+class _NotYet(Exception):
+    """The cluster has to do something first: the workload is told of in a later sweep."""
 
 
 class _Sweep:
@@ -181,6 +188,8 @@ class _Sweep:
     def _tell_one(self, row: Workload) -> None:
         try:
             self._act(row)
+        except _NotYet:
+            return
         except CannotStart as refusal:
             key = (row.namespace, row.name)
             reason = FinishedReason.FAILED_TO_START
@@ -296,12 +305,25 @@ class _Sweep:
             self._start_pod(source, workload, there)
         elif there is None:
             self._apply(source, new_object(source, workload))
+        elif source.found_in_cluster and self._runs_unadmitted(source, row, there):
+            raise _NotYet
         elif source.found_in_cluster or not source.kind.is_suspended(there):
             ready = self._ready_for_change(source.kind, there)
             self._change(source.kind, ready, partial(start_patch, source=source, workload=workload))
         else:
             self._ready_for_change(source.kind, there)
             self._apply(source, new_object(source, workload))
+
+    def _runs_unadmitted(self, source: JobSource, row: Workload, there: JsonObject) -> bool:
+        """Whether pods of a found job may run that no admission of this workload has started: they are stopped first,
+        or they would stay where nothing was decided for them."""
+        kind = source.kind
+        # A job that is resized runs on under the next slice of its workload.
+        started = was_started(there) if source.elastic else was_started_for(there, str(row.uid))
+        if not kind.is_suspended(there) and not started:
+            self._suspend(kind, row, there)
+            return True
+        return kind.is_suspended(there) and not kind.is_stopped(there)
 
     def _let_pods_wait(self, source: JobSource, there: JsonObject | None) -> None:
         """A job whose pods wait, and not it, may have many workloads: what it says is told once a sweep."""
@@ -326,12 +348,25 @@ class _Sweep:
     def _change(
         self, kind: JobKind, there: JsonObject, patch_of: Callable[[JsonObject], JsonObject | None]
     ) -> JsonObject:
-        """The object with that patch; a patch of None changes nothing."""
-        patch = patch_of(there)
-        if patch is None:
-            return there
+        """The object with that patch; a patch of None changes nothing.
+
+        The operator of a job writes its status at any time: what it has changed meanwhile is read, and the patch made
+        anew.
+        """
         metadata = there["metadata"]
-        return self._client.patch(kind.resource, metadata["namespace"], metadata["name"], patch)
+        namespace, name = metadata["namespace"], metadata["name"]
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
+            patch = patch_of(there)
+            if patch is None:
+                break
+            try:
+                return self._client.patch(kind.resource, namespace, name, patch)
+            except ClusterError as error:
+                newer = self._client.get(kind.resource, namespace, name) if error.conflict else None
+                if newer is None or newer["metadata"]["uid"] != metadata["uid"] or attempt == _MAX_ATTEMPTS:
+                    raise
+                there = newer
+        return there
 
     def _ready_for_change(self, kind: JobKind, there: JsonObject) -> JsonObject:
         """A suspended job whose templates may be changed."""
@@ -402,10 +437,9 @@ class _Sweep:
         if kind.is_suspended(there) and kind.status_before_change(there) is None and not was_started(there):
             return
         pod_sets = [{"name": each.name, "count": each.count, "template": each.template} for each in row.pod_sets.all()]
-        suspended = self._change(kind, there, lambda live: stop_patch(live, pod_sets, kind))
-        if kind.status_before_change(suspended) is not None:
-            ready = self._ready_for_change(kind, suspended)
-            self._change(kind, ready, lambda live: stop_patch(live, pod_sets, kind))
+        suspended = self._change(kind, there, lambda live: suspend_patch(live, kind))
+        ready = self._ready_for_change(kind, suspended)
+        self._change(kind, ready, lambda live: restore_patch(live, pod_sets, kind))
 
     def _withdraw(self, source: JobSource, row: Workload) -> None:
         """A cancelled workload's job leaves the cluster; one that someone else made there is only stopped.

@@ -27,6 +27,7 @@ from clusters.jobs.framework.identity import is_managed, queue_name_of
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.integrations import job_context
 from clusters.jobs.objects import JOB_UID_LABEL
+from clusters.jobs.owned_keys import without_owned_keys
 from clusters.jobs.reading import NO_CLUSTER, context_of
 from clusters.jobs.registry import ending_of
 from clusters.sync.followed_labels import FOLLOWED, relabelled
@@ -179,7 +180,7 @@ class JobSync:
         labels = metadata.get("labels") or {}
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return  # pods that are workloads of their own come by themselves
-        if JOB_UID_LABEL in labels or not self._kind.has_workload:
+        if not self._kind.has_workload:
             return
         if self._kind.outcome(job).finished or self._kind.is_skipped(job) or metadata["uid"] in self._refused:
             return
@@ -234,7 +235,9 @@ class JobSync:
 
     def _create(self, job: JsonObject) -> None:
         uid = uuid.UUID(job["metadata"]["uid"])
-        specs = workload_specs(as_submitted(job), objects=self._context().objects, queue_required=False)
+        # A copy of a job that was started, or one that a restored database does not know, still says for whom.
+        submitted = without_owned_keys(as_submitted(job))
+        specs = workload_specs(submitted, objects=self._context().objects, queue_required=False)
         with transaction.atomic():
             create_workloads(self._cluster, specs, actor=_ACTOR)
             found = Job.objects.filter(uid__in={spec.job.uid for spec in specs if spec.job is not None})

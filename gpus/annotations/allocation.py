@@ -25,6 +25,8 @@ NODE = "hami.io/vgpu-node"
 TIME = "hami.io/vgpu-time"
 BIND_TIME = "hami.io/bind-time"
 BIND_PHASE = "hami.io/bind-phase"
+ALLOCATING = "allocating"
+"""The phase from which HAMi's device plugin takes a pod as the next on its node."""
 MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 
 TIMES = frozenset({TIME, BIND_TIME, *EXTRA_TIMES})

@@ -18,7 +18,7 @@ from clusters.jobs.objects import (
     ungated_pod,
 )
 from clusters.jobs.registry import JOB_KINDS
-from clusters.jobs.whole_objects import as_made, new_object, start_patch, stop_patch, waiting_object
+from clusters.jobs.whole_objects import as_made, new_object, restore_patch, start_patch, waiting_object
 from gpus.vendors import VENDORS
 from scheduling.model.admission_check import PodSetUpdate
 from tests.simulated_cluster import job, pod
@@ -190,7 +190,7 @@ def test_a_stopped_job_gets_its_own_templates_back() -> None:
     manifest = job(suspend=True)
     manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "a", "gpu": "on"}
     template = {**manifest["spec"]["template"], "spec": {"nodeSelector": {"zone": "a"}}}
-    patch = stop_patch(manifest, [{"name": "main", "count": 1, "template": template}], JOB_KINDS["Job"])
+    patch = restore_patch(manifest, [{"name": "main", "count": 1, "template": template}], JOB_KINDS["Job"])
     assert patch == {"spec": {"template": {"spec": {"nodeSelector": {"gpu": None}}}}, "metadata": {}}
 
 

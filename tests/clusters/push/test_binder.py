@@ -91,6 +91,21 @@ def test_a_sweep_that_was_cut_off_after_its_lock_is_finished_by_the_next(decided
     assert noted(decided)["hami.io/bind-phase"] == "success"
 
 
+def test_a_sweep_that_was_cut_off_before_the_binding_is_finished_by_the_next(decided: System) -> None:
+    """Such a pod has no gate any more, and no other scheduler can bind it."""
+    decided.client.create(PODS, pod("other", schedulerName="hami-scheduler"))
+    lock(decided, held(decided, "other"))
+    decided.push()
+    decided.push()
+    name, node = the_pod(decided)["metadata"]["name"], node_of(decided)
+    opened = {"schedulingGates": [], "nodeSelector": {"kubernetes.io/hostname": node}}
+    phase = {"hami.io/bind-phase": "allocating", "hami.io/bind-time": "1"}
+    decided.client.patch(PODS, "team", name, {"metadata": {"annotations": phase}, "spec": opened})
+    lock(decided, None)
+    assert decided.push().bound == 1
+    assert the_pod(decided)["spec"]["nodeName"] == node
+
+
 def test_a_node_that_is_gone_leaves_its_pod_unbound_and_no_lock_behind(decided: System) -> None:
     node = node_of(decided)
     decided.chaos(nodes={node: "gone"})
