@@ -71,9 +71,10 @@ def check_limits(world: World, plan: Plan) -> None:
 
 @given(plans())
 def test_usage_never_exceeds_what_quota_and_borrowing_allow(plan: Plan) -> None:
+    """For the rest of a cycle, the quota of what it preempts counts as free, as in Kueue: so usage is compared when the
+    preempted workloads have stopped."""
     builder = plan.build()
     for result in run_until_idle(builder.world, 1000.0):
-        check_limits(builder.world, plan)
         for preemption in result.preemptions:
             builder.world.release_workload(preemption.workload, 1000.0)
         check_limits(builder.world, plan)

@@ -44,6 +44,7 @@ def assert_round_trip(kind: str, written: KindSpec) -> None:
 
 
 @given(cluster_queues())
+@example(spec("ClusterQueue", ObjectMeta("0o0", "", {}, {})))
 def test_cluster_queues(queue: KindSpec) -> None:
     assert_round_trip("ClusterQueue", queue)
 

@@ -162,7 +162,7 @@ def act(queue: PendingQueue, operation: str, each: WorkloadInfo) -> None:
         queue.wake(3.0, lambda namespace: namespace == each.workload.namespace)
     elif operation == "stick":
         queue.sticky = each.key
-    elif (found := queue.next_untold()) is not None:
+    elif operation == "tell" and (found := queue.next_untold()) is not None:
         found[0].outcome = found[1]
         queue.said(found[0])
 
