@@ -177,7 +177,6 @@ class JobSync:
     def _submit(self, job: JsonObject) -> None:
         """A job with a queue's label that was made in the cluster gets a workload, and is suspended until admitted."""
         metadata = job["metadata"]
-        labels = metadata.get("labels") or {}
         if self._kind.workloads_per is WorkloadsPer.POD or self._cluster.is_mirrored:
             return  # pods that are workloads of their own come by themselves
         if not self._kind.has_workload:
