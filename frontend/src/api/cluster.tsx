@@ -1,6 +1,7 @@
 /** Which cluster the screen shows, and its live stream. */
 import { type Query, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useSyncExternalStore } from "react";
+import { throttle } from "@/lib/throttle";
 import { LiveConnection, type LiveState } from "./live";
 import { sessionKey } from "./session";
 import type { LiveData } from "./types";
@@ -33,7 +34,8 @@ export function ClusterProvider({ cluster, children }: { cluster: string; childr
   return <ClusterContext value={value}>{children}</ClusterContext>;
 }
 
-const LISTS_FOLLOW_MS = 3_000;
+/** On a busy cluster something moves all the time: reading lists more often would cost more than it says. */
+const LISTS_PAUSE_MS = 2_000;
 
 const MAX_PAGES_FOLLOWED = 3;
 
@@ -50,25 +52,26 @@ function movement(data: LiveData | null): string {
   return [pending, inadmissible, reserving, admitted].join();
 }
 
-/** Reads lists again when the live totals moved, at most every few seconds; and the session when the socket was refused. */
+/** Reads lists again when the live totals moved, at once after a quiet while; and the session when the socket was refused. */
 function useFollowLive(cluster: string, live: LiveConnection): void {
   const queries = useQueryClient();
   useEffect(() => {
     let seen = movement(live.getState().data);
-    let timer: number | null = null;
+    const lists = throttle(
+      () => void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster), predicate: isShort }),
+      LISTS_PAUSE_MS,
+    );
     const unsubscribe = live.subscribe(() => {
       const { data, status } = live.getState();
       if (status === "refused") void queries.invalidateQueries({ queryKey: sessionKey });
-      if (data === null || movement(data) === seen || timer !== null) return;
-      timer = window.setTimeout(() => {
-        timer = null;
-        seen = movement(live.getState().data);
-        void queries.invalidateQueries({ queryKey: workloadKeys.all(cluster), predicate: isShort });
-      }, LISTS_FOLLOW_MS);
+      const moved = movement(data);
+      if (data === null || moved === seen) return;
+      seen = moved;
+      lists.ask();
     });
     return () => {
       unsubscribe();
-      if (timer !== null) window.clearTimeout(timer);
+      lists.stop();
     };
   }, [cluster, live, queries]);
 }
