@@ -12,6 +12,7 @@ import yaml
 
 from clusters.client import EVENTS
 from clusters.sync.kueue import GROUP, KUEUE_KINDS, PRIORITY_CLASSES
+from clusters.webhook.configurations import Target, webhook_configurations
 from scripts import pin_images
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,7 @@ def test_the_watcher_only_reads_and_nobody_else_has_an_account() -> None:
         "push": "kueueweb-push",
         "beat": "default",
         "watcher": "kueueweb-watcher",
+        "webhook": "kueueweb-webhook",
     }
 
 
@@ -55,6 +57,43 @@ def test_the_watcher_may_read_all_that_it_mirrors_of_another_scheduler() -> None
     assert {verb for rule in rules["kueueweb-observe"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     common = {kind for rule in rules["kueueweb-read"] for kind in rule["resources"]}
     assert {"namespaces", "nodes", "pods", "jobs"} <= common
+
+
+def test_the_webhook_writes_its_own_configurations_and_certificates_and_nothing_else() -> None:
+    bindings = [*objects("ClusterRoleBinding"), *objects("RoleBinding")]
+    given = {each["roleRef"]["name"] for each in bindings if each["subjects"][0]["name"] == "kueueweb-webhook"}
+    assert given == {"kueueweb-read", "kueueweb-webhook"}
+    rules = [
+        rule
+        for role in (*objects("ClusterRole"), *objects("Role"))
+        for rule in role["rules"]
+        if role["metadata"]["name"] in given and set(rule["verbs"]) - {"get", "list", "watch"}
+    ]
+    assert [(rule["resources"], rule["resourceNames"]) for rule in rules] == [
+        (["mutatingwebhookconfigurations", "validatingwebhookconfigurations"], ["admission.kueueweb.io"]),
+        (["secrets"], ["webhook-certificates"]),
+    ]
+    assert all(rule["verbs"] == ["get", "patch"] for rule in rules)
+
+
+def test_the_webhook_configurations_are_those_that_the_product_writes() -> None:
+    wanted = [found for _, found in webhook_configurations(Target("kueueweb", "webhook"))]
+    shipped = [*objects("MutatingWebhookConfiguration"), *objects("ValidatingWebhookConfiguration")]
+    assert shipped == wanted
+    [service] = [each for each in objects("Service") if each["metadata"]["name"] == "webhook"]
+    assert service["spec"]["ports"][0]["port"] == wanted[0]["webhooks"][0]["clientConfig"]["service"]["port"]
+
+
+def test_what_names_a_queue_fails_closed_and_the_rest_open() -> None:
+    for configuration in (*objects("MutatingWebhookConfiguration"), *objects("ValidatingWebhookConfiguration")):
+        policies = {}
+        for each in configuration["webhooks"]:
+            [expression] = each["objectSelector"]["matchExpressions"]
+            assert expression["key"] == "kueue.x-k8s.io/queue-name"
+            policies.setdefault(each["clientConfig"]["service"]["path"], set()).add(
+                (expression["operator"], each["failurePolicy"])
+            )
+        assert all(found == {("Exists", "Fail"), ("DoesNotExist", "Ignore")} for found in policies.values())
 
 
 def test_web_reads_logs_where_tenants_are_and_nothing_else() -> None:
@@ -135,11 +174,16 @@ def test_digests_are_written_where_images_are_named() -> None:
     assert pin_images.with_own_image(text, own, digest) == text
 
 
-def test_nobody_connects_but_to_web() -> None:
+def test_nobody_connects_but_to_web_and_the_webhook() -> None:
     policies = {each["metadata"]["name"]: each["spec"] for each in objects("NetworkPolicy")}
     assert "ingress" not in policies["nobody-connects"]
     assert policies["nobody-connects"]["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "kueueweb"}
-    assert {each["metadata"]["name"] for each in objects("PodDisruptionBudget")} == {"web", "scheduler", "push"}
+    assert {each["metadata"]["name"] for each in objects("PodDisruptionBudget")} == {
+        "web",
+        "scheduler",
+        "push",
+        "webhook",
+    }
 
 
 def test_the_example_reaches_its_servers_by_tls_and_with_passwords_only() -> None:

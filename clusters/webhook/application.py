@@ -83,8 +83,6 @@ class WebhookApplication:
         except (DatabaseError, ClusterError) as failure:
             _log.error("A review of %s is not answered: %s", path, failure)
             return HTTPStatus.INTERNAL_SERVER_ERROR, b"the database or the cluster does not answer"
-        finally:
-            close_old_connections()
 
 
 async def _read(receive: Receive) -> bytes | None:

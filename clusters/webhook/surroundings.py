@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from accounts.models import MIRRORED_MODES, Cluster
 from clusters.client import ClusterClient, JsonObject
@@ -26,25 +27,43 @@ _CACHED_SECONDS: Final = 2.0
 
 
 class ClusterSurroundings:
-    """The surroundings of the jobs of one cluster. `trusted`: the accounts by which we write to it."""
+    """The surroundings of the jobs of one cluster.
 
-    def __init__(self, cluster: Cluster, client: ClusterClient, trusted: frozenset[str]) -> None:
+    * trusted: the accounts by which we write to it.
+    * cached_seconds: how old the cluster's settings and owners may be.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ClusterClient,
+        trusted: frozenset[str],
+        *,
+        cached_seconds: float = _CACHED_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.trusted = trusted
         self._cluster = cluster
-        self._objects = RowsAndCluster(cluster, client, cached_seconds=_CACHED_SECONDS)
+        self._objects = RowsAndCluster(cluster, client, cached_seconds, clock)
+        self._cached_seconds = cached_seconds
+        self._clock = clock
+        self._read_until = clock()
 
     def observes_only(self) -> bool:
-        return self._column("mode") in MIRRORED_MODES
+        return self._current().mode in MIRRORED_MODES
 
     def context(self) -> JobContext:
-        return job_context(self._column("configuration"), self._objects)
+        return job_context(self._current().configuration, self._objects)
 
     def vendors(self) -> Sequence[DeviceVendor]:
-        configured = self._column("device_plugin_configuration")
+        configured = self._current().device_plugin_configuration
         return configured_vendors(configured.get("settings") or {}, VENDORS)
 
-    def _column(self, name: str) -> Any:
-        return Cluster.objects.filter(pk=self._cluster.pk).values_list(name, flat=True).get()
+    def _current(self) -> Cluster:
+        if self._clock() >= self._read_until:
+            self._cluster = Cluster.objects.get(pk=self._cluster.pk)
+            self._read_until = self._clock() + self._cached_seconds
+        return self._cluster
 
     def standing(self, kind: JobKind, job: JsonObject) -> Standing:
         """By the rows of its workloads. Anybody can write a label: it counts on a job of the row's name only."""

@@ -67,11 +67,13 @@ class Kubectl:
 class GuardedSystem(System):
     """`webhook` answers until it is stopped with `take_down`, and again after `bring_up`."""
 
-    def __init__(self, server: ServerThread) -> None:
+    def __init__(self, server: ServerThread, cached_seconds: float = 0.0) -> None:
         super().__init__(server)
         self.kubectl = Kubectl(server.url)
         self.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
-        self._surroundings = ClusterSurroundings(self.cluster, self.client, frozenset({US}))
+        self._surroundings = ClusterSurroundings(
+            self.cluster, self.client, frozenset({US}), cached_seconds=cached_seconds
+        )
         self.webhook = ServedWebhook(self._surroundings)
         self.registration = Registration(self.client, Target(url=self.webhook.url), self._surroundings.observes_only)
         self.webhook.__enter__()

@@ -90,6 +90,9 @@ class ServedWebhook:
         self._thread.join()
         self._socket.close()
 
+    def is_healthy(self) -> bool:
+        return bool(self._pool.request("GET", f"{self.url}/healthz").status == 200)
+
     def review(
         self, path: str, operation: str, obj: JsonObject, old: JsonObject | None = None, *, user: str = "alice"
     ) -> JsonObject:
