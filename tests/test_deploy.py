@@ -86,7 +86,7 @@ def test_the_webhook_configurations_are_those_that_the_product_writes() -> None:
 
 def test_what_names_a_queue_fails_closed_and_the_rest_open() -> None:
     for configuration in (*objects("MutatingWebhookConfiguration"), *objects("ValidatingWebhookConfiguration")):
-        policies = {}
+        policies: dict[str, set[tuple[str, str]]] = {}
         for each in configuration["webhooks"]:
             [expression] = each["objectSelector"]["matchExpressions"]
             assert expression["key"] == "kueue.x-k8s.io/queue-name"

@@ -47,15 +47,19 @@ def is_enabled(configuration: Mapping[str, Any], api_version: str, kind: str) ->
     return not frameworks or name not in FRAMEWORKS or name in frameworks
 
 
+def disabled_frameworks(configuration: Mapping[str, Any]) -> list[str]:
+    """Those that the list leaves out."""
+    frameworks = (configuration.get("integrations") or {}).get("frameworks")
+    return sorted(FRAMEWORKS - set(frameworks)) if frameworks else []
+
+
 def read_frameworks(block: FieldReader) -> None:
     """Notes what is wrong with the list."""
     names = block.texts("frameworks") or []
-    for index, name in enumerate(names):
+    for name in names:
         if name not in FRAMEWORKS:
             remedy = suggestion(name, sorted(FRAMEWORKS))
             block.error("frameworks", f'Unsupported value: "{name}"', remedy, MistakeReason.NOT_SUPPORTED)
-        elif name in names[:index]:
-            block.error("frameworks", f'Duplicate value: "{name}"', "Name it once.", MistakeReason.DUPLICATE)
         elif name in _OF_GATED_PODS and POD not in names:
             rule = f'"{name}" needs "{POD}" beside it: its pods are gated by that'
             block.error("frameworks", rule, f'Add "{POD}".', MistakeReason.REQUIRED)

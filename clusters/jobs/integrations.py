@@ -8,15 +8,8 @@ from typing import Any
 from accounts.kinds.frameworks import is_enabled
 from clusters.jobs.framework.context import IntegrationSettings, JobContext
 from clusters.jobs.framework.store import Objects
-from clusters.jobs.registry import JOB_KINDS, KINDS
+from clusters.jobs.registry import KINDS
 from scheduling.model.selectors import LabelSelector
-
-
-def disabled_kinds(configuration: Mapping[str, Any]) -> list[str]:
-    """The kinds that `integrations.frameworks` leaves out."""
-    return sorted(
-        kind.kind for kind in JOB_KINDS.values() if not is_enabled(configuration, kind.api_version, kind.kind)
-    )
 
 
 def job_context(configuration: Mapping[str, Any], objects: Objects) -> JobContext:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from django.db import DatabaseError, close_old_connections
-from prometheus_client import Histogram
+from prometheus_client import Histogram, generate_latest
 
 from clusters.client import ClusterError
 from clusters.webhook.admission import PATHS, Admission
@@ -35,7 +35,7 @@ _SECONDS: Final = Histogram(
 
 
 class WebhookApplication:
-    """ASGI 3: POST of an AdmissionReview to each of the rules' paths, GET /healthz and /readyz.
+    """ASGI 3: POST of an AdmissionReview to each of the rules' paths, GET /healthz, /readyz and /metrics.
 
     What can't be answered for lack of the database or the cluster is a 500: the failurePolicy of the webhook's
     configuration decides then, as if nobody had been there.
@@ -63,6 +63,8 @@ class WebhookApplication:
         path, method = scope["path"], scope["method"]
         if path in _HEALTH:
             return HTTPStatus.OK, b"ok"
+        if path == "/metrics":
+            return HTTPStatus.OK, generate_latest()
         if path not in PATHS:
             return HTTPStatus.NOT_FOUND, f"there are {', '.join(PATHS)}".encode()
         if method != "POST":

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.scope import ClusterView
+from accounts.kinds.frameworks import disabled_frameworks
 from accounts.services.watcher_health import watcher_health
 from scheduler.live.published import leads
 from scheduler.models import Lease
@@ -84,6 +85,10 @@ class JobKindsSerializer(serializers.Serializer[Any]):
     missing = serializers.ListField(
         child=serializers.CharField(), help_text="Those that it does not serve: their jobs start when it does."
     )
+    disabled = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Those that integrations.frameworks of the Configuration leaves out, as it names them: not managed.",
+    )
 
 
 class HealthSerializer(serializers.Serializer[Any]):
@@ -143,7 +148,11 @@ class OverviewView(ClusterView):
                 "heartbeat_at": lease.renewed_at if lease else None,
             },
             "watcher": {"alive": watcher.alive, "last_event_at": watcher.last_event_at},
-            "job_kinds": {"served": self.cluster.served_kinds, "missing": self.cluster.missing_kinds},
+            "job_kinds": {
+                "served": self.cluster.served_kinds,
+                "missing": self.cluster.missing_kinds,
+                "disabled": disabled_frameworks(self.cluster.configuration),
+            },
         }
 
 

@@ -2354,6 +2354,8 @@ export interface components {
             served: string[];
             /** @description Those that it does not serve: their jobs start when it does. */
             missing: string[];
+            /** @description Those that integrations.frameworks of the Configuration leaves out, as it names them: not managed. */
+            disabled: string[];
         };
         /** @description Names a workload. */
         Key: {

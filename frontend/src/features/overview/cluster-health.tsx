@@ -34,11 +34,27 @@ export function ClusterHealth() {
             <Part name="Watcher" alive={health.watcher.alive} dead="Silent">
               last event from the cluster <Ago time={health.watcher.last_event_at} />
             </Part>
+            <UnservedKinds {...health.job_kinds} />
           </>
         )}
       </Stack>
     </Panel>
   );
+}
+
+/** Kinds of jobs that do not run here, and what to do about it. */
+function UnservedKinds({ missing, disabled }: { missing: string[]; disabled: string[] }) {
+  const lines = [
+    { names: missing, why: "Not served here, install the operator" },
+    { names: disabled, why: "Not managed here, add to integrations.frameworks" },
+  ];
+  return lines
+    .filter((line) => line.names.length > 0)
+    .map((line) => (
+      <Text key={line.why} fz="xs" c="var(--kw-muted)">
+        {line.why}: {line.names.join(", ")}
+      </Text>
+    ));
 }
 
 function StreamHealth() {
